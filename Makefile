@@ -1,0 +1,47 @@
+# Everything runs in .venv, which the first target you call creates.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help setup demo test check bench format clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+$(VENV)/.base: pyproject.toml
+	@echo "Setting up dpselect in $(VENV) (about a minute the first time) ..."
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "dpselect needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.base
+	@echo "Installing what the tests need in $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@
+
+setup: $(VENV)/.test  ## create .venv with dpselect and everything the tests need
+
+demo: $(VENV)/.base  ## run the main job end to end on a generated example
+	@$(BIN)/dpselect demo
+
+test: $(VENV)/.test  ## run every test
+	@echo "Running every test ..."
+	@$(BIN)/python -m pytest -n auto
+
+check: $(VENV)/.test  ## lint, types, architecture and the fast tests
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m pytest -n auto -q -m "not slow"
+
+bench: $(VENV)/.test  ## print speed and memory as ratios to a NumPy baseline
+	@$(BIN)/python -m benchmarks
+
+format: $(VENV)/.test  ## format the code
+	@$(BIN)/ruff check --fix --quiet . || true
+	@$(BIN)/ruff format .
+
+clean:  ## remove .venv and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

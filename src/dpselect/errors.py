@@ -1,0 +1,66 @@
+"""Every error that dpselect raises on purpose.
+
+* DpSelectError
+  * InvalidInput (also a ValueError): an argument, file or table that cannot be used
+  * BudgetExceeded: a release that would cost more than is left
+  * SourceError: an engine or file that failed while it was being read
+"""
+
+from __future__ import annotations
+
+
+class DpSelectError(Exception):
+    """Base of every error raised by dpselect."""
+
+
+class InvalidInput(DpSelectError, ValueError):
+    """A bad argument: which one, what was given, and what is accepted.
+
+    Never built from private data: `given` describes an argument, never the content of a row.
+    """
+
+    def __init__(self, argument: str, given: object, accepted: str) -> None:
+        self.argument = argument
+        self.given = given
+        self.accepted = accepted
+        super().__init__(f"{argument}: {_brief(given)} was given; {accepted}")
+
+    def __reduce__(self) -> tuple[type[InvalidInput], tuple[str, object, str]]:
+        """Rebuild from the three parts, so that the error crosses process boundaries."""
+        return (type(self), (self.argument, self.given, self.accepted))
+
+
+class BudgetExceeded(DpSelectError):
+    """A release would cost more than what is left of the budget."""
+
+    def __init__(self, requested: float, remaining: float) -> None:
+        self.requested = requested
+        self.remaining = remaining
+        self.difference = requested - remaining
+        super().__init__(
+            f"the budget does not allow this release: requested {requested:g}, "
+            f"remaining {remaining:g}, short by {self.difference:g}"
+        )
+
+    def __reduce__(self) -> tuple[type[BudgetExceeded], tuple[float, float]]:
+        """Rebuild from the two amounts, so that the error crosses process boundaries."""
+        return (type(self), (self.requested, self.remaining))
+
+
+class SourceError(DpSelectError):
+    """A file or engine failed while it was read; the text never quotes its rows."""
+
+
+def _brief(value: object, length: int = 60) -> str:
+    """Show a value in an error message without flooding it."""
+    text = value if isinstance(value, _Plain) else repr(value)
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+class _Plain(str):
+    """Text that is shown in an error message as it is, without quotes."""
+
+
+def plain(text: str) -> str:
+    """Mark `text` to be shown without quotes, as in `k: 12 items was given`."""
+    return _Plain(text)

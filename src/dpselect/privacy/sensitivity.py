@@ -1,0 +1,51 @@
+"""How far one person can move the scores."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpselect.errors import InvalidInput
+from dpselect.validation import finite_number
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """Adding one person moves every score by an amount in [low, high].
+
+    Selection looks only at differences of scores, so all it needs is the spread `w = high − low`
+    (mathematics, section 1). Counts have [0, 1] and spread 1; scores that move either way by at most s
+    have [−s, s] and spread 2s.
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        finite_number("sensitivity.low", self.low)
+        finite_number("sensitivity.high", self.high)
+        if not self.low < self.high:
+            raise InvalidInput(
+                "sensitivity", (self.low, self.high), "low must be smaller than high, as in Sensitivity(-1, 1)"
+            )
+        if not math.isfinite(self.spread):
+            raise InvalidInput("sensitivity", (self.low, self.high), "high - low must be finite")
+
+    @property
+    def spread(self) -> float:
+        """`high − low` as a float, rounded up: noise follows it, and more noise is more private."""
+        exact = Fraction(self.high) - Fraction(self.low)
+        try:
+            spread = float(exact)
+        except OverflowError:
+            return math.inf
+        return spread if Fraction(spread) >= exact else math.nextafter(spread, math.inf)
+
+    def __str__(self) -> str:
+        """Say what one person can do to a score."""
+        return f"adding a person moves each score by {self.low:g} to {self.high:g}"
+
+
+COUNTS = Sensitivity(0, 1)
+"""Each person is counted at most once per item, so that adding a person moves each score by 0 to 1."""
