@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations, pairwise, permutations
+from itertools import combinations, pairwise, permutations, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -81,6 +81,43 @@ def single_law(locations: Sequence[float], noise: Noise) -> Floats:
     return probabilities
 
 
+def group_law(
+    locations: Sequence[float], multiplicities: Sequence[int], k: int, noise: Noise
+) -> dict[tuple[int, ...], float]:
+    """Return the law of how many of the k largest come from each group of tied items, of any size.
+
+    For `c_g` chosen of the `m_g` items at location `a_g`, with the hazard `h = f / S`:
+    `P(c) = ∫ Π_g C(m_g, c_g) F_g^{m_g − c_g} S_g^{c_g} · Σ_g c_g h_g dz`.
+    """
+    sizes = [positive_integer("multiplicities", size) for size in multiplicities]
+    if not sum(sizes) > positive_integer("k", k):
+        raise InvalidInput("k", k, f"fewer than the number of items, {sum(sizes)}, is needed")
+    ranked, order = _ranked(locations, 1, math.comb)
+    sizes = [sizes[group] for group in order]
+    # The largest of m noises is log m further up.
+    grid = _Grid.of(ranked, noise, tail=TAIL + math.log(max(sizes)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        hazard = np.where(grid.survival > 0.0, grid.density / grid.survival, 0.0)
+        log_survival = np.log(grid.survival)
+        # Where S is small, log1p(−S) keeps the digits of log F that a power of 10^18 brings out.
+        log_cdf = np.where(grid.survival < 0.5, np.log1p(-grid.survival), np.log(grid.cdf))
+    law = {}
+    for counts in product(*(range(min(size, k) + 1) for size in sizes)):
+        if sum(counts) != k:
+            continue
+        exponent = np.zeros_like(grid.weights)
+        for rank, (size, count) in enumerate(zip(sizes, counts, strict=True)):
+            exponent += math.log(math.comb(size, count))
+            # Skipping empty powers keeps 0 · log 0 out.
+            exponent += (size - count) * log_cdf[rank] if size > count else 0.0
+            exponent += count * log_survival[rank] if count else 0.0
+        rate = np.tensordot(np.array(counts, dtype=np.float64), hazard, axes=1)
+        by_group = dict(zip(order, counts, strict=True))
+        outcome = tuple(by_group[group] for group in range(len(sizes)))
+        law[outcome] = float((np.exp(exponent) * rate * grid.weights).sum())
+    return law
+
+
 def _ranked(
     locations: Sequence[float], k: int, outcomes: Callable[[int, int], int]
 ) -> tuple[tuple[float, ...], tuple[int, ...]]:
@@ -135,8 +172,8 @@ class _Grid:
     weights: Floats
 
     @classmethod
-    def of(cls, ranked: tuple[float, ...], noise: Noise) -> _Grid:
-        edges = _edges(ranked, noise)
+    def of(cls, ranked: tuple[float, ...], noise: Noise, tail: float = TAIL) -> _Grid:
+        edges = _edges(ranked, noise, tail)
         half_widths = (edges[1:] - edges[:-1]) / 2.0
         nodes, weights = np.polynomial.legendre.leggauss(NODES)
         z = (edges[1:] + edges[:-1])[:, None] / 2.0 + half_widths[:, None] * nodes
@@ -147,9 +184,9 @@ class _Grid:
         return cls(cdf, survival, density, half_widths, half_widths[:, None] * weights)
 
 
-def _edges(ranked: tuple[float, ...], noise: Noise) -> Floats:
+def _edges(ranked: tuple[float, ...], noise: Noise, tail: float) -> Floats:
     """Return panel borders: every kink of every item, and steps of at most 1 in between."""
-    low, high = ranked[-1] - TAIL, ranked[0] + TAIL
+    low, high = ranked[-1] - tail, ranked[0] + tail
     breaks = sorted({low, high, *(location + kink for location in ranked for kink in noise.kinks)})
     pieces = [
         np.linspace(left, right, math.ceil(right - left), endpoint=False) for left, right in pairwise(breaks)
@@ -172,12 +209,12 @@ def _ranked_set_law(ranked: tuple[float, ...], k: int, noise: Noise) -> list[tup
     for start in range(0, len(outcomes), CHUNK):
         inside = np.array(outcomes[start : start + CHUNK])
         outside = np.array([np.setdiff1d(np.arange(len(ranked)), ranks) for ranks in inside])
-        # Product rule, factor by factor: `slope` is minus the derivative of `product`, a positive sum.
-        product = grid.survival[inside[:, 0]]
+        # Product rule, factor by factor: `slope` is minus the derivative of `above`, a positive sum.
+        above = grid.survival[inside[:, 0]]
         slope = grid.density[inside[:, 0]]
         for column in inside.T[1:]:
-            slope = slope * grid.survival[column] + product * grid.density[column]
-            product = product * grid.survival[column]
+            slope = slope * grid.survival[column] + above * grid.density[column]
+            above = above * grid.survival[column]
         for column in outside.T:
             slope = slope * grid.cdf[column]
         probabilities.extend(np.einsum("cpn,pn->c", slope, grid.weights).tolist())
