@@ -153,7 +153,7 @@ def test_sets_match_rigorous_integration(noise: Noise, locations: list[float]) -
 @EVERY_NOISE
 def test_tiny_probabilities_keep_their_digits(noise: Noise) -> None:
     """Far out every noise here has an exponential tail, so that moving the loser by 1 costs a factor e."""
-    probabilities = [set_law([0.0, -gap, -gap], 1, noise)[frozenset({1})] for gap in (500.0, 501.0)]
+    probabilities = [set_law([0.0, -gap], 1, noise)[frozenset({1})] for gap in (500.0, 501.0)]
     # Laplace and logistic convolve two exponential tails: P = (g + 2) e^{−g} / 4 and (g − 1) e^{−g} at gap g.
     factor = {"laplace": 502 / 503, "logistic": 499 / 500}.get(noise.name, 1.0)
     assert 0 < probabilities[0] < 1e-200
