@@ -1,1 +1,40 @@
-"""Differentially private selection."""
+"""Differentially private selection: the top-k items of data about people, exactly and fast.
+
+A map of the house, along the path that every release takes:
+
+* `sources`     people's rows in files, frames and databases: who counts how often
+* `scores`      how many items have which score
+* `mechanisms`  which items to return; each file has its proof beside it
+* `sampling`    random decisions whose law is exactly the one in the proofs
+* `release`     what was returned and promised
+* `privacy`     what it costs
+* `verify`      exact checks of every promise on small domains
+* `cli`         the `dpselect` command
+
+`select` runs that path on scores you have, `top` on a table of people's rows.
+"""
+
+from dpselect.errors import BudgetExceeded, DpSelectError, InvalidInput, SourceError
+from dpselect.mechanisms import Mechanism, OneShot, Peeling
+from dpselect.privacy import COUNTS, Guarantee, Sensitivity
+from dpselect.release import Release
+from dpselect.scores import Scores
+from dpselect.select import select
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "COUNTS",
+    "BudgetExceeded",
+    "DpSelectError",
+    "Guarantee",
+    "InvalidInput",
+    "Mechanism",
+    "OneShot",
+    "Peeling",
+    "Release",
+    "Scores",
+    "Sensitivity",
+    "SourceError",
+    "select",
+]

@@ -1,0 +1,66 @@
+"""The mechanisms, one file each with its proof beside it, and how a name becomes one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpselect.errors import InvalidInput
+from dpselect.mechanisms.base import Mechanism
+from dpselect.mechanisms.oneshot import OneShot
+from dpselect.mechanisms.peeling import Peeling
+from dpselect.privacy.guarantee import Guarantee
+from dpselect.privacy.sensitivity import COUNTS, Sensitivity
+
+MECHANISMS: dict[str, type[Mechanism]] = {mechanism.name: mechanism for mechanism in (OneShot, Peeling)}
+
+__all__ = ["MECHANISMS", "Mechanism", "OneShot", "Peeling", "mechanism_for"]
+
+
+def mechanism_for(
+    mechanism: str | Mechanism,
+    *,
+    k: int | None,
+    epsilon: float | None,
+    delta: float = 0.0,
+    sensitivity: Sensitivity = COUNTS,
+    ordered: bool = False,
+    **parameters: Any,
+) -> Mechanism:
+    """Return the mechanism of that name, or the object itself if it agrees with the other arguments.
+
+    "auto" is decided from public facts alone: the arguments of this function, never the scores.
+    """
+    if isinstance(mechanism, Mechanism):
+        chosen = mechanism
+        _agree("k", k, chosen.k)
+        _agree("epsilon", epsilon, chosen.epsilon)
+        _agree("sensitivity", None if sensitivity == COUNTS else sensitivity, chosen.sensitivity)
+    else:
+        if k is None or epsilon is None:
+            missing = "k" if k is None else "epsilon"
+            raise InvalidInput(missing, None, "a number is needed unless mechanism is a mechanism object")
+        kind = _kind(mechanism, ordered)
+        chosen = kind(k=k, epsilon=epsilon, sensitivity=sensitivity, **parameters)
+    Guarantee(epsilon=chosen.epsilon, delta=delta)
+    if ordered and not chosen.ordered:
+        raise InvalidInput(
+            "mechanism",
+            chosen.name,
+            "its answer is a set; use a mechanism with an order (peeling) or leave out ordered",
+        )
+    return chosen
+
+
+def _kind(name: Any, ordered: bool) -> type[Mechanism]:
+    if name == "auto":
+        return Peeling if ordered else OneShot
+    if name not in MECHANISMS:
+        raise InvalidInput("mechanism", name, "one of auto, " + ", ".join(MECHANISMS) + " is needed")
+    return MECHANISMS[name]
+
+
+def _agree(argument: str, given: Any, of_mechanism: Any) -> None:
+    if given is not None and given != of_mechanism:
+        raise InvalidInput(
+            argument, given, f"the mechanism object says {of_mechanism}; leave it out or make them agree"
+        )

@@ -27,7 +27,9 @@ class Sensitivity:
         finite_number("sensitivity.high", self.high)
         if not self.low < self.high:
             raise InvalidInput(
-                "sensitivity", (self.low, self.high), "low must be smaller than high, as in Sensitivity(-1, 1)"
+                "sensitivity",
+                (self.low, self.high),
+                "low must be smaller than high, as in Sensitivity(-1, 1)",
             )
         if not math.isfinite(self.spread):
             raise InvalidInput("sensitivity", (self.low, self.high), "high - low must be finite")

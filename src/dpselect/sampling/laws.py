@@ -188,9 +188,7 @@ def _edges(ranked: tuple[float, ...], noise: Noise, tail: float) -> Floats:
     """Return panel borders: every kink of every item, and steps of at most 1 in between."""
     low, high = ranked[-1] - tail, ranked[0] + tail
     breaks = sorted({low, high, *(location + kink for location in ranked for kink in noise.kinks)})
-    pieces = [
-        np.linspace(left, right, math.ceil(right - left), endpoint=False) for left, right in pairwise(breaks)
-    ]
+    pieces = [np.linspace(left, right, math.ceil(right - left), endpoint=False) for left, right in pairwise(breaks)]
     edges = np.append(np.concatenate(pieces), high)
     # Where even the lowest item's distribution function is zero, every integrand is.
     with np.errstate(over="ignore", under="ignore"):
@@ -222,9 +220,7 @@ def _ranked_set_law(ranked: tuple[float, ...], k: int, noise: Noise) -> list[tup
 
 
 @lru_cache(maxsize=4096)
-def _ranked_sequence_law(
-    ranked: tuple[float, ...], k: int, noise: Noise
-) -> list[tuple[tuple[int, ...], float]]:
+def _ranked_sequence_law(ranked: tuple[float, ...], k: int, noise: Noise) -> list[tuple[tuple[int, ...], float]]:
     """Return the law of the sequence for locations in descending order, as (ranks, probability) pairs."""
     if k == 1:
         return _ranked_set_law(ranked, 1, noise)

@@ -1,0 +1,153 @@
+"""What every mechanism is: a frozen value that states its guarantee before it sees any data."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from math import comb, perm
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dpselect.errors import InvalidInput, plain
+from dpselect.privacy.guarantee import Guarantee
+from dpselect.privacy.sensitivity import COUNTS, Sensitivity
+from dpselect.sampling import NOISES, BitSource, bit_source, shuffled, uniform_sequence
+from dpselect.scores import Grouping, Members, Scores
+from dpselect.validation import positive_integer, positive_number, seed_or_none
+
+Outcome = frozenset[int] | tuple[int, ...]
+Law = dict[Outcome, float]
+
+LARGEST_LAW = 50_000
+"""Outcomes that `law` is willing to enumerate."""
+
+SCALE_RANGE = 1e250
+"""Noise scales beyond this, either way, leave the range in which float64 bounds are proven."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mechanism(ABC):
+    """A private choice of k items; `epsilon` is the total that one release costs."""
+
+    name: ClassVar[str]
+
+    k: int
+    epsilon: float
+    sensitivity: Sensitivity = COUNTS
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", positive_integer("k", self.k))
+        positive_number("epsilon", self.epsilon)
+        if not isinstance(self.sensitivity, Sensitivity):
+            raise InvalidInput(
+                "sensitivity",
+                self.sensitivity,
+                "dpselect.COUNTS or dpselect.Sensitivity(low, high) is needed: a bare number does not say "
+                "whether scores can move both ways",
+            )
+        rate = Fraction(self.epsilon) / (self.k * Fraction(self.sensitivity.spread))
+        if not Fraction(1) / Fraction(SCALE_RANGE) <= rate <= Fraction(SCALE_RANGE):
+            raise InvalidInput("epsilon", self.epsilon, "epsilon / (k * spread) must lie between 1e-250 and 1e250")
+
+    @property
+    @abstractmethod
+    def ordered(self) -> bool:
+        """Whether the order of the answer is part of the private output."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What a release promises, whatever the data."""
+        return Guarantee(epsilon=self.epsilon)
+
+    @abstractmethod
+    def draw(self, scores: Scores, bits: BitSource) -> Members:
+        """Return the chosen members: a sequence in its private order, a set in uniformly random order."""
+
+    @abstractmethod
+    def law(self, scores: Any) -> Law:
+        """Return the probability of every outcome, for small domains."""
+
+    def select(self, scores: Any, *, seed: int | None = None) -> npt.NDArray[Any]:
+        """Return the positions of k chosen items."""
+        scores = Scores.of(scores)
+        self.check_size(scores.size)
+        return self.draw(scores, bit_source(seed_or_none(seed))).positions()
+
+    def describe(self) -> dict[str, Any]:
+        """Return the name and all parameters as plain data."""
+        return {"name": self.name, **asdict(self)}
+
+    def check_size(self, size: int) -> None:
+        """Refuse a domain with fewer than k items; its size is public."""
+        if size < self.k:
+            raise InvalidInput("k", self.k, f"a number from 1 to {size}, the number of items, is needed")
+
+    def exact_rate(self) -> Fraction:
+        """ε/w, the factor that turns a difference of scores into privacy loss."""
+        return Fraction(self.epsilon) / Fraction(self.sensitivity.spread)
+
+    def small_domain(self, scores: Any) -> Scores:
+        """Return the scores if every outcome can be enumerated."""
+        table = Scores.of(scores)
+        self.check_size(table.size)
+        outcomes = perm(table.size, self.k) if self.ordered else comb(table.size, self.k)
+        if outcomes > LARGEST_LAW:
+            raise InvalidInput(
+                "scores", plain(f"a domain with {outcomes} outcomes"), f"law enumerates at most {LARGEST_LAW}"
+            )
+        return table
+
+
+def check_noise(given: str, accepted: Iterable[str]) -> None:
+    """Refuse a noise that a mechanism does not have."""
+    names = list(accepted)
+    if given not in names or given not in NOISES:
+        raise InvalidInput("noise", given, "one of " + ", ".join(names) + " is needed")
+
+
+def scaled_locations(scores: Scores, rate: Fraction) -> list[float]:
+    """Return rate · score for each item of a small domain, relative to the highest.
+
+    Differences are formed exactly, so that large scores lose nothing.
+    """
+    values = every_score(scores)
+    highest = max(values)
+    return [float(rate * (value - highest)) for value in values]
+
+
+def every_score(scores: Scores) -> list[Fraction]:
+    """Return the score of each item of a small domain, by position, without error."""
+    values: list[Fraction | None] = [None] * scores.size
+    grouping = scores.distinct
+    for group, (value, size) in enumerate(zip(scores.values.tolist(), scores.multiplicities.tolist(), strict=True)):
+        places = grouping.locate(np.full(size, group), np.arange(size))
+        for place in places.tolist():
+            values[place] = Fraction(value)
+    return [value for value in values if value is not None]
+
+
+def spread_over_members(grouping: Grouping, groups: npt.NDArray[Any], bits: BitSource) -> Members:
+    """Give each win of a tied group to one of its members, uniformly and without replacement.
+
+    Equal scores make items exchangeable, so this completes the law of a draw that only decided how often
+    each group wins.
+    """
+    indexes = np.zeros(len(groups), dtype=np.int64)
+    if grouping.multiplicities is None:
+        return grouping.members(groups, indexes)
+    sizes = grouping.multiplicities[groups]
+    if sizes.dtype == object:
+        indexes = indexes.astype(object)
+    for group in np.unique(groups[sizes > 1]):
+        places = np.flatnonzero(groups == group)
+        indexes[places] = uniform_sequence(int(grouping.multiplicities[group]), len(places), bits)
+    return grouping.members(groups, indexes)
+
+
+def in_random_order(groups: npt.NDArray[Any], bits: BitSource) -> npt.NDArray[Any]:
+    """Shuffle winners, so that the order of a set says nothing."""
+    return groups[shuffled(len(groups), bits)]

@@ -1,0 +1,144 @@
+"""Numbers as exact arrays, and their histogram."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections import defaultdict
+from collections.abc import Iterable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpselect.errors import InvalidInput, plain
+
+Array = npt.NDArray[Any]
+
+INTEGER_LIMIT = 2**62
+"""Magnitude below which differences of int64 values cannot overflow."""
+
+FLOAT_LIMIT = 2.0**1021
+"""Magnitude below which differences of float64 values cannot overflow."""
+
+
+def exact_array(argument: str, data: Any) -> Array:
+    """Return numbers as an array that holds them without error and subtracts without overflow.
+
+    That is int64, float64, or, for huge integers, fractions and mixtures, Python numbers in an object array.
+    """
+    try:
+        array = np.asarray(data)
+    except (ValueError, OverflowError):
+        raise InvalidInput(argument, plain("a ragged sequence"), "one number for each item is needed") from None
+    if array.ndim != 1:
+        raise InvalidInput(argument, plain(f"an array of {array.ndim} dimensions"), "one dimension is needed")
+    if not array.size:
+        return np.zeros(0, dtype=np.int64)
+    if array.dtype.kind in "bui":
+        return _exact_integers(array)
+    if array.dtype.kind == "f" and isinstance(data, np.ndarray):
+        return _exact_floats(argument, array)
+    values = data if not isinstance(data, np.ndarray) else array.tolist() if array.dtype.kind == "O" else None
+    if array.dtype.kind == "f":
+        values = list(data)
+        if all(isinstance(value, float) for value in values):
+            return _exact_floats(argument, array)
+    if values is None or array.dtype.kind not in "fO":
+        raise InvalidInput(argument, plain("something that is not a number"), "every score must be a number")
+    return _exact_objects(argument, list(values))
+
+
+def _exact_integers(array: Array) -> Array:
+    if int(array.min()) > -INTEGER_LIMIT and int(array.max()) < INTEGER_LIMIT:
+        return array.astype(np.int64, copy=False)
+    return np.array(array.tolist(), dtype=object)
+
+
+def _exact_floats(argument: str, array: Array) -> Array:
+    low, high = array.min(), array.max()
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise InvalidInput(argument, plain("NaN or infinity"), "every score must be a finite number")
+    if array.dtype.itemsize <= 8 and low > -FLOAT_LIMIT and high < FLOAT_LIMIT:
+        return array.astype(np.float64, copy=False)
+    return _object_array([Fraction(*value.as_integer_ratio()) for value in array])
+
+
+def _exact_objects(argument: str, values: list[Any]) -> Array:
+    exact = [_exact(argument, value) for value in values]
+    if all(isinstance(value, int) for value in exact):
+        fits = min(exact) > -INTEGER_LIMIT and max(exact) < INTEGER_LIMIT
+        return np.array(exact, dtype=np.int64) if fits else _object_array(exact)
+    if all(_is_float(value) for value in exact):
+        return np.array([float(value) for value in exact])
+    return _object_array([Fraction(value) for value in exact])
+
+
+def _is_float(value: int | Fraction) -> bool:
+    """Whether float64 holds the number without error, well inside its range."""
+    return abs(Fraction(value)) < FLOAT_LIMIT and Fraction(float(value)) == value
+
+
+def _exact(argument: str, value: Any) -> int | Fraction:
+    """Return one number as an int or Fraction of the same value."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        pass
+    if isinstance(value, float | Decimal | np.floating) and not math.isfinite(value):
+        raise InvalidInput(argument, plain("NaN or infinity"), "every score must be a finite number")
+    if isinstance(value, float | Decimal | Fraction | np.floating):
+        return Fraction(*value.as_integer_ratio())
+    raise InvalidInput(argument, plain("something that is not a number"), "every score must be a number")
+
+
+def _object_array(values: list[Any]) -> Array:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def histogram_of(values: Any, multiplicities: Iterable[Any] | None) -> tuple[Array, Array]:
+    """Return the distinct values, descending, and how many items hold each."""
+    if multiplicities is not None:
+        return _merged(exact_array("values", values), multiplicities)
+    data: Array = values
+    if data.dtype == np.int64:
+        low = int(data.min())
+        span = int(data.max()) - low + 1
+        if span <= 2 * len(data) + 1024:
+            table = np.bincount(data if low == 0 else data - low, minlength=span)
+            held = np.flatnonzero(table)[::-1]
+            return held + low, table[held]
+    if data.dtype == object:
+        return _merged(data, np.ones(len(data), dtype=np.int64))
+    ranked = np.sort(data)[::-1]
+    starts = np.flatnonzero(np.concatenate([[True], ranked[1:] != ranked[:-1]]))
+    return ranked[starts], np.diff(np.append(starts, len(ranked)))
+
+
+def _merged(values: Array, multiplicities: Iterable[Any]) -> tuple[Array, Array]:
+    counted: defaultdict[Any, int] = defaultdict(int)
+    try:
+        sizes = [operator.index(multiplicity) for multiplicity in multiplicities]
+    except TypeError:
+        raise InvalidInput("multiplicities", plain("something else"), "whole numbers are needed") from None
+    if len(sizes) != len(values):
+        raise InvalidInput(
+            "multiplicities",
+            plain(f"{len(sizes)} of them"),
+            f"one for each of the {len(values)} values is needed",
+        )
+    for value, size in zip(values.tolist(), sizes, strict=True):
+        if size < 0:
+            raise InvalidInput("multiplicities", plain("a negative number"), "whole numbers of at least 0 are needed")
+        counted[value] += size
+    ranked = sorted((value for value, size in counted.items() if size), reverse=True)
+    if not ranked:
+        raise InvalidInput("multiplicities", plain("no item"), "at least one item is needed")
+    total = sum(counted.values())
+    held = [counted[value] for value in ranked]
+    distinct = _object_array(ranked) if values.dtype == object else np.array(ranked, dtype=values.dtype)
+    return distinct, np.array(held, dtype=np.int64) if total < INTEGER_LIMIT else _object_array(held)

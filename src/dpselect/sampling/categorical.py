@@ -1,0 +1,31 @@
+"""A categorical draw from log-weights."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpselect.sampling.bits import BitSource
+from dpselect.sampling.field import Field
+from dpselect.sampling.noise import NOISES
+from dpselect.sampling.topk import Widths, top_k
+
+
+def categorical(
+    log_weights: npt.NDArray[Any],
+    bits: BitSource,
+    *,
+    multiplicities: npt.NDArray[Any] | None = None,
+    scale: Fraction = Fraction(1),
+    widths: Widths | None = None,
+) -> int:
+    """Return i with probability proportional to `multiplicities[i] · exp(scale · log_weights[i])`, exactly.
+
+    The index of the largest of log-weight plus Gumbel noise has that law, and the weights never need to be
+    formed, so nothing overflows. With multiplicities the log-weights must be distinct and descending.
+    """
+    field = Field(np.asarray(log_weights), scale, multiplicities, winners=1)
+    return int(top_k(field, NOISES["gumbel"], bits, widths=widths)[0])

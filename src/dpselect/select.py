@@ -1,0 +1,51 @@
+"""select(): from scores to a release, the path of the whole package in one function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpselect.mechanisms import Mechanism, mechanism_for
+from dpselect.privacy.sensitivity import COUNTS, Sensitivity
+from dpselect.release import Release
+from dpselect.sampling import bit_source
+from dpselect.scores import Scores
+from dpselect.validation import seed_or_none
+
+
+def select(
+    scores: Any,
+    k: int | None = None,
+    *,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    mechanism: str | Mechanism = "auto",
+    sensitivity: Sensitivity = COUNTS,
+    ordered: bool = False,
+    seed: int | None = None,
+) -> Release:
+    """Choose k items with high scores, so that no one person shows in the answer.
+
+    scores: a mapping item → score, a pandas or polars Series, a one-dimensional array or list (items are then 0..d−1),
+        or `Scores`. Which items there are is taken to be public; only their scores are private.
+    k, epsilon: how many items, and the total privacy cost. May be left out when `mechanism` is an object that has them.
+    delta: accepted for mechanisms that can use it; the pure ones give delta = 0 whatever is allowed.
+    mechanism: "auto", a name, or a mechanism object. "auto" looks at public facts only, never at the scores.
+    sensitivity: how far one person can move a score; COUNTS when each person counts at most once per item.
+    ordered: whether the order of the answer must mean something.
+    seed: for tests and examples; the release is then reproducible and not secure.
+
+    >>> import dpselect as dps
+    >>> dps.select({"tea": 90, "coffee": 80, "milk": 3}, k=2, epsilon=1.0, seed=1).k
+    2
+    """
+    chosen = mechanism_for(mechanism, k=k, epsilon=epsilon, delta=delta, sensitivity=sensitivity, ordered=ordered)
+    bits = bit_source(seed_or_none(seed))
+    table = Scores.of(scores)
+    members = chosen.draw(table, bits)
+    return Release(
+        items=table.items(members.positions().tolist()),
+        ordered=chosen.ordered,
+        guarantee=chosen.guarantee,
+        mechanism=chosen,
+        secure=bits.secure,
+    )
