@@ -4,29 +4,43 @@ from __future__ import annotations
 
 import math
 import operator
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
+
+import numpy as np
 
 from dpselect.errors import InvalidInput
 
+Number = int | float | Fraction | Decimal
 
-def finite_number(argument: str, value: Any) -> float:
-    """Return `value` if it is a finite real number."""
+
+def finite_number(argument: str, value: Any) -> Number:
+    """Return `value` if it is real and finite; a NumPy scalar becomes the Python number of the same value."""
+    number = value.item() if isinstance(value, np.number) else value
     try:
-        if not isinstance(value, bool | str | bytes) and math.isfinite(value):
-            return value  # type: ignore[no-any-return]
-    except (TypeError, OverflowError):
+        if isinstance(number, Number) and not isinstance(number, bool) and math.isfinite(number):
+            return number
+    except (ValueError, OverflowError):  # a signaling NaN, or an integer that no float can hold
         pass
     raise InvalidInput(argument, value, "a finite number is needed")
 
 
 def positive_number(argument: str, value: Any) -> float:
-    """Return `value` if it is a positive, finite real number."""
+    """Return `value` as a float, rounded down, if it is a positive, finite real number."""
     try:
-        if not isinstance(value, bool | str | bytes) and math.isfinite(value) and value > 0:
-            return value  # type: ignore[no-any-return]
-    except (TypeError, OverflowError):
+        number = float_below(finite_number(argument, value))
+        if number > 0:
+            return number
+    except InvalidInput:
         pass
     raise InvalidInput(argument, value, "a positive, finite number is needed")
+
+
+def float_below(number: Number) -> float:
+    """Return the largest float that does not exceed a finite number."""
+    nearest = float(number)
+    return nearest if Fraction(nearest) <= Fraction(number) else math.nextafter(nearest, -math.inf)
 
 
 def positive_integer(argument: str, value: Any) -> int:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dpselect.errors import InvalidInput
-from dpselect.validation import positive_number
+from dpselect.validation import finite_number, float_below, positive_number
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,16 @@ class Guarantee:
             promise += f", except with probability {self.delta:g}"
         label = f"epsilon = {self.epsilon:g}" + (f", delta = {self.delta:g}" if self.delta else "")
         return f"{label}: {promise}"
+
+
+def _probability_of_failure(delta: Any) -> float:
+    try:
+        number = float_below(finite_number("delta", delta))
+        if 0 <= number < 1:
+            return number
+    except InvalidInput:
+        pass
+    raise InvalidInput("delta", delta, "a number from 0 (pure) up to, but not including, 1 is needed")
 
 
 def _change(neighbours: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpselect.errors import InvalidInput
-from dpselect.validation import finite_number
+from dpselect.validation import Number, finite_number, float_below
 
 
 @dataclass(frozen=True)
@@ -16,15 +16,15 @@ class Sensitivity:
 
     Selection looks only at differences of scores, so all it needs is the spread `w = high − low`
     (mathematics, section 1). Counts have [0, 1] and spread 1; scores that move either way by at most s
-    have [−s, s] and spread 2s.
+    have [−s, s] and spread 2s. Bounds that no float holds are moved outwards to the next one.
     """
 
     low: float
     high: float
 
     def __post_init__(self) -> None:
-        finite_number("sensitivity.low", self.low)
-        finite_number("sensitivity.high", self.high)
+        object.__setattr__(self, "low", _plain_below(finite_number("sensitivity.low", self.low)))
+        object.__setattr__(self, "high", -_plain_below(-finite_number("sensitivity.high", self.high)))
         if not self.low < self.high:
             raise InvalidInput(
                 "sensitivity",
@@ -47,6 +47,11 @@ class Sensitivity:
     def __str__(self) -> str:
         """Say what one person can do to a score."""
         return f"adding a person moves each score by {self.low:g} to {self.high:g}"
+
+
+def _plain_below(bound: Number) -> float:
+    """Return the largest int or float that does not exceed `bound`."""
+    return bound if isinstance(bound, int | float) else float_below(bound)
 
 
 COUNTS = Sensitivity(0, 1)
