@@ -53,7 +53,10 @@ class SourceError(DpSelectError):
 
 def _brief(value: object, length: int = 60) -> str:
     """Show a value in an error message without flooding it."""
-    text = value if isinstance(value, _Plain) else repr(value)
+    try:
+        text = value if isinstance(value, _Plain) else repr(value)
+    except ValueError:  # Python refuses to spell out integers of thousands of digits
+        text = f"a {type(value).__name__} too long to show"
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
