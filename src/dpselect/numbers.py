@@ -29,6 +29,8 @@ def exact_array(argument: str, data: Any) -> Array:
 
     That is int64, float64, or, for huge integers, fractions and mixtures, Python numbers in an object array.
     """
+    if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
+        raise InvalidInput(argument, plain("a masked array"), "every item must have a score; fill the gaps first")
     try:
         array = np.asarray(data)
     except (ValueError, OverflowError):
@@ -87,7 +89,9 @@ def _exact(argument: str, value: Any) -> int | Fraction:
         return operator.index(value)
     except TypeError:
         pass
-    if isinstance(value, float | Decimal | np.floating) and not math.isfinite(value):
+    if isinstance(value, Decimal) and not value.is_finite():
+        raise InvalidInput(argument, plain("NaN or infinity"), "every score must be a finite number")
+    if isinstance(value, float | np.floating) and not math.isfinite(value):
         raise InvalidInput(argument, plain("NaN or infinity"), "every score must be a finite number")
     if isinstance(value, float | Decimal | Fraction | np.floating):
         return Fraction(*value.as_integer_ratio())
