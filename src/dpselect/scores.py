@@ -85,7 +85,9 @@ class Scores:
             return cls(_checked(data.to_numpy()), None, data.index.__getitem__)
         if library == "polars" and hasattr(data, "to_numpy") and hasattr(data, "null_count"):
             return cls(_checked(data.to_list() if data.null_count() else data.to_numpy()), None, _position)
-        if isinstance(data, np.ndarray) or (isinstance(data, Sequence) and not isinstance(data, str | bytes)):
+        if isinstance(data, np.ndarray) or (
+            isinstance(data, Sequence) and not isinstance(data, str | bytes | bytearray)
+        ):
             return cls(_checked(data), None, _position)
         raise InvalidInput(
             "scores",
@@ -108,11 +110,11 @@ class Scores:
         produces the label of a chosen item on demand; without it items are their ranks.
         """
         if multiplicities is None:
-            pairs = list(values)
+            pairs = _listed("values", values)
             if not all(isinstance(pair, Sequence | np.ndarray) and len(pair) == 2 for pair in pairs):
                 raise InvalidInput("values", plain("something else"), "pairs (score, multiplicity) are needed")
             values, multiplicities = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-        groups = histogram_of(values, multiplicities)
+        groups = histogram_of(_listed("values", values), _listed("multiplicities", multiplicities))
         scores = cls(None, groups, _position)
         if item is not None:
             scores._label = _Labels(*groups, item)
@@ -183,6 +185,15 @@ def _checked(data: Any) -> Array:
     if not len(array):
         raise InvalidInput("scores", plain("no item"), "at least one item is needed")
     return array
+
+
+def _listed(argument: str, data: Any) -> Any:
+    """Return an array as it is and anything else that can be gone through once as a list."""
+    if isinstance(data, np.ndarray):
+        return data
+    if not isinstance(data, Iterable):
+        raise InvalidInput(argument, plain(f"a {type(data).__name__}"), "a sequence is needed")
+    return list(data)
 
 
 def _quick_to_count(data: Array) -> bool:
