@@ -29,7 +29,7 @@ def exact_array(argument: str, data: Any) -> Array:
 
     That is int64, float64, or, for huge integers, fractions and mixtures, Python numbers in an object array.
     """
-    if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
+    if hasattr(data, "mask") and np.ma.is_masked(data):
         raise InvalidInput(argument, plain("a masked array"), "every item must have a score; fill the gaps first")
     try:
         array = np.asarray(data)
