@@ -60,11 +60,13 @@ def _exact_integers(array: Array) -> Array:
 
 
 def _exact_floats(argument: str, array: Array) -> Array:
+    if array.dtype.itemsize <= 8:
+        array = array.astype(np.float64, copy=False)
     low, high = array.min(), array.max()
     if not (np.isfinite(low) and np.isfinite(high)):
         raise InvalidInput(argument, plain("NaN or infinity"), "every score must be a finite number")
-    if array.dtype.itemsize <= 8 and low > -FLOAT_LIMIT and high < FLOAT_LIMIT:
-        return array.astype(np.float64, copy=False)
+    if array.dtype == np.float64 and low > -FLOAT_LIMIT and high < FLOAT_LIMIT:
+        return array
     return _object_array([Fraction(*value.as_integer_ratio()) for value in array])
 
 
