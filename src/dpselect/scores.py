@@ -83,7 +83,7 @@ class Scores:
             if not data.index.is_unique:
                 raise InvalidInput("scores", plain("a Series with repeated labels"), "each item must have one score")
             return cls(_checked(data.to_numpy()), None, data.index.__getitem__)
-        if library == "polars" and hasattr(data, "to_numpy") and hasattr(data, "null_count"):
+        if library == "polars" and type(data).__name__ == "Series":
             return cls(_checked(data.to_list() if data.null_count() else data.to_numpy()), None, _position)
         if isinstance(data, np.ndarray) or (
             isinstance(data, Sequence) and not isinstance(data, str | bytes | bytearray)
