@@ -1,0 +1,233 @@
+"""Scores of any kind are counted exactly, and ranks lead back to the items that hold them."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from decimal import Decimal
+from fractions import Fraction
+from types import MappingProxyType
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dpselect as dps
+from dpselect import InvalidInput, Scores
+
+LABELS = ["ant", "bee", "cat", "dog"]
+NUMBERS = [3, 7, 7, -2]
+
+
+def members(scores: Scores) -> dict[object, set[object]]:
+    """Return which items `scores` says hold which score, by asking for every member of every group."""
+    found: dict[object, set[object]] = {}
+    for group, (value, size) in enumerate(zip(scores.values.tolist(), scores.multiplicities.tolist(), strict=True)):
+        places = scores.distinct.members(np.full(size, group), np.arange(size)).positions()
+        found[value] = set(scores.items(places.tolist()))
+    return found
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        dict(zip(LABELS, NUMBERS, strict=True)),
+        OrderedDict(zip(LABELS, NUMBERS, strict=True)),
+        MappingProxyType(dict(zip(LABELS, NUMBERS, strict=True))),
+        Counter(dict(zip(LABELS, NUMBERS, strict=True))),
+        pd.Series(NUMBERS, index=LABELS),
+        pd.Series(NUMBERS, index=LABELS, dtype="Int64"),
+        pd.Series(NUMBERS, index=LABELS, dtype="float32"),
+        pd.Series(NUMBERS, index=LABELS, dtype="int64[pyarrow]"),
+        pd.Series([Decimal(number) for number in NUMBERS], index=LABELS),
+    ],
+    ids=lambda data: type(data).__name__ + str(getattr(data, "dtype", "")),
+)
+def test_labelled_scores_keep_their_labels(data: object) -> None:
+    assert members(Scores.of(data)) == {7: {"bee", "cat"}, 3: {"ant"}, -2: {"dog"}}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        NUMBERS,
+        tuple(NUMBERS),
+        np.array(NUMBERS),
+        np.array(NUMBERS, dtype=np.int8),
+        np.array(NUMBERS, dtype=np.float32),
+        np.array(NUMBERS, dtype=object),
+        np.array([n for number in NUMBERS for n in (number, 0)])[::2],
+        pl.Series("votes", NUMBERS),
+        pl.Series(NUMBERS, dtype=pl.Float64),
+        pl.Series(NUMBERS, dtype=pl.Decimal(10, 2)),
+        Scores.of(NUMBERS),
+    ],
+    ids=lambda data: type(data).__name__ + str(getattr(data, "dtype", "")),
+)
+def test_items_without_labels_are_their_positions(data: object) -> None:
+    assert members(Scores.of(data)) == {7: {1, 2}, 3: {0}, -2: {3}}
+
+
+def test_a_series_that_covers_several_chunks_is_one_series() -> None:
+    chunked = pl.Series([3, 7]).append(pl.Series([7, -2]))
+    assert members(Scores.of(chunked)) == {7: {1, 2}, 3: {0}, -2: {3}}
+
+
+def test_labels_may_be_dates_tuples_and_numbers() -> None:
+    days = pd.Series([5, 1], index=pd.to_datetime(["2020-01-01", "2020-01-02"]))
+    assert Scores.of(days).item(0) == pd.Timestamp("2020-01-01")
+    pairs = pd.Series([5, 1], index=pd.MultiIndex.from_tuples([("a", 1), ("b", 2)]))
+    assert Scores.of(pairs).item(1) == ("b", 2)
+    assert Scores.of({None: 1, 2.5: 3}).items([0, 1]) == [None, 2.5]
+
+
+@given(st.dictionaries(st.text(), st.integers(-3, 3) | st.floats(-1, 1) | st.integers(), min_size=1))
+def test_ranks_and_items_match_for_any_mapping(data: dict[str, float]) -> None:
+    scores = Scores.of(data)
+    assert scores.size == len(scores) == len(data)
+    found = members(scores)
+    assert Counter({Fraction(value): len(items) for value, items in found.items()}) == Counter(
+        Fraction(value) for value in data.values()
+    )
+    for value, items in found.items():
+        assert all(Fraction(data[str(item)]) == Fraction(value) for item in items)
+
+
+@given(st.lists(st.tuples(st.integers(-9, 9), st.integers(1, 9)), min_size=1))
+def test_positions_of_a_histogram_count_down_the_ranks(pairs: list[tuple[int, int]]) -> None:
+    scores = Scores.from_histogram(pairs, item=lambda value, index: (value, index))
+    sizes: Counter[int] = Counter()
+    for value, size in pairs:
+        sizes[value] += size
+    expected = [(value, index) for value in sorted(sizes, reverse=True) for index in range(sizes[value])]
+    assert scores.items(range(scores.size)) == expected
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ([(3, 2), (5, 1)],),
+        ([[3, 2], [5, 1]],),
+        (np.array([[3, 2], [5, 1]]),),
+        ([3, 5], [2, 1]),
+        (np.array([3, 5]), np.array([2, 1])),
+        (np.array([3, 5], dtype=np.uint8), np.array([2, 1], dtype=np.int8)),
+        ({3: 2, 5: 1}.keys(), {3: 2, 5: 1}.values()),
+        ({3: 2, 5: 1}.items(),),
+        (iter([(3, 2), (5, 1)]),),
+        (iter([3, 5]), iter([2, 1])),
+        (pd.Series([3, 5]), pd.Series([2, 1])),
+        (pl.Series([3, 5]), pl.Series([2, 1])),
+        ([3, 5, 3, 9], [1, 1, 1, 0]),
+        ([(3, 2), (Fraction(5), 1)],),
+    ],
+)
+def test_a_histogram_comes_as_pairs_or_as_two_sequences(arguments: tuple[object, ...]) -> None:
+    scores = Scores.from_histogram(*arguments)
+    assert scores.values.tolist() == [5, 3]
+    assert scores.multiplicities.tolist() == [1, 2]
+    assert scores.size == 3
+
+
+@pytest.mark.parametrize("size", [10**18, 2**62, 2**63, 2**64 + 1, 10**30, 10**300])
+def test_groups_far_larger_than_memory_give_items_on_demand(size: int) -> None:
+    scores = Scores.from_histogram([(9, 2), (5, size)], item=lambda value, index: (value, index))
+    assert scores.size == size + 2
+    assert scores.item(1) == (9, 1)
+    assert scores.item(2) == (5, 0)
+    assert scores.item(size + 1) == (5, size - 1)
+    release = dps.select(scores, k=3, epsilon=1.0, seed=1)
+    assert len(set(release.items)) == 3
+    assert all(value in (9, 5) and 0 <= index < {9: 2, 5: size}[value] for value, index in release.items)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ([],),
+        ([], []),
+        ([1], [0]),
+        ([1, 2], [1]),
+        ([1], [-1]),
+        ([1], [1.5]),
+        ([1], ["1"]),
+        ([1], [None]),
+        (["a"], [1]),
+        ([float("nan")], [1]),
+        ([(1, 2, 3)],),
+        ([5],),
+        (5,),
+        ([1], 5),
+        ("ab",),
+        ({5: 3},),
+        ([[1, 2], [3]],),
+    ],
+)
+def test_a_malformed_histogram_is_refused(arguments: tuple[object, ...]) -> None:
+    with pytest.raises(InvalidInput):
+        Scores.from_histogram(*arguments)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        [],
+        (),
+        np.array([]),
+        pd.Series([], dtype=float),
+        pl.Series([], dtype=pl.Int64),
+        "abc",
+        b"abc",
+        bytearray(b"abc"),
+        {1, 2},
+        iter([1, 2]),
+        None,
+        5,
+        pd.DataFrame({"a": [1, 2]}),
+        pl.DataFrame({"a": [1, 2]}),
+        {"a": "b"},
+        {"a": None},
+        {"a": [1]},
+        {"a": [1, 2], "b": 3},
+        [[1, 2], [3, 4]],
+        pd.Series([1, None]),
+        pd.Series([1, None], dtype="Int64"),
+        pd.Series(["a", "b"]),
+        pd.Series(pd.to_datetime(["2020-01-01"])),
+        pd.Series(["a", "b"], dtype="category"),
+        pl.Series([1, None]),
+        pl.Series([1.0, float("nan")]),
+        pl.Series(["a"]),
+        pl.Series([[1], [2]]),
+        pl.Series([object()], dtype=pl.Object),
+    ],
+    ids=lambda data: f"{type(data).__module__}.{type(data).__name__}",
+)
+def test_what_holds_no_scores_is_refused(data: object) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Scores.of(data)
+    assert caught.value.argument == "scores"
+
+
+def test_two_scores_for_one_label_are_refused_without_naming_it() -> None:
+    with pytest.raises(InvalidInput, match="one score") as caught:
+        Scores.of(pd.Series([1, 2], index=["secret", "secret"]))
+    assert "secret" not in str(caught.value)
+
+
+def test_scores_show_nothing_but_their_number() -> None:
+    assert repr(Scores.of({"a": 12345, "b": 5})) == "<Scores of 2 items>"
+
+
+def test_counting_is_the_same_on_the_fast_path_and_off_it() -> None:
+    """Arrays this large are counted in one pass; a single far value sends the same counts down the other path."""
+    random = np.random.default_rng(1)
+    dense = random.integers(-50, 5000, size=1 << 16)
+    sparse = np.append(dense, 1 << 50)
+    assert Scores.of(sparse).values[1:].tolist() == Scores.of(dense).values.tolist()
+    assert Scores.of(sparse).multiplicities[1:].tolist() == Scores.of(dense).multiplicities.tolist()
+    assert Scores.of(dense).entries.multiplicities is not None
+    assert Scores.of(sparse).entries.multiplicities is None
