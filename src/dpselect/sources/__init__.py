@@ -1,0 +1,10 @@
+"""Files, frames and databases: how many items have which number of people, and which items are these.
+
+`open_counts` answers both questions with Ibis expressions, so that the engine that holds the rows does the counting
+and Python receives the histogram of counts and the chosen items, nothing else. The room knows no mechanism.
+"""
+
+from dpselect.sources.counts import Counts, open_counts
+from dpselect.sources.domain import UNKNOWN, Domain, Unknown, Unseen
+
+__all__ = ["UNKNOWN", "Counts", "Domain", "Unknown", "Unseen", "open_counts"]

@@ -1,0 +1,166 @@
+"""How many people have which item, counted where the rows are.
+
+Two questions, as Ibis expressions that any backend can run: how many items have which score, and which is the i-th item
+among those tied at a score. Indexes are drawn by the exact sampler, so the engine needs no randomness.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dpselect.errors import InvalidInput, plain
+from dpselect.sources.domain import Domain, Unseen
+from dpselect.sources.engine import EmbeddedEngine, Engine, Progress, embedded_engine
+from dpselect.sources.files import FileTable
+from dpselect.sources.frames import arrow_table, check_columns, is_frame
+from dpselect.sources.listing import listed_items
+
+
+class Counts:
+    """The number of distinct people for each item of a domain; private until a mechanism has chosen."""
+
+    def __init__(self, engine: Engine, scored: Any, domain: Domain) -> None:
+        self._engine = engine
+        self._scored = scored
+        self._domain = domain
+
+    def histogram(self) -> tuple[list[int], list[int]]:
+        """Return the distinct scores and how many items of the domain have each, those of score 0 included."""
+        scored = self._scored
+        rows = self._engine.fetch(scored.group_by("score").aggregate(items=scored.count()))
+        items = {int(row["score"]): int(row["items"]) for row in rows}
+        if self._domain.number is not None:
+            items[0] = self._domain.number - sum(items.values())
+            if items[0] < 0:
+                raise InvalidInput(
+                    "domain",
+                    self._domain.number,
+                    "the table holds more distinct items than that, so the stated number is wrong and the guarantee "
+                    "would not hold; state how many items are possible, not how many are expected",
+                )
+        scores = sorted((score for score in items if items[score]), reverse=True)
+        return scores, [items[score] for score in scores]
+
+    def fetch(self, scores: Sequence[int], indexes: Sequence[int]) -> list[Any]:
+        """Return, in the order asked, the indexes[i]-th item (from 0) among those tied at scores[i]."""
+        import ibis
+        import pyarrow
+
+        unseen = self._domain.number is not None
+        asked = [place for place, score in enumerate(scores) if score or not unseen]
+        answer: dict[int, Any] = {}
+        if asked:
+            pairs = {
+                "score": [int(scores[place]) for place in asked],
+                "index": [int(indexes[place]) for place in asked],
+            }
+            wanted = ibis.memtable(pyarrow.table({"place": asked, **pairs}))
+            tied = self._scored.semi_join(wanted, "score")
+            window = ibis.window(group_by=tied.score, order_by=tied.item)
+            tied = tied.mutate(index=ibis.row_number().over(window).cast("int64"))
+            found = tied.join(wanted, ["score", "index"]).select("place", self._answer_column)
+            answer = {row["place"]: row[self._answer_column] for row in self._engine.fetch(found)}
+        if self._domain.labels is not None:
+            return [self._domain.labels[answer[place]] for place in asked]
+        numbers = iter(range(1, len(scores) + 1))
+        return [answer[place] if place in answer else Unseen(next(numbers)) for place in range(len(scores))]
+
+    @property
+    def _answer_column(self) -> str:
+        return "item" if self._domain.labels is None else "position"
+
+
+@contextlib.contextmanager
+def open_counts(
+    table: Any, *, item: str, person: str, domain: Domain, k: int, progress: Progress | None = None
+) -> Iterator[Counts]:
+    """Count each person at most once per item of the domain, and keep the counts until the end of the block.
+
+    score(i) = number of distinct persons with a row (i, person); rows with a null in either column are dropped. The
+    domain is checked against k before any row is read.
+    """
+    _check_names(item, person)
+    with contextlib.ExitStack() as stack:
+        embedded = stack.enter_context(embedded_engine(progress))
+        file = FileTable.at("table", table) if isinstance(table, str | os.PathLike) else None
+        engine, rows = _bind(embedded, table if file is None else file, [item, person])
+        _check_type("item", item, rows[item].type())
+        _check_type("person", person, rows[person].type())
+        if domain.number is None:
+            listed = listed_items(stack, embedded, engine, domain, item, rows[item].type())
+            size = int(engine.fetch(listed.aggregate(size=listed.count()))[0]["size"])
+        else:
+            listed, size = None, domain.number
+        if k > size:
+            raise InvalidInput("k", k, f"a number from 1 to {size}, the number of items in the domain, is needed")
+        scored = stack.enter_context(engine.materialised(_scored(rows, item, person, listed)))
+        if file is not None and file.is_json:
+            _check_fields(embedded, file, scored, [item, person])
+        yield Counts(engine, scored, domain)
+
+
+def _bind(embedded: EmbeddedEngine, table: Any, columns: list[str]) -> tuple[Engine, Any]:
+    """Return the engine that holds the rows, and the rows as an Ibis table."""
+    import ibis
+
+    if isinstance(table, FileTable):
+        return embedded, table.bind(embedded, columns)
+    if isinstance(table, ibis.Table):
+        check_columns("table", columns, list(table.columns))
+        if not any(True for _ in table.op().find(ibis.expr.operations.DatabaseTable)):
+            return embedded, table.select(*columns)
+        return Engine(table.get_backend()), table.select(*columns)
+    if is_frame(table):
+        return embedded, ibis.memtable(arrow_table("table", table, columns))
+    raise InvalidInput(
+        "table",
+        plain(f"an object of type {type(table).__name__}"),
+        "the path of a file, an Ibis table, or a pandas, polars or Arrow table is needed",
+    )
+
+
+def _scored(rows: Any, item: str, person: str, listed: Any) -> Any:
+    """Return the expression (item, score), with every listed item and its position when there is a list."""
+    import ibis
+
+    rows = rows.select(item=rows[item], person=rows[person])
+    for column in ("item", "person"):
+        rows = rows.filter(rows[column].notnull())
+        if rows[column].type().is_floating():
+            rows = rows.filter(~rows[column].isnan())
+    pairs = rows.distinct()
+    counted = pairs.group_by("item").aggregate(score=pairs.count())
+    if listed is None:
+        return counted
+    joined = listed.left_join(counted, listed.key == counted.item)
+    score = ibis.coalesce(joined.score, ibis.literal(0, "int64"))
+    return joined.select(item=joined.key, position=joined.position, score=score)
+
+
+def _check_names(item: Any, person: Any) -> None:
+    for argument, name in (("item", item), ("person", person)):
+        if not isinstance(name, str) or not name:
+            raise InvalidInput(argument, name, "the name of a column is needed")
+    if item == person:
+        raise InvalidInput("person", person, "another column than the item's is needed: who, beside what")
+
+
+def _check_type(argument: str, name: str, kind: Any) -> None:
+    refused = kind.is_nested() or kind.is_interval() or kind.is_unknown() or kind.is_geospatial() or kind.is_json()
+    if refused or (argument == "item" and kind.is_binary()):
+        raise InvalidInput(
+            argument, plain(f"column {name!r} of type {kind}"), "text, numbers, dates, times or booleans are needed"
+        )
+
+
+def _check_fields(engine: EmbeddedEngine, file: FileTable, scored: Any, columns: list[str]) -> None:
+    """Refuse a JSON file in which no record has the field; with any usable row there is nothing to look for."""
+    counted = engine.fetch(scored.aggregate(any=(scored.score > 0).any()))[0]
+    if counted["any"]:
+        return
+    for name in columns:
+        if file.lacks(engine, name):
+            raise InvalidInput("table", file.path.name, f"no record has a field {name!r}; check the name")

@@ -1,0 +1,126 @@
+"""The public domain: which items could be answered, known before any row is read."""
+
+from __future__ import annotations
+
+import enum
+import operator
+import os
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpselect.errors import InvalidInput, plain
+
+_ACCEPTED = (
+    "a list, array or table column of the possible items, the path of a file that lists them, "
+    "or their number as a whole number of at least 1 is needed"
+)
+
+
+class Unknown(enum.Enum):
+    """The type of `UNKNOWN`."""
+
+    UNKNOWN = "unknown"
+
+    def __repr__(self) -> str:
+        """Show the public name."""
+        return "dpselect.UNKNOWN"
+
+
+UNKNOWN = Unknown.UNKNOWN
+"""The domain of someone who cannot say which items are possible."""
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """An item of the domain that nobody in the table has: which one cannot be told, only that it is one of them.
+
+    `number` counts the unseen items within one answer: 1, 2, …
+    """
+
+    number: int
+
+    def __str__(self) -> str:
+        """Name the item as people read it."""
+        return f"(unseen item {self.number})"
+
+    def to_json_value(self) -> dict[str, int]:
+        """Return the item as plain data for JSON."""
+        return {"unseen": self.number}
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Exactly one of: a public number of items, a file that lists them, or the items themselves.
+
+    `labels` are the caller's own objects when a Python collection was given, so that the answer can return them;
+    `table` is a frame or Ibis table whose column lists the items.
+    """
+
+    number: int | None = None
+    path: Path | None = None
+    labels: list[Any] | None = None
+    table: Any = None
+
+    @classmethod
+    def of(cls, given: Any) -> Domain:
+        """Understand the `domain` argument without looking at any private row."""
+        if given is UNKNOWN:
+            raise InvalidInput(
+                "domain",
+                given,
+                "unknown domains are not supported in this version: list the possible items, name a file that lists "
+                "them, or state how many there can be",
+            )
+        if isinstance(given, str | os.PathLike):
+            return cls(path=Path(given))
+        number = _whole_number(given)
+        if number is not None:
+            if number < 1:
+                raise InvalidInput("domain", given, "the number of possible items must be at least 1")
+            return cls(number=number)
+        if hasattr(type(given), "columns") or hasattr(type(given), "column_names"):
+            return cls(table=given)
+        labels = _labels(given)
+        if not labels:
+            raise InvalidInput("domain", plain("an empty list"), "at least one possible item is needed")
+        return cls(labels=labels)
+
+
+def _whole_number(given: Any) -> int | None:
+    if isinstance(given, bool):
+        raise InvalidInput("domain", given, _ACCEPTED)
+    if getattr(given, "ndim", 0):
+        return None
+    try:
+        return operator.index(given)
+    except TypeError:
+        return None
+
+
+def _labels(given: Any) -> list[Any]:
+    """List the items of a Python collection, array, Series or Arrow column, without the nulls among them."""
+    if isinstance(given, bytes | bytearray):
+        raise InvalidInput("domain", given, _ACCEPTED)
+    if getattr(given, "ndim", 1) != 1:
+        raise InvalidInput("domain", plain(f"an array of {given.ndim} dimensions"), "one dimension is needed")
+    for method in ("to_pylist", "to_list", "tolist"):
+        if hasattr(given, method):
+            given = getattr(given, method)()
+            break
+    if not isinstance(given, Collection):
+        raise InvalidInput("domain", plain(f"an object of type {type(given).__name__}"), _ACCEPTED)
+    return [label for label in given if not is_null(label)]
+
+
+def is_null(value: Any) -> bool:
+    """Tell whether a Python object stands for "no value": None, NaN, or pandas' NA and NaT."""
+    if value is None:
+        return True
+    if isinstance(value, str):
+        return False
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):
+        return type(value).__name__ == "NAType"

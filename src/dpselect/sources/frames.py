@@ -1,0 +1,116 @@
+"""Tables that are already in memory: the two columns that matter, as Arrow."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+from dpselect.errors import InvalidInput, plain
+from dpselect.sources.domain import is_null
+
+_LISTED_COLUMNS = 20
+
+
+def is_frame(table: Any) -> bool:
+    """Tell whether `table` is a pandas, polars or Arrow table, or a DuckDB relation."""
+    kind = type(table)
+    is_tabular = any(hasattr(kind, attribute) for attribute in ("columns", "column_names", "schema"))
+    is_arrow = hasattr(kind, "__arrow_c_stream__") or hasattr(kind, "__arrow_c_array__")
+    return is_tabular and (is_arrow or _module(table) in ("pandas", "polars", "duckdb"))
+
+
+def frame_columns(table: Any) -> list[Any]:
+    """Return the names of a frame's columns, which are public."""
+    if _module(table) == "polars" and hasattr(table, "collect_schema"):
+        return list(table.collect_schema().names())
+    if hasattr(type(table), "column_names"):
+        return list(table.column_names)
+    if hasattr(type(table), "columns"):
+        return list(table.columns)
+    return list(table.schema.names)
+
+
+def check_columns(argument: str, wanted: Iterable[str], present: list[Any]) -> None:
+    """Refuse a column that a table with a public schema does not have, or has twice."""
+    for name in wanted:
+        if present.count(name) == 1:
+            continue
+        if name in present:
+            raise InvalidInput(argument, plain(f"a table with several columns {name!r}"), "column names must differ")
+        listed = ", ".join(repr(column) for column in present[:_LISTED_COLUMNS]) or "none"
+        if len(present) > _LISTED_COLUMNS:
+            listed += f" and {len(present) - _LISTED_COLUMNS} more"
+        close = difflib.get_close_matches(name, [str(column) for column in present], n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise InvalidInput(argument, plain(f"no column {name!r}"), f"the columns are {listed}{hint}")
+
+
+def arrow_table(argument: str, table: Any, columns: list[str]) -> Any:
+    """Return the named columns of a frame as an Arrow table with plain column types.
+
+    A pandas column of Python objects has no type of its own, and none may be read off private rows: it is taken as
+    text, each value by its `str`.
+    """
+    import pyarrow
+
+    check_columns(argument, columns, frame_columns(table))
+    if _module(table) == "pandas":
+        return pyarrow.table({name: _pandas_column(table[name]) for name in columns})
+    if _module(table) == "polars":
+        table = table.select(columns)
+        table = table.collect() if hasattr(table, "collect") else table
+    if _module(table) == "duckdb":
+        table = table.select(*(_quoted(name) for name in columns))
+    table = pyarrow.table(table).select(columns)
+    return pyarrow.table({name: _plain_column(table.column(name)) for name in columns})
+
+
+def _module(table: Any) -> str:
+    return type(table).__module__.lstrip("_").partition(".")[0]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _plain_column(column: Any) -> Any:
+    """Decode dictionaries, and give a column without a type (polars and Arrow have them) the type text."""
+    import pyarrow
+
+    if pyarrow.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pyarrow.types.is_null(column.type) or str(column.type).endswith("string_view"):
+        column = column.cast(pyarrow.string())
+    return column
+
+
+def _pandas_column(series: Any) -> Any:
+    import pandas
+    import pyarrow
+
+    if isinstance(series.dtype, pandas.CategoricalDtype):
+        series = series.astype(series.dtype.categories.dtype)
+    is_plain = pandas.api.types.is_numeric_dtype(series.dtype) or pandas.api.types.is_datetime64_any_dtype(series.dtype)
+    if is_plain and not pandas.api.types.is_complex_dtype(series.dtype):
+        return _plain_column(pyarrow.chunked_array(pyarrow.Array.from_pandas(series)))
+    if isinstance(series.dtype, pandas.ArrowDtype):
+        return _plain_column(pyarrow.chunked_array(series.array.__arrow_array__()))
+    if not isinstance(series.dtype, pandas.StringDtype) and pandas.api.types.infer_dtype(series) != "string":
+        return pyarrow.array([_text(value) for value in series], type=pyarrow.string())
+    try:
+        return pyarrow.array(series, type=pyarrow.string(), from_pandas=True)
+    except (pyarrow.ArrowException, UnicodeError):
+        return pyarrow.array([_text(value) for value in series], type=pyarrow.string())
+
+
+def _text(value: Any) -> str | None:
+    """Return the text of a value, or None where there is none: such a row is dropped like any null."""
+    try:
+        if is_null(value):
+            return None
+        text = str(value)
+        text.encode()
+    except Exception:
+        return None
+    return text
