@@ -53,9 +53,7 @@ def rigorous_set_probability(locations: list[float], chosen: frozenset[int], noi
             return (half, 1 - half, half) if below else (1 - half, half, half)
         if noise == "half-logistic":
             survival = 2 / (1 + z.exp())
-            return (
-                (acb(0), acb(1), acb(0)) if below else (1 - survival, survival, survival * (2 - survival) / 2)
-            )
+            return (acb(0), acb(1), acb(0)) if below else (1 - survival, survival, survival * (2 - survival) / 2)
         if noise == "logistic":
             survival = 1 / (1 + z.exp())
             return (1 - survival, survival, survival * (1 - survival))
@@ -67,9 +65,7 @@ def rigorous_set_probability(locations: list[float], chosen: frozenset[int], noi
     for left, right in pairwise(breaks):
 
         def integrand(z: acb, _analytic: bool, left: float = left) -> acb:
-            parts = [
-                factors(z - spot, left < location) for spot, location in zip(spots, locations, strict=True)
-            ]
+            parts = [factors(z - spot, left < location) for spot, location in zip(spots, locations, strict=True)]
             value = acb(0)
             for last in chosen:
                 term = parts[last][2]

@@ -66,18 +66,8 @@ def single_law(locations: Sequence[float], noise: Noise) -> Floats:
     (permute-and-flip), a polynomial that Gauss–Legendre integrates exactly. Others: numerical integration.
     """
     ranked, order = _ranked(locations, 1, math.comb)
-    chances = np.exp(np.asarray(ranked))
-    if noise.name == "gumbel":
-        law = chances / chances.sum()
-    elif noise.name == "exponential":
-        nodes, weights = np.polynomial.legendre.leggauss(len(ranked) // 2 + 1)
-        factors = 1.0 - np.outer(chances, (nodes + 1.0) / 2.0)
-        others = [np.delete(factors, item, axis=0).prod(axis=0) for item in range(len(ranked))]
-        law = chances * (np.array(others) @ weights) / 2.0
-    else:
-        law = np.array([probability for _, probability in _ranked_set_law(ranked, 1, noise)])
     probabilities = np.empty(len(ranked))
-    probabilities[list(order)] = law
+    probabilities[list(order)] = _ranked_single_law(ranked, noise)
     return probabilities
 
 
@@ -194,6 +184,20 @@ def _edges(ranked: tuple[float, ...], noise: Noise, tail: float) -> Floats:
     with np.errstate(over="ignore", under="ignore"):
         reached = int(np.argmax(noise.cdf(edges - ranked[-1]) > 0.0))
     return edges[max(reached - 1, 0) :]
+
+
+@lru_cache(maxsize=4096)
+def _ranked_single_law(ranked: tuple[float, ...], noise: Noise) -> list[float]:
+    """Return the probability of each rank to be the largest, for locations in descending order."""
+    chances = np.exp(np.asarray(ranked))
+    if noise.name == "gumbel":
+        return list(chances / chances.sum())
+    if noise.name == "exponential":
+        nodes, weights = np.polynomial.legendre.leggauss(len(ranked) // 2 + 1)
+        factors = 1.0 - np.outer(chances, (nodes + 1.0) / 2.0)
+        others = [np.delete(factors, item, axis=0).prod(axis=0) for item in range(len(ranked))]
+        return list(chances * (np.array(others) @ weights) / 2.0)
+    return [probability for _, probability in _ranked_set_law(ranked, 1, noise)]
 
 
 @lru_cache(maxsize=4096)

@@ -33,9 +33,7 @@ class Domain:
         positive_number("step", self.step)
         for end in (self.sensitivity.low, self.sensitivity.high):
             if Fraction(end) % Fraction(self.step):
-                raise InvalidInput(
-                    "step", self.step, "sensitivity.low and .high must be multiples of the step"
-                )
+                raise InvalidInput("step", self.step, "sensitivity.low and .high must be multiples of the step")
 
     def score_vectors(self) -> list[ScoreVector]:
         """Return every score vector x of the box."""
@@ -52,9 +50,7 @@ class Domain:
 
     def _grid(self, low: float, high: float) -> list[float]:
         step = Fraction(self.step)
-        values = [
-            Fraction(low) + step * count for count in range(int((Fraction(high) - Fraction(low)) / step) + 1)
-        ]
+        values = [Fraction(low) + step * count for count in range(int((Fraction(high) - Fraction(low)) / step) + 1)]
         return [int(value) if value.denominator == 1 else float(value) for value in values]
 
 

@@ -50,8 +50,7 @@ def check_sampler(mechanism: Subject, scores: Any, *, draws: int = 4000, seed: i
         orders = [outcome] if mechanism.ordered else list(permutations(outcome))
         cells.update((order, probability / len(orders)) for order in orders)
     counts = Counter(
-        tuple(int(position) for position in positions)
-        for positions in _selections(mechanism, scores, draws, seed)
+        tuple(int(position) for position in positions) for positions in _selections(mechanism, scores, draws, seed)
     )
     return _judged(mechanism, "items and order", counts, cells)
 
@@ -100,9 +99,7 @@ def _selections(mechanism: Subject, scores: Any, draws: int, seed: int) -> Itera
     return (mechanism.select(prepared, seed=int(each)) for each in seeds)
 
 
-def _judged(
-    mechanism: Subject, compared: str, counts: Counter[Any], cells: Mapping[Hashable, float]
-) -> SamplerCheck:
+def _judged(mechanism: Subject, compared: str, counts: Counter[Any], cells: Mapping[Hashable, float]) -> SamplerCheck:
     """Compare counts with cell probabilities by Pearson's χ², `Σ (observed − expected)² / expected`."""
     from scipy.stats import chi2
 
@@ -110,9 +107,7 @@ def _judged(
     if any(not cells.get(outcome) for outcome in counts):
         # An impossible outcome is proof enough, and pooling it with rare ones would hide it.
         return SamplerCheck(mechanism, compared, draws, len(cells), 0.0)
-    pools = _pooled(
-        [(draws * probability, counts[cell]) for cell, probability in cells.items() if probability]
-    )
+    pools = _pooled([(draws * probability, counts[cell]) for cell, probability in cells.items() if probability])
     statistic = math.fsum((observed - expected) ** 2 / expected for expected, observed in pools)
     p_value = float(chi2.sf(statistic, len(pools) - 1)) if len(pools) > 1 else 1.0
     return SamplerCheck(mechanism, compared, draws, len(pools), p_value)
