@@ -19,8 +19,8 @@ from dpselect.sampling import NOISES, BitSource, bit_source, shuffled, uniform_s
 from dpselect.scores import Grouping, Members, Scores
 from dpselect.validation import positive_integer, positive_number, seed_or_none
 
-Outcome = frozenset[int] | tuple[int, ...]
-Law = dict[Outcome, float]
+Law = dict[Any, float]
+"""Probability of each outcome: a frozenset of positions, or a tuple where the order counts."""
 
 LARGEST_LAW = 50_000
 """Outcomes that `law` is willing to enumerate."""

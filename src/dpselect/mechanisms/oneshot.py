@@ -53,4 +53,4 @@ class OneShot(Mechanism):
         """Return the probability of every k-subset, by numerical integration."""
         scores = self.small_domain(scores)
         locations = scaled_locations(scores, self.exact_rate() / self.k)
-        return {chosen: chance for chosen, chance in set_law(locations, self.k, NOISES[self.noise]).items()}
+        return set_law(locations, self.k, NOISES[self.noise])

@@ -1,0 +1,229 @@
+"""top_k has exactly the law of real-valued noise, also where float64 cannot tell."""
+
+from __future__ import annotations
+
+import importlib
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from counting import contradictions, count_exactly
+
+from dpselect.sampling import NOISES, Field, SeededBits, categorical, top_k
+from dpselect.sampling.balls import Draw, Entrant, rational
+from dpselect.sampling.laws import sequence_law, set_law
+from dpselect.sampling.topk import Widths
+
+topk_module = importlib.import_module("dpselect.sampling.topk")
+
+COARSE = Widths(screen=1, word=2, step=1, screen_from=2)
+"""Two bits a draw, then one at a time: nearly every comparison is contested at first."""
+
+ALL_NOISES = pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
+
+
+def set_of_single_entrants(values, k, noise, widths=COARSE):
+    field = Field(np.array(values), Fraction(1, 2), None, winners=k)
+    return lambda bits: frozenset(top_k(field, noise, bits, widths=widths).tolist())
+
+
+@ALL_NOISES
+@pytest.mark.parametrize(("values", "most_undecided"), [([1, 1], 0.05), ([1, 1, 1], 0.3), ([2, 1, 0], 0.3)])
+def test_set_law_by_counting_bits(noise, values, most_undecided):
+    decided, undecided = count_exactly(set_of_single_entrants(values, 1, noise), depth=13)
+    law = set_law([value / 2 for value in values], 1, noise)
+    assert undecided < most_undecided
+    assert contradictions(law, decided, undecided) == []
+
+
+@ALL_NOISES
+def test_pair_out_of_three_by_counting_bits(noise):
+    decided, undecided = count_exactly(set_of_single_entrants([2.5, 2.0, 2.0], 2, noise), depth=13)
+    assert undecided < 0.2
+    assert contradictions(set_law([1.25, 1.0, 1.0], 2, noise), decided, undecided) == []
+
+
+@ALL_NOISES
+def test_tied_groups_by_counting_bits(noise):
+    field = Field(np.array([1, 0]), Fraction(1), np.array([2, 1]), winners=1)
+    decided, undecided = count_exactly(lambda bits: top_k(field, noise, bits, widths=COARSE)[0], depth=13)
+    single = set_law([1.0, 1.0, 0.0], 1, noise)
+    law = {0: single[frozenset({0})] + single[frozenset({1})], 1: single[frozenset({2})]}
+    assert undecided < 0.1
+    assert contradictions(law, decided, undecided) == []
+
+
+def test_order_statistics_of_a_tied_group_by_counting_bits():
+    """Two winners from a group of three against a single one: the second order statistic is drawn as well."""
+    noise = NOISES["exponential"]
+    field = Field(np.array([1, 0]), Fraction(1), np.array([3, 1]), winners=2)
+
+    def wins_of_the_first_group(bits):
+        return int((top_k(field, noise, bits, widths=Widths(word=2, step=1)) == 0).sum())
+
+    decided, undecided = count_exactly(wins_of_the_first_group, depth=14)
+    law = dict.fromkeys((1, 2), 0.0)
+    for chosen, chance in set_law([1.0, 1.0, 1.0, 0.0], 2, noise).items():
+        law[2 - (3 in chosen)] += chance
+    assert undecided < 0.16
+    assert contradictions(law, decided, undecided) == []
+
+
+def test_sequence_law_by_counting_bits():
+    noise = NOISES["gumbel"]
+    field = Field(np.array([1, 0]), Fraction(1, 2), None, winners=2)
+    decided, undecided = count_exactly(
+        lambda bits: tuple(top_k(field, noise, bits, ordered=True, widths=COARSE).tolist()), depth=14
+    )
+    assert undecided < 0.02
+    assert contradictions(sequence_law([0.5, 0.0], 2, noise), decided, undecided) == []
+
+
+def test_categorical_law_by_counting_bits():
+    decided, undecided = count_exactly(
+        lambda bits: categorical(np.array([0.0, 1.0]), bits, scale=Fraction(3, 2), widths=COARSE), depth=14
+    )
+    weight = np.exp(1.5)
+    assert undecided < 0.02
+    assert contradictions({0: 1 / (1 + weight), 1: weight / (1 + weight)}, decided, undecided) == []
+
+
+def test_counting_rejects_a_sampler_that_settles_contested_comparisons_by_index(monkeypatch):
+    monkeypatch.setattr(topk_module, "sort_exactly", lambda entrants, bits, step: entrants)
+    noise = NOISES["exponential"]
+    decided, undecided = count_exactly(set_of_single_entrants([1, 1, 1], 1, noise), depth=13)
+    assert contradictions(set_law([0.5, 0.5, 0.5], 1, noise), decided, undecided) != []
+
+
+def test_contested_comparisons_reach_ball_arithmetic(monkeypatch):
+    """Equal scores and few bits: the path that counting relies on is really taken."""
+    calls = []
+    exact = topk_module.sort_exactly
+
+    def spy(entrants, bits, step):
+        calls.append(len(entrants))
+        return exact(entrants, bits, step)
+
+    monkeypatch.setattr(topk_module, "sort_exactly", spy)
+    field = Field(np.zeros(50), Fraction(1), None, winners=10)
+    top_k(field, NOISES["laplace"], SeededBits(0), widths=Widths(screen=2, word=3, step=2, screen_from=10))
+    assert calls
+    assert max(calls) > 2
+
+
+@ALL_NOISES
+@pytest.mark.parametrize("widths", [Widths(), COARSE], ids=["full", "coarse"])
+@pytest.mark.parametrize("ordered", [False, True])
+def test_the_winners_are_those_of_one_fixed_noise(noise, widths, ordered):
+    """Bits decide the noise; evaluating all of it in ball arithmetic gives the same winners as the stages do."""
+    import flint
+
+    values = np.array([5, 3, 3, 2, 0, -4])
+    field = Field(values, Fraction(1, 3), None, winners=3)
+    for seed in range(20):
+        recorder = RecordingBits(seed)
+        chosen = top_k(field, noise, recorder, ordered=ordered, widths=Widths(word=widths.word, step=widths.step))
+        with flint.ctx.workprec(300):
+            noisy = []
+            for group, known in enumerate(recorder.first):
+                entrant = Entrant(
+                    group,
+                    rational(field.exact_location(group)),
+                    [Draw(int(known), widths.word)],
+                    [rational(1)],
+                    noise,
+                )
+                entrant.sharpen(widths.word, recorder)
+                noisy.append((entrant.low, entrant.high))
+        for winner in chosen:
+            for loser in set(range(6)) - set(chosen.tolist()):
+                assert not noisy[winner][1] < noisy[loser][0]
+        if ordered:
+            for above, below in pairwise(chosen):
+                assert not noisy[above][1] < noisy[below][0]
+
+
+class RecordingBits(SeededBits):
+    """Remembers the first batch of bits."""
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.first = None
+
+    def integers(self, count, width):
+        drawn = super().integers(count, width)
+        if self.first is None:
+            self.first = drawn
+        return drawn
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([10**18, 0, 0, 0]),
+        np.array([2.0**1020, 1.0, 0.0, -(2.0**1020)]),
+        np.array([10**400, 10**400 - 1, 0, -(10**500)], dtype=object),
+        np.array([Fraction(1, 3), Fraction(1, 7), Fraction(-1, 9), Fraction(0)], dtype=object),
+    ],
+    ids=["far-ahead", "float-extremes", "huge", "fractions"],
+)
+@pytest.mark.parametrize("scale", [Fraction(1, 10**200), Fraction(1), Fraction(10**200)])
+def test_extreme_scores_and_scales(values, scale):
+    for noise in NOISES.values():
+        chosen = top_k(Field(values, scale, None, winners=2), noise, SeededBits(3), ordered=True)
+        assert len(set(chosen.tolist())) == 2
+
+
+def test_a_certain_winner_wins():
+    values = np.array([10**6, 0, 0])
+    for noise in NOISES.values():
+        assert top_k(Field(values, Fraction(1), None, winners=1), noise, SeededBits(1)).tolist() == [0]
+
+
+def test_screening_keeps_every_possible_winner():
+    """With and without the screening stage the same bits lead to the same winners, for thousands of entrants."""
+    values = np.arange(5000) % 97
+    field = Field(values, Fraction(1, 10), None, winners=40)
+    noise = NOISES["gumbel"]
+    for seed in range(5):
+        bits = RecordingBits(seed)
+        screened = top_k(field, noise, bits, widths=Widths(screen=8, word=8, step=64, screen_from=100))
+        coarse = top_k(field, noise, SeededBits(seed), widths=Widths(screen=8, word=64, screen_from=100))
+        first = bits.first.astype(float)
+        low = noise.quantile(-np.log1p(-(first + 1) / 256 + 1e-12)) + values / 10
+        high = noise.quantile(-np.log1p(-first / 256) + 1e-300) + values / 10
+        threshold = np.sort(low)[-40]
+        for chosen in (screened, coarse):
+            assert (high[chosen] >= threshold - 1e-9).all()
+
+
+def test_float_bounds_hold_the_exact_noise_with_a_thousandfold_margin():
+    """The error of float64 is at most a thousandth of what the comparisons allow for."""
+    import flint
+
+    from dpselect.sampling.exponent import exponential_bounds
+
+    generator = np.random.default_rng(7)
+    known = np.concatenate(
+        [
+            generator.integers(0, 2**64, size=60, dtype=np.uint64),
+            np.array([1, 2, 3, 2**10, 2**40, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 2], dtype=np.uint64),
+        ]
+    )
+    sizes = [1, 2, 7, 10**6, 10**18]
+    allowed = Field(np.array([0]), Fraction(1), None, winners=1).slack / 2000
+    smallest, _ = exponential_bounds(known, 64)
+    with flint.ctx.workprec(400):
+        for noise in NOISES.values():
+            for size in sizes:
+                rough = noise.quantile(smallest / size)
+                for bits, value in zip(known.tolist(), rough.tolist(), strict=True):
+                    exponent = Draw(bits, 64).exponential(upper=False) / size
+                    exact = noise.ball_quantile(exponent)
+                    assert abs(exact - flint.arb(value)) < allowed * (1 + abs(exact))
+
+
+def test_one_huge_group():
+    field = Field(np.array([3]), Fraction(1), np.array([10**18]), winners=1000)
+    assert top_k(field, NOISES["gumbel"], SeededBits(1), ordered=True).tolist() == [0] * 1000
