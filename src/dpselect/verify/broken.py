@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import permutations
 from typing import Any, ClassVar, Literal
 
@@ -71,7 +72,7 @@ class Broken(ABC):
 
     def locations(self, scores: Any) -> list[float]:
         """Return what the noise is added to."""
-        return scaled_locations(Scores.of(scores), self.rate)
+        return _locations(Scores.of(scores), self.rate)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,6 +275,12 @@ class SlightlyWrongScale(_WrongSampler):
 
     def noisy(self, locations: Floats, noises: Floats) -> Floats:
         return 1.2 * locations + noises
+
+
+@lru_cache(maxsize=64)
+def _locations(scores: Scores, rate: Fraction) -> list[float]:
+    """Keep the locations of a Scores object, from which a sampler check draws thousands of times."""
+    return scaled_locations(scores, rate)
 
 
 def _ball_minimum_quantile(exponent: Any) -> Any:

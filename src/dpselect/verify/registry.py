@@ -1,0 +1,170 @@
+"""What `dpselect verify` runs: every mechanism with its domains and samplers, and the broken corpus.
+
+A new mechanism is one more entry of UNDER_TEST.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import Any
+
+from dpselect.errors import InvalidInput
+from dpselect.mechanisms import Mechanism, OneShot, Peeling
+from dpselect.privacy import COUNTS, Sensitivity
+from dpselect.sampling.noise import NOISES
+from dpselect.scores import Scores
+from dpselect.verify import broken
+from dpselect.verify.domain import Domain
+from dpselect.verify.groups import oneshot_groups, peeling_groups
+from dpselect.verify.privacy import Check, Subject, check_privacy
+from dpselect.verify.sampler import SamplerCheck, check_groups, check_sampler
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A mechanism under test: one specimen a variant, and its law of counts per group of ties, if known."""
+
+    specimens: Sequence[Mechanism]
+    group_law: Callable[[Any, Sequence[float], Sequence[int]], dict[tuple[int, ...], float]] | None = None
+
+
+UNDER_TEST: dict[str, Entry] = {
+    "oneshot": Entry([OneShot(k=2, epsilon=1.0, noise=noise) for noise in NOISES], oneshot_groups),
+    "peeling": Entry([Peeling(k=2, epsilon=1.0, noise=noise) for noise in ("exponential", "gumbel")], peeling_groups),
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One privacy check of every mechanism: k, ε, and the domain."""
+
+    k: int
+    epsilon: float
+    domain: Domain
+
+
+BOTH_WAYS = Sensitivity(-1, 1)
+
+QUICK_SETTINGS = [
+    Setting(2, 1.0, Domain(4, 3, COUNTS)),
+    Setting(2, 1.0, Domain(3, 2, BOTH_WAYS)),
+]
+
+SETTINGS = [
+    Setting(1, 1.0, Domain(4, 3, COUNTS)),
+    Setting(2, 0.5, Domain(4, 3, COUNTS)),
+    Setting(2, 1.0, Domain(4, 3, COUNTS)),
+    Setting(2, 2.0, Domain(4, 3, COUNTS)),
+    Setting(3, 1.0, Domain(4, 3, COUNTS)),
+    Setting(3, 1.0, Domain(5, 1, COUNTS)),
+    Setting(1, 1.0, Domain(3, 3, BOTH_WAYS)),
+    Setting(2, 1.0, Domain(4, 2, BOTH_WAYS)),
+    Setting(3, 2.0, Domain(4, 1, BOTH_WAYS)),
+]
+
+BROKEN: list[broken.Broken] = [
+    broken.HalvedNoise(k=2, epsilon=1.0),
+    broken.LeakedOrder(k=2, epsilon=1.0),
+    broken.ShownValue(k=1, epsilon=1.0),
+    broken.ShownValue(k=1, epsilon=1.0, noise="laplace"),
+    broken.ForgottenFactorTwo(k=2, epsilon=1.0),
+    broken.ForgottenK(k=2, epsilon=1.0),
+    broken.SwappedExtremes(k=1, epsilon=1.0),
+    broken.SwappedOrderStatistics(k=2, epsilon=4.0, noise="gumbel"),
+    broken.FavouredMembers(k=2, epsilon=4.0, noise="gumbel"),
+    broken.ReusedNoise(k=2, epsilon=4.0, noise="gumbel"),
+    broken.SortedSet(k=2, epsilon=4.0, noise="gumbel"),
+    broken.SlightlyWrongScale(k=2, epsilon=4.0, noise="gumbel"),
+]
+
+# Items in no particular order, with ties, as a list and as groups of ties; then groups beyond memory.
+LISTED = [2, 1, 0, 1, 1]
+TIED_VALUES, TIED_SIZES = [2, 1, 0], [1, 3, 2]
+HUGE_VALUES, HUGE_SIZES = [40, 21, 0], [3, 10**9, 10**18]
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """A broken mechanism and its sound counterpart under one check: the first must fail it, the second pass."""
+
+    mechanism: broken.Broken
+    of_broken: Check | SamplerCheck
+    of_sound: Check | SamplerCheck
+
+    @property
+    def passed(self) -> bool:
+        """Whether the check tells the broken mechanism from the sound one."""
+        return not self.of_broken.passed and self.of_sound.passed
+
+
+def privacy_checks(name: str | None = None, *, quick: bool = False) -> list[Callable[[], Check]]:
+    """Return the privacy checks of every mechanism, or of one, ready to be run."""
+    return [
+        partial(check_privacy, _variant(specimen, setting.k, setting.epsilon, setting.domain), setting.domain)
+        for entry in _entries(name)
+        for specimen in entry.specimens
+        for setting in (QUICK_SETTINGS if quick else SETTINGS)
+    ]
+
+
+def sampler_checks(name: str | None = None, *, quick: bool = False) -> list[Callable[[], SamplerCheck]]:
+    """Return the sampler checks of every mechanism, or of one, ready to be run."""
+    draws = 1000 if quick else 1500
+    tied = Scores.from_histogram(TIED_VALUES, TIED_SIZES)
+    checks: list[Callable[[], SamplerCheck]] = []
+    for entry in _entries(name):
+        for specimen in entry.specimens:
+            mechanism = replace(specimen, epsilon=2.0)
+            checks.append(partial(check_sampler, mechanism, LISTED, draws=draws))
+            checks.append(partial(check_sampler, mechanism, tied, draws=draws))
+            if not quick:
+                checks.append(partial(check_sampler, replace(specimen, k=4), [1, 0, 1, 3], draws=draws))
+            if entry.group_law:
+                law = entry.group_law(mechanism, HUGE_VALUES, HUGE_SIZES)
+                checks.append(partial(check_groups, mechanism, HUGE_VALUES, HUGE_SIZES, law, draws=draws))
+    return checks
+
+
+def rejections() -> list[Callable[[], Rejection]]:
+    """Return the checks of the broken corpus, ready to be run."""
+    return [partial(reject, mechanism) for mechanism in BROKEN]
+
+
+def reject(mechanism: broken.Broken) -> Rejection:
+    """Run the check that must reject a broken mechanism, on it and on its sound counterpart."""
+    check = _privacy_on_a_box if mechanism.rejected_by == "privacy" else _sampler_on_a_list
+    return Rejection(mechanism, check(mechanism), check(mechanism.sound))
+
+
+def verify_all(name: str | None = None, *, quick: bool = False) -> list[Check | SamplerCheck | Rejection]:
+    """Run every check of every mechanism, or of one, and then the broken corpus."""
+    return [
+        *(check() for check in privacy_checks(name, quick=quick)),
+        *(check() for check in sampler_checks(name, quick=quick)),
+        *(check() for check in rejections()),
+    ]
+
+
+# Several broken mechanisms share a sound counterpart.
+@cache
+def _privacy_on_a_box(mechanism: Subject) -> Check:
+    return check_privacy(mechanism, Domain(4, 2, mechanism.sensitivity))
+
+
+@cache
+def _sampler_on_a_list(mechanism: Subject) -> SamplerCheck:
+    return check_sampler(mechanism, LISTED, draws=3000)
+
+
+def _entries(name: str | None) -> list[Entry]:
+    if name is None:
+        return list(UNDER_TEST.values())
+    if name not in UNDER_TEST:
+        raise InvalidInput("mechanism", name, "one of " + ", ".join(UNDER_TEST) + " is needed")
+    return [UNDER_TEST[name]]
+
+
+def _variant(specimen: Mechanism, k: int, epsilon: float, domain: Domain) -> Mechanism:
+    return replace(specimen, k=k, epsilon=epsilon, sensitivity=domain.sensitivity)
