@@ -16,7 +16,7 @@ from dpselect.sources.domain import Domain, Unseen
 from dpselect.sources.engine import EmbeddedEngine, Engine, Progress, embedded_engine
 from dpselect.sources.files import FileTable
 from dpselect.sources.frames import arrow_table, check_columns, is_frame
-from dpselect.sources.listing import listed_items
+from dpselect.sources.listing import is_single_value, listed_items
 
 
 class Counts:
@@ -149,8 +149,7 @@ def _check_names(item: Any, person: Any) -> None:
 
 
 def _check_type(argument: str, name: str, kind: Any) -> None:
-    refused = kind.is_nested() or kind.is_interval() or kind.is_unknown() or kind.is_geospatial() or kind.is_json()
-    if refused or (argument == "item" and kind.is_binary()):
+    if not is_single_value(kind):
         raise InvalidInput(
             argument, plain(f"column {name!r} of type {kind}"), "text, numbers, dates, times or booleans are needed"
         )

@@ -56,6 +56,18 @@ def _unique(embedded: EmbeddedEngine, domain: Domain, item: str, kind: Any) -> A
     return typed.group_by(key=typed.typed).aggregate(position=typed.position.min())
 
 
+def is_single_value(kind: Any) -> bool:
+    """Tell whether a column of that type holds values that can be compared and shown, such as text or numbers."""
+    return not (
+        kind.is_nested()
+        or kind.is_interval()
+        or kind.is_unknown()
+        or kind.is_geospatial()
+        or kind.is_json()
+        or kind.is_binary()
+    )
+
+
 def _given(embedded: EmbeddedEngine, domain: Domain, item: str, kind: Any) -> Any:
     """Return the list as it was given: a table (key, position)."""
     import ibis
@@ -76,7 +88,7 @@ def _given(embedded: EmbeddedEngine, domain: Domain, item: str, kind: Any) -> An
         raise InvalidInput(
             "domain", plain(f"an object of type {type(domain.table).__name__}"), "a list of items is needed"
         )
-    if not table[column].type().is_primitive() and not table[column].type().is_decimal():
+    if not is_single_value(table[column].type()):
         raise InvalidInput("domain", plain(f"a list of type {table[column].type()}"), "single values are needed")
     return table.select(key=table[column], position=ibis.literal(0, "int64"))
 

@@ -1,0 +1,78 @@
+"""The demo's invented viewers and films: always the same, made without looking at any real data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+FILMS = 2_000
+VIEWERS = 50_000
+_DATA_SEED = 20_240_229
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+_QUALITIES = _words(
+    "Silent Golden Broken Distant Hidden Electric Paper Crimson Restless Borrowed Frozen Patient Hollow Midnight "
+    "Wandering Velvet Forgotten Burning Gentle Seventh"
+)
+_THINGS = _words(
+    "Harbour Orchard Lantern Compass Winter Mirror Garden River Staircase Violin Satellite Island Letter Carnival "
+    "Lighthouse Shadow Kingdom Machine Promise Horizon Sparrow Archive Desert Engine Tide"
+)
+_PLACES = _words("Almarin Port-Vesper Kestrel-Bay Ostrova Tallow-Street Mirabel Saint-Orrin Dunmere Calyx Halden")
+_PATTERNS = (
+    ("The {} {}", _QUALITIES, _THINGS),
+    ("{} {}", _QUALITIES, [thing + "s" for thing in _THINGS]),
+    ("The {} of {}", _THINGS, _PLACES),
+    ("A {} in {}", [thing for thing in _THINGS if thing[0] not in "AEIO"], _PLACES),
+    ("{} and the {}", _PLACES, _THINGS),
+    ("Return to {}: {}", _PLACES, _THINGS),
+    ("My {} {}", _QUALITIES, _THINGS),
+)
+
+
+@dataclass(frozen=True)
+class DemoData:
+    """Who viewed which film: one row a viewing, so that a viewer and a film can meet more than once."""
+
+    titles: list[str]
+    viewers: npt.NDArray[np.int64]
+    films: npt.NDArray[np.int64]
+
+    @classmethod
+    def generate(cls, rows: int) -> DemoData:
+        """Draw `rows` viewings: popularity of the r-th film ∝ 1/(r + 5)^0.9, some viewers far busier than others."""
+        random = np.random.default_rng(_DATA_SEED)
+        every = [pattern.format(*words) for pattern, *lists in _PATTERNS for words in product(*lists)]
+        titles = [str(title).replace("-", " ") for title in random.permutation(every)[:FILMS]]
+        popularity = (np.arange(1, FILMS + 1) + 5.0) ** -0.9
+        busyness = random.exponential(size=VIEWERS) + 0.05
+        films = random.choice(FILMS, size=rows, p=popularity / popularity.sum())
+        viewers = random.choice(VIEWERS, size=rows, p=busyness / busyness.sum())
+        return cls(titles, viewers, films)
+
+    def write(self, folder: Path) -> tuple[Path, Path]:
+        """Write views.parquet (private) and films.csv (public), and return their paths."""
+        import pyarrow
+        import pyarrow.csv
+        import pyarrow.parquet
+
+        views, films = folder / "views.parquet", folder / "films.csv"
+        seen = pyarrow.DictionaryArray.from_arrays(self.films.astype("int32"), self.titles).cast(pyarrow.string())
+        pyarrow.parquet.write_table(pyarrow.table({"viewer": self.viewers, "film": seen}), views)
+        pyarrow.csv.write_csv(pyarrow.table({"film": sorted(self.titles)}), films)
+        return views, films
+
+    def true_top(self, k: int) -> list[tuple[str, int]]:
+        """Return the k films with most viewers and their numbers, each viewer counted once per film."""
+        pairs = np.unique(self.films * VIEWERS + self.viewers)
+        counts = np.bincount(pairs // VIEWERS, minlength=FILMS)
+        best = np.argsort(-counts, kind="stable")[:k]
+        return [(self.titles[film], int(counts[film])) for film in best]

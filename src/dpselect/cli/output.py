@@ -1,0 +1,141 @@
+"""How a release is shown: a table for people, JSON and CSV for programs."""
+
+from __future__ import annotations
+
+import csv
+import enum
+import io
+import json
+import os
+import sys
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from dpselect import InvalidInput, Release
+
+
+class Format(enum.StrEnum):
+    """The values of --format."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+
+
+def check_output(path: Path | None, inputs: list[Path]) -> None:
+    """Refuse a place that cannot be written to, before the release: a lost one has still cost its epsilon."""
+    if path is None:
+        return
+    folder = path.parent
+    if path.is_dir() or not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
+        raise InvalidInput("output", str(path), "a file in an existing folder with permission to write is needed")
+    if path.exists() and any(given.exists() and given.samefile(path) for given in inputs):
+        raise InvalidInput("output", str(path), "it is also an input, which would be lost; name another file")
+
+
+def chosen_format(given: Format | None, output: Path | None) -> Format:
+    """Return the format asked for, or else the one that the end of the output's name suggests."""
+    if given is not None:
+        return given
+    ending = output.suffix.removeprefix(".").lower() if output else ""
+    return Format(ending) if ending in ("json", "csv") else Format.table
+
+
+def publish(text: str, output: Path | None) -> None:
+    """Write a result to standard output or to a file."""
+    if output is None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    try:
+        output.write_text(text, encoding="utf-8", newline="")
+    except OSError:
+        raise InvalidInput("output", str(output), "it could not be written; check space and permissions") from None
+
+
+def note(text: str) -> None:
+    """Tell something beside the result, on standard error."""
+    typer.echo(f"dpselect: {text}", err=True)
+
+
+def note_seed(release: Release) -> None:
+    """Say that a seeded release protects nobody."""
+    if not release.secure:
+        note("a seed was given: this answer can be reproduced, so it protects nobody. Do not publish it.")
+
+
+def as_json(data: dict[str, Any]) -> str:
+    """Return plain data as JSON text."""
+    return json.dumps(data, ensure_ascii=False, indent=2) + "\n"
+
+
+def as_csv(rows: list[dict[str, Any]]) -> str:
+    """Return rows as CSV text with a header."""
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def release_text(release: Release, form: Format) -> str:
+    """Return a release in the format asked for."""
+    if form is Format.json:
+        return as_json(release.to_dict())
+    if form is Format.csv:
+        return as_csv(
+            [
+                {"rank": rank, "item": item} if release.ordered else {"item": item}
+                for rank, item in enumerate(release.items, start=1)
+            ]
+        )
+    return as_text(_release_table(release), facts(release))
+
+
+def _release_table(release: Release) -> Table:
+    table = Table(title=f"Private top {release.k}", title_justify="left", title_style="bold")
+    if release.ordered:
+        table.add_column("rank", justify="right")
+    table.add_column("item", overflow="fold")
+    for rank, item in enumerate(release.items, start=1):
+        table.add_row(*([str(rank)] if release.ordered else []), shown(item))
+    return table
+
+
+def facts(release: Release) -> Table:
+    """Say what was done and promised, and whether the order means anything."""
+    described = release.mechanism.describe()
+    noise = f", {described['noise']} noise" if "noise" in described else ""
+    order = (
+        "highest first, as far as the noise lets it; the order is part of the private answer"
+        if release.ordered
+        else "random; it means nothing"
+    )
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold")
+    table.add_column()
+    table.add_row("Order", order)
+    table.add_row("Mechanism", f"{release.mechanism.name}{noise}")
+    table.add_row("Guarantee", str(release.guarantee))
+    return table
+
+
+def shown(item: Any) -> Text:
+    """Return an item for a terminal: no markup is read in it, and control characters are spelt out."""
+    text = "".join(repr(mark)[1:-1] if unicodedata.category(mark)[0] == "C" else mark for mark in str(item))
+    return Text(text or "(empty text)", style="" if text else "dim")
+
+
+def as_text(*parts: RenderableType) -> str:
+    """Return what Rich would print on standard output, with colours only when that is a terminal."""
+    console = Console(file=io.StringIO(), force_terminal=sys.stdout.isatty(), width=Console().width)
+    for part in parts:
+        console.print(part)
+    drawn: io.StringIO = console.file  # type: ignore[assignment]
+    return drawn.getvalue()

@@ -1,0 +1,91 @@
+"""`dpselect top`: the private top k of a file of people's rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import dpselect
+from dpselect.cli.output import Format, check_output, chosen_format, note_seed, publish, release_text
+from dpselect.cli.progress import progress_bar
+from dpselect.sources import UNKNOWN
+from dpselect.top import top
+
+_KINDS: dict[str, Any] = {kind.name: kind for kind in (dpselect.OneShot, dpselect.Peeling)}
+
+
+def top_command(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="CSV, JSON lines or Parquet; .gz and .zst are fine.")],
+    item: Annotated[str, typer.Option(help="Column that says what.", metavar="COLUMN")],
+    person: Annotated[str, typer.Option(help="Column that says who; this is who is protected.", metavar="COLUMN")],
+    k: Annotated[int, typer.Option("-k", help="How many items to publish.", metavar="N")],
+    epsilon: Annotated[float, typer.Option(help="Total privacy cost; smaller is more private.", metavar="NUMBER")],
+    domain: Annotated[
+        str,
+        typer.Option(
+            help="The possible items, which are public: a file that lists them, or how many there are.",
+            metavar="FILE|N",
+        ),
+    ],
+    delta: Annotated[float, typer.Option(help="Allowed failure probability.", metavar="NUMBER")] = 0.0,
+    mechanism: Annotated[str, typer.Option(help="auto, oneshot or peeling.", metavar="NAME")] = "auto",
+    noise: Annotated[
+        str | None,
+        typer.Option(
+            help="exponential, gumbel, laplace, logistic or half-logistic; needs --mechanism.", metavar="NAME"
+        ),
+    ] = None,
+    ordered: Annotated[bool, typer.Option("--ordered", help="Make the order of the answer mean something.")] = False,
+    seed: Annotated[int | None, typer.Option(help="For tests: reproducible, not secure.", metavar="N")] = None,
+    form: Annotated[Format | None, typer.Option("--format", help="Default: table, or what OUTPUT's name says.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the result there instead of to standard output.", metavar="FILE")
+    ] = None,
+) -> None:
+    r"""Publish the K items that most people have, so that no one person shows.
+
+    Each person counts at most once per item. Rows without an item or a person,
+    and items outside the domain, are left out; no message ever tells.
+
+    Example, after [bold]dpselect demo --out demo[/bold]:
+
+    [bold]dpselect top demo/views.parquet --item film --person viewer [/bold]\
+    [bold]    -k 5 --epsilon 1 --domain demo/films.csv[/bold]
+    """
+    check_output(output, [Path(file), Path(domain)])
+    with progress_bar("Counting people per item") as progress:
+        release = top(
+            file,
+            item=item,
+            person=person,
+            k=k,
+            epsilon=epsilon,
+            delta=delta,
+            domain=_domain(domain),
+            mechanism=_mechanism(mechanism, noise, k, epsilon),
+            ordered=ordered,
+            seed=seed,
+            progress=progress,
+        )
+    note_seed(release)
+    publish(release_text(release, chosen_format(form, output)), output)
+
+
+def _domain(text: str) -> Any:
+    """Understand --domain: the word unknown, a whole number, or a path."""
+    if text == "unknown":
+        return UNKNOWN
+    try:
+        return int(text)
+    except ValueError:
+        return Path(text)
+
+
+def _mechanism(name: str, noise: str | None, k: int, epsilon: float) -> Any:
+    if noise is None:
+        return name
+    if name not in _KINDS:
+        raise dpselect.InvalidInput("noise", noise, "name its mechanism too: --mechanism " + " or ".join(_KINDS))
+    return _KINDS[name](k=k, epsilon=epsilon, noise=noise)
