@@ -24,9 +24,8 @@ class Guarantee:
     neighbours: str = "add or remove"
 
     def __post_init__(self) -> None:
-        positive_number("epsilon", self.epsilon)
-        if isinstance(self.delta, bool) or not isinstance(self.delta, int | float) or not 0 <= self.delta < 1:
-            raise InvalidInput("delta", self.delta, "a number from 0 (pure) up to, but not including, 1 is needed")
+        object.__setattr__(self, "epsilon", positive_number("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", _probability_of_failure(self.delta))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the guarantee as plain data."""
