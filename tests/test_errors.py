@@ -1,0 +1,54 @@
+"""Errors say what was given and what is accepted, and survive the way between processes."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+import dpselect as dps
+from dpselect.errors import plain
+
+
+def test_every_error_is_a_dpselect_error() -> None:
+    for error in (dps.InvalidInput, dps.BudgetExceeded, dps.SourceError):
+        assert issubclass(error, dps.DpSelectError)
+    assert issubclass(dps.InvalidInput, ValueError)
+
+
+def test_a_bad_argument_is_named_with_what_was_given_and_what_is_accepted() -> None:
+    error = dps.InvalidInput("k", "two", "a whole number is needed")
+    assert str(error) == "k: 'two' was given; a whole number is needed"
+    assert (error.argument, error.given, error.accepted) == ("k", "two", "a whole number is needed")
+    assert str(dps.InvalidInput("k", plain("no item"), "one is needed")) == "k: no item was given; one is needed"
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["x" * 10_000, list(range(10_000)), 10**4000, 10**5000, -(10**5000)],
+    ids=["text", "list", "printable integer", "huge integer", "negative integer"],
+)
+def test_a_long_argument_does_not_flood_the_message(given: object) -> None:
+    assert len(str(dps.InvalidInput("k", given, "less is needed"))) < 120
+
+
+def test_a_budget_error_states_requested_remaining_and_difference() -> None:
+    error = dps.BudgetExceeded(requested=1.5, remaining=0.5)
+    assert (error.requested, error.remaining, error.difference) == (1.5, 0.5, 1.0)
+    assert "requested 1.5, remaining 0.5, short by 1" in str(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        dps.InvalidInput("k", 0, "a whole number is needed"),
+        dps.InvalidInput("k", plain("no item"), "one is needed"),
+        dps.BudgetExceeded(2.0, 1.0),
+        dps.SourceError("cannot be read"),
+    ],
+)
+def test_errors_cross_process_boundaries(error: Exception) -> None:
+    back = pickle.loads(pickle.dumps(error))
+    assert type(back) is type(error)
+    assert str(back) == str(error)
+    assert vars(back) == vars(error)

@@ -1,0 +1,89 @@
+"""A release is plain data that may be published as it is."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from dataclasses import FrozenInstanceError
+from datetime import date
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpselect as dps
+
+
+def released(items: list[object]) -> dps.Release:
+    mechanism = dps.OneShot(k=max(len(items), 1), epsilon=1.0)
+    return dps.Release(items=items, ordered=False, guarantee=mechanism.guarantee, mechanism=mechanism, secure=True)
+
+
+def test_plain_data_has_the_promised_keys() -> None:
+    release = dps.select({"tea": 90, "coffee": 80, "milk": 3}, k=2, epsilon=0.5, seed=1)
+    data = json.loads(json.dumps(release.to_dict()))
+    assert data == {
+        "items": release.items,
+        "ordered": False,
+        "values": None,
+        "mechanism": {
+            "name": "oneshot",
+            "k": 2,
+            "epsilon": 0.5,
+            "sensitivity": {"low": 0, "high": 1},
+            "noise": "exponential",
+        },
+        "guarantee": {"epsilon": 0.5, "delta": 0.0, "protects": "one person", "neighbours": "add or remove"},
+        "secure": False,
+        "k": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    ("item", "plain"),
+    [
+        ("tea", "tea"),
+        (7, 7),
+        (2.5, 2.5),
+        (True, True),
+        (None, None),
+        (np.int64(7), 7),
+        (np.float32(0.5), 0.5),
+        (np.str_("tea"), "tea"),
+        (np.bool_(True), True),
+        (("a", np.int64(1)), ["a", 1]),
+        (date(2020, 1, 2), "2020-01-02"),
+        (pd.Timestamp("2020-01-02"), "2020-01-02 00:00:00"),
+        (np.datetime64("2020-01-02"), "2020-01-02"),
+        (Fraction(1, 3), "1/3"),
+        (10**400, 10**400),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_any_item_becomes_json(item: object, plain: object) -> None:
+    data = json.loads(json.dumps(released([item]).to_dict()))
+    assert data["items"] == [plain]
+
+
+@pytest.mark.parametrize("index", [["a", "b", "c"], [5, 6, 7], [0.5, 1.5, 2.5], pd.date_range("2020-01-01", periods=3)])
+def test_labels_of_a_series_become_json(index: object) -> None:
+    release = dps.select(pd.Series([1, 2, 3], index=index), k=3, epsilon=1.0)
+    assert len(set(json.loads(json.dumps(release.to_dict()))["items"])) == 3
+
+
+def test_a_release_cannot_be_changed_but_can_be_copied() -> None:
+    release = dps.select({"a": 1, "b": 2}, k=1, epsilon=1.0)
+    with pytest.raises(FrozenInstanceError):
+        release.secure = True  # type: ignore[misc]
+    assert pickle.loads(pickle.dumps(release)) == release
+    assert copy.deepcopy(release) == release
+
+
+def test_a_release_shows_no_score() -> None:
+    """Neither the text of a release nor its data may depend on the scores, other than through the items."""
+    release = dps.select({"a": 123456789, "b": 987654321}, k=2, epsilon=1.0)
+    shown = repr(release) + json.dumps(release.to_dict())
+    assert "123456789" not in shown
+    assert "987654321" not in shown
