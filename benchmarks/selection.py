@@ -1,0 +1,109 @@
+"""select() against "add NumPy Gumbel noise to every score and argpartition".
+
+The baseline is what people write by hand: one float64 noise for each item, neither exact nor from a secure generator.
+Ours draws secure bits and decides every comparison exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import dpselect as dps
+from benchmarks.timing import Result, best_times, peak_bytes
+
+EPSILON = 1.0
+Array = npt.NDArray[Any]
+
+
+def long_tail(size: int) -> Array:
+    """Counts with a long tail and many ties, `round(150000 / i**0.7)`, in random order."""
+    return np.round(distinct_floats(size)).astype(np.int64)
+
+
+def distinct_floats(size: int) -> Array:
+    """Scores with a long tail of which no two are equal, in random order."""
+    scores = 150_000 / np.arange(1, size + 1) ** 0.7
+    np.random.default_rng(1).shuffle(scores)
+    return scores
+
+
+def noisy_argpartition(scores: Array, k: int) -> Array:
+    """The baseline: the positions of the k largest of score + Gumbel noise of scale k/ε."""
+    noisy = scores + np.random.default_rng().gumbel(scale=k / EPSILON, size=len(scores))
+    return np.argpartition(noisy, -k)[-k:]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One data set and mechanism; `limit` is the largest ratio to the baseline that is accepted."""
+
+    name: str
+    data: Callable[[int], Array]
+    size: int
+    rounds: int
+    limit: float | None = None
+    k: int = 100
+    kind: type[dps.Mechanism] = dps.OneShot
+    noise: str = "exponential"
+
+    def measure(self, quick: bool) -> Result:
+        """Time both in turns."""
+        size = min(self.size, 20_000) if quick else self.size
+        scores = self.data(size)
+        mechanism = self.kind(k=self.k, epsilon=EPSILON, noise=self.noise)  # type: ignore[call-arg]
+        baseline, ours = best_times(
+            lambda: noisy_argpartition(scores, self.k),
+            lambda: dps.select(scores, mechanism=mechanism),
+            rounds=1 if quick else self.rounds,
+        )
+        return Result(
+            suite="selection",
+            case=self.name,
+            measured=ours / baseline,
+            unit="x",
+            limit=None if quick else self.limit,
+            size=size,
+            k=self.k,
+            baseline_seconds=baseline,
+            our_seconds=ours,
+        )
+
+
+CASES = [
+    Case("counts", long_tail, 10**4, rounds=200, limit=5.0),
+    Case("counts", long_tail, 10**6, rounds=15, limit=0.7),
+    Case("counts", long_tail, 10**7, rounds=5, limit=0.4),
+    Case("floats", distinct_floats, 10**6, rounds=15, limit=2.5),
+    Case("counts, gumbel", long_tail, 10**6, rounds=15, noise="gumbel"),
+    Case("counts, laplace", long_tail, 10**6, rounds=15, noise="laplace"),
+    Case("floats, gumbel", distinct_floats, 10**6, rounds=15, noise="gumbel"),
+    Case("counts, peeling", long_tail, 10**6, rounds=3, kind=dps.Peeling),
+    Case("counts, peeling gumbel", long_tail, 10**6, rounds=15, kind=dps.Peeling, noise="gumbel"),
+]
+
+MEMORY_LIMIT = 16.0
+"""Bytes that a release may hold for each item, beyond the scores themselves."""
+
+
+def measurements(quick: bool) -> Iterator[Result]:
+    """Yield the times, then the memory for each item."""
+    for case in CASES:
+        yield case.measure(quick)
+    size = 20_000 if quick else 10**6
+    for name, data in (("bytes an item, counts", long_tail), ("bytes an item, floats", distinct_floats)):
+        scores = data(size)
+        peak = peak_bytes(lambda scores=scores: dps.select(scores, k=100, epsilon=EPSILON))  # type: ignore[misc]
+        yield Result(
+            suite="selection",
+            case=name,
+            measured=peak / size,
+            unit=" B",
+            limit=None if quick else MEMORY_LIMIT,
+            size=size,
+            k=100,
+        )

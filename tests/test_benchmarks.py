@@ -1,0 +1,42 @@
+"""The benchmarks run; how fast things are is for `make bench` to say, never for a test."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "benchmarks", *arguments], cwd=ROOT, capture_output=True, text=True)
+
+
+def test_every_suite_runs_and_reports(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    finished = run("--quick", "--json", str(report))
+    assert finished.returncode == 0, finished.stderr
+    results = json.loads(report.read_text())["results"]
+    assert {result["suite"] for result in results} == {"selection", "startup"}
+    assert all(result["measured"] >= 0 and result["case"] in finished.stdout for result in results)
+    assert {result["verdict"] for result in results} == {"-"}
+
+
+def test_one_suite_can_be_asked_for() -> None:
+    finished = run("--quick", "--only", "startup")
+    assert finished.returncode == 0, finished.stderr
+    assert "import" in finished.stdout
+    assert "counts" not in finished.stdout
+
+
+def test_a_missed_limit_is_told_apart_from_one_that_is_met() -> None:
+    sys.path.insert(0, str(ROOT))
+    try:
+        from benchmarks.timing import Result
+    finally:
+        sys.path.remove(str(ROOT))
+    assert Result("s", "c", measured=2.0, unit="x", limit=1.0).verdict == "missed"
+    assert Result("s", "c", measured=1.0, unit="x", limit=1.0).verdict == "met"
+    assert Result("s", "c", measured=9.0, unit="x").met
