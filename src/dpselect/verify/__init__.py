@@ -6,7 +6,7 @@
 
 from dpselect.verify.domain import Domain, neighbours
 from dpselect.verify.privacy import Check, Subject, Witness, check_privacy
-from dpselect.verify.registry import Rejection, verify_all
+from dpselect.verify.registry import Rejection, privacy_checks, rejections, sampler_checks, verify_all
 from dpselect.verify.sampler import SamplerCheck, check_groups, check_sampler
 
 __all__ = [
@@ -20,5 +20,8 @@ __all__ = [
     "check_privacy",
     "check_sampler",
     "neighbours",
+    "privacy_checks",
+    "rejections",
+    "sampler_checks",
     "verify_all",
 ]

@@ -57,7 +57,7 @@ class Broken(ABC):
     @property
     def rate(self) -> Fraction:
         """What the scores are multiplied by before standard noise is added: ε / (k w), if it were right."""
-        return self.sound.exact_rate() / self.k
+        return Fraction(self.epsilon) / Fraction(self.sensitivity.spread) / self.k
 
     @abstractmethod
     def law(self, scores: Any) -> dict[Any, float]:
@@ -106,7 +106,7 @@ class ForgottenK(_WrongSet):
 
     @property
     def rate(self) -> Fraction:
-        return self.sound.exact_rate()
+        return super().rate * self.k
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -111,7 +111,7 @@ def privacy_checks(name: str | None = None, *, quick: bool = False) -> list[Call
 
 def sampler_checks(name: str | None = None, *, quick: bool = False) -> list[Callable[[], SamplerCheck]]:
     """Return the sampler checks of every mechanism, or of one, ready to be run."""
-    draws = 1000 if quick else 1500
+    draws = 400 if quick else 1000
     tied = Scores.from_histogram(TIED_VALUES, TIED_SIZES)
     checks: list[Callable[[], SamplerCheck]] = []
     for entry in _entries(name):

@@ -28,6 +28,7 @@ class SamplerCheck:
     """What a statistical check of a sampler found: the p-value of its draws under the law it states."""
 
     mechanism: Subject
+    items: int
     compared: str
     draws: int
     cells: int
@@ -52,7 +53,7 @@ def check_sampler(mechanism: Subject, scores: Any, *, draws: int = 4000, seed: i
     counts = Counter(
         tuple(int(position) for position in positions) for positions in _selections(mechanism, scores, draws, seed)
     )
-    return _judged(mechanism, "items and order", counts, cells)
+    return _judged(mechanism, Scores.of(scores).size, "items and order", counts, cells)
 
 
 def check_groups(
@@ -89,7 +90,7 @@ def check_groups(
         index = int(positions[pick]) - (ends[group] - size)
         chosen = tuple(groups.count(each) for each in range(len(ends)))
         counts[chosen, group, index * bins[group] // size] += 1
-    return _judged(mechanism, "groups and members", counts, cells)
+    return _judged(mechanism, scores.size, "groups and members", counts, cells)
 
 
 def _selections(mechanism: Subject, scores: Any, draws: int, seed: int) -> Iterator[Any]:
@@ -99,18 +100,20 @@ def _selections(mechanism: Subject, scores: Any, draws: int, seed: int) -> Itera
     return (mechanism.select(prepared, seed=int(each)) for each in seeds)
 
 
-def _judged(mechanism: Subject, compared: str, counts: Counter[Any], cells: Mapping[Hashable, float]) -> SamplerCheck:
+def _judged(
+    mechanism: Subject, items: int, compared: str, counts: Counter[Any], cells: Mapping[Hashable, float]
+) -> SamplerCheck:
     """Compare counts with cell probabilities by Pearson's χ², `Σ (observed − expected)² / expected`."""
-    from scipy.stats import chi2
+    from scipy.special import chdtrc
 
     draws = counts.total()
     if any(not cells.get(outcome) for outcome in counts):
         # An impossible outcome is proof enough, and pooling it with rare ones would hide it.
-        return SamplerCheck(mechanism, compared, draws, len(cells), 0.0)
+        return SamplerCheck(mechanism, items, compared, draws, len(cells), 0.0)
     pools = _pooled([(draws * probability, counts[cell]) for cell, probability in cells.items() if probability])
     statistic = math.fsum((observed - expected) ** 2 / expected for expected, observed in pools)
-    p_value = float(chi2.sf(statistic, len(pools) - 1)) if len(pools) > 1 else 1.0
-    return SamplerCheck(mechanism, compared, draws, len(pools), p_value)
+    p_value = float(chdtrc(len(pools) - 1, statistic)) if len(pools) > 1 else 1.0
+    return SamplerCheck(mechanism, items, compared, draws, len(pools), p_value)
 
 
 def _pooled(pairs: list[tuple[float, int]]) -> list[tuple[float, int]]:
