@@ -90,8 +90,7 @@ def open_counts(
         _check_type("item", item, rows[item].type())
         _check_type("person", person, rows[person].type())
         if domain.number is None:
-            listed = listed_items(stack, embedded, engine, domain, item, rows[item].type())
-            size = int(engine.fetch(listed.aggregate(size=listed.count()))[0]["size"])
+            listed, size = listed_items(stack, embedded, engine, domain, item, rows[item].type())
         else:
             listed, size = None, domain.number
         if k > size:

@@ -181,7 +181,7 @@ class FileTable:
         """Tell whether a JSON file has records, none of which has a field of that name."""
         has = f"json_exists(record, {_literal(_pointer(name))})"
         query = f"SELECT count(record), count(record) FILTER ({has}) FROM ({self._records()})"
-        records, having = engine.run(lambda: engine.connection.execute(query).fetchone())
+        [(records, having)] = engine.run(lambda: engine.connection.execute(query).fetchall())
         return bool(records and not having)
 
     def _records(self) -> str:

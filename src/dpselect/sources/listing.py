@@ -14,8 +14,8 @@ from dpselect.sources.frames import arrow_table, frame_columns, is_frame
 
 def listed_items(
     stack: contextlib.ExitStack, embedded: EmbeddedEngine, engine: Engine, domain: Domain, item: str, kind: Any
-) -> Any:
-    """Return the table (key, position) of the distinct items that are not null.
+) -> tuple[Any, int]:
+    """Return the table (key, position) of the distinct items that are not null, and how many they are.
 
     Positions point into the caller's list when there is one. The list is public, so it is read and converted by the
     embedded engine, and handed over when the rows live elsewhere.
@@ -31,11 +31,12 @@ def listed_items(
             "it cannot be read; in a CSV every line needs as many fields as the first, with quotes around an item that "
             "contains the delimiter",
         ) from None
-    if not _number(embedded, unique.count()):
+    size = _number(embedded, unique.count())
+    if not size:
         raise InvalidInput("domain", plain("an empty list"), "at least one possible item is needed")
-    if engine is embedded:
-        return unique
-    return ibis.memtable(embedded.run(lambda: embedded.backend.to_pyarrow(unique)))
+    if engine is not embedded:
+        unique = ibis.memtable(embedded.run(lambda: embedded.backend.to_pyarrow(unique)))
+    return unique, size
 
 
 def _unique(embedded: EmbeddedEngine, domain: Domain, item: str, kind: Any) -> Any:

@@ -1,0 +1,151 @@
+"""Counting people per item gives the same answer in every format as in plain Python."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import ibis
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from source_files import FILMS, ROWS, TABLES, Row, arrow, histogram, members, plain_histogram, write_csv
+
+from dpselect.sources import Domain, Unseen, open_counts
+
+ODD = [
+    "",
+    " ",
+    "' OR 1=1 --",
+    'quo"te',
+    "a,b",
+    "line\nbreak",
+    "\r",
+    "\t",
+    "NULL",
+    "null",
+    "nan",
+    "0",
+    "00",
+    "é",
+    "é",
+    "\0x",
+]
+texts = st.one_of(st.sampled_from(ODD), st.text(st.characters(codec="utf-8"), max_size=4))
+odd_rows = st.lists(st.tuples(st.none() | texts, st.none() | st.sampled_from(["", "ann", "bob", "a'b"])), max_size=12)
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_every_format_counts_each_person_once_per_item(kind: str, tmp_path: Path) -> None:
+    table = TABLES[kind](tmp_path, ROWS)
+    assert histogram(table, FILMS) == plain_histogram(ROWS, FILMS) == {2: 1, 1: 3, 0: 2}
+    assert members(table, FILMS) == {2: ["Heat"], 1: ['Say "when", \n twice', "Up", "Ærø ☃"], 0: ["Alien", "Her"]}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_stated_number_adds_the_items_nobody_has(kind: str, tmp_path: Path) -> None:
+    table = TABLES[kind](tmp_path, ROWS)
+    assert histogram(table, 10**30) == {2: 1, 1: 4, 0: 10**30 - 5}
+    assert histogram(table, 5) == {2: 1, 1: 4}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_table_without_rows_leaves_every_item_at_zero(kind: str, tmp_path: Path) -> None:
+    table = TABLES[kind](tmp_path, [])
+    assert histogram(table, FILMS) == {0: len(FILMS)}
+    assert histogram(table, 7) == {0: 7}
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "json array", "parquet", "pandas", "polars"])
+@settings(max_examples=12)
+@given(rows=odd_rows, domain=st.lists(texts, min_size=1, max_size=8))
+def test_odd_texts_are_counted_as_they_are(kind: str, rows: list[Row], domain: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        table = TABLES[kind](Path(folder), rows)
+        everything = sorted({film for film, viewer in rows if film is not None and viewer is not None} | set(domain))
+        assert histogram(table, domain) == plain_histogram(rows, domain)
+        found = members(table, everything)
+    assert sorted(item for group in found.values() for item in group) == everything
+    assert {score: len(group) for score, group in found.items()} == plain_histogram(rows, everything)
+
+
+def test_items_are_fetched_in_the_order_asked_and_as_often() -> None:
+    with open_counts(arrow(ROWS), item="film", person="viewer", domain=Domain.of(FILMS), k=1) as counts:
+        assert counts.fetch([1, 2, 0, 1, 0], [2, 0, 1, 0, 0]) == [
+            "Ærø ☃",
+            "Heat",
+            "Her",
+            'Say "when", \n twice',
+            "Alien",
+        ]
+
+
+def test_unseen_items_are_numbered_within_the_answer() -> None:
+    with open_counts(arrow(ROWS), item="film", person="viewer", domain=Domain.of(10**20), k=1) as counts:
+        assert counts.fetch([0, 2, 0], [10**19, 0, 3]) == [Unseen(1), "Heat", Unseen(2)]
+        assert counts.fetch([0], [5]) == [Unseen(1)]
+
+
+@pytest.fixture
+def crossings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Record how many rows each result that reaches Python has, by every way out of the engine."""
+    sizes: list[int] = []
+    backend = ibis.backends.duckdb.Backend
+    to_pyarrow = backend.to_pyarrow
+
+    def counted(self: Any, expression: Any, /, **options: Any) -> Any:
+        result = to_pyarrow(self, expression, **options)
+        sizes.append(result.num_rows)
+        return result
+
+    def refused(*_: Any, **__: Any) -> Any:
+        raise AssertionError("another way out of the engine was used")
+
+    monkeypatch.setattr(backend, "to_pyarrow", counted)
+    for name in ("execute", "to_pyarrow_batches", "to_pandas", "to_polars", "raw_sql"):
+        monkeypatch.setattr(backend, name, refused if name != "raw_sql" else getattr(backend, name))
+    return sizes
+
+
+@pytest.mark.parametrize("as_file", [True, False])
+def test_only_the_histogram_and_the_chosen_items_reach_python(
+    as_file: bool, tmp_path: Path, crossings: list[int]
+) -> None:
+    rows: list[Row] = [(f"film {i % 500}", f"viewer {i}") for i in range(5000)]
+    table = write_csv(tmp_path, rows) if as_file else arrow(rows)
+    domain = [f"film {i}" for i in range(700)]
+    with open_counts(table, item="film", person="viewer", domain=Domain.of(domain), k=1) as counts:
+        scores, items = counts.histogram()
+        before = len(crossings)
+        counts.fetch([10, 0, 10], [499, 3, 0])
+    assert (scores, items) == ([10, 0], [500, 200])
+    assert crossings[before:] == [3]
+    # The public size of the list, then one row per distinct score.
+    assert crossings[:before] == [1, 2]
+
+
+def test_an_ibis_table_is_counted_on_its_own_backend_and_leaves_nothing_behind() -> None:
+    connection = duckdb.connect()
+    connection.register("given", arrow(ROWS))
+    connection.execute("CREATE TABLE viewings AS SELECT * FROM given")
+    backend = ibis.duckdb.from_connection(connection)
+    table = ibis.table({"film": "string", "viewer": "string"}, name="viewings")
+    table = ibis.expr.operations.DatabaseTable(
+        name="viewings", schema=table.schema(), source=backend, namespace=table.op().namespace
+    ).to_expr()
+    assert histogram(table, FILMS) == {2: 1, 1: 3, 0: 2}
+    assert members(table, 20)[2] == ["Heat"]
+    assert connection.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name <> 'viewings'").fetchall() == [
+        (0,)
+    ]
+    assert connection.execute("SELECT count(*) FROM viewings").fetchall() == [(len(ROWS),)]
+    backend.disconnect()
+
+
+def test_an_ibis_table_in_memory_and_a_duckdb_relation_are_counted() -> None:
+    assert histogram(ibis.memtable(arrow(ROWS)), FILMS) == {2: 1, 1: 3, 0: 2}
+    rows = arrow(ROWS)
+    with duckdb.connect() as connection:
+        assert histogram(connection.from_arrow(rows), FILMS) == {2: 1, 1: 3, 0: 2}
