@@ -17,16 +17,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, pairwise, permutations, product
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import InvalidInput
 from dpselect.validation import finite_number, positive_integer
-
-if TYPE_CHECKING:
-    from dpselect.sampling.noise import Noise
 
 Floats = NDArray[np.float64]
 
@@ -37,7 +34,34 @@ MOST_OUTCOMES = 100_000
 CHUNK = 64
 
 
-def set_law(locations: Sequence[float], k: int, noise: Noise) -> dict[frozenset[int], float]:
+class Distribution(Protocol):
+    """What a law needs to know of a noise; every `Noise` has it."""
+
+    @property
+    def name(self) -> str:
+        """The name, by which closed forms are known."""
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """Where the density is not smooth."""
+
+    @property
+    def cdf(self) -> Callable[[Floats], Floats]:
+        """F."""
+
+    @property
+    def survival(self) -> Callable[[Floats], Floats]:
+        """1 − F, accurate where it is small."""
+
+    @property
+    def density(self) -> Callable[[Floats], Floats]:
+        """The derivative of F."""
+
+    def __hash__(self) -> int:
+        """Return a hash, under which laws are kept."""
+
+
+def set_law(locations: Sequence[float], k: int, noise: Distribution) -> dict[frozenset[int], float]:
     """Return the law of the set of the k largest of `a_i + Z_i`.
 
     `P(Y) = ∫ Π_{l ∉ Y} F_l(z) d(−Π_{j ∈ Y} S_j(z))`, where z is the smallest noisy value inside Y.
@@ -47,7 +71,7 @@ def set_law(locations: Sequence[float], k: int, noise: Noise) -> dict[frozenset[
     return {frozenset(order[rank] for rank in ranks): probability for ranks, probability in law}
 
 
-def sequence_law(locations: Sequence[float], k: int, noise: Noise) -> dict[tuple[int, ...], float]:
+def sequence_law(locations: Sequence[float], k: int, noise: Distribution) -> dict[tuple[int, ...], float]:
     """Return the law of the k largest of `a_i + Z_i` in descending order.
 
     `P(y) = ∫ H_{k−1}(z) f_{y_k}(z) Π_{l ∉ y} F_l(z) dz` with `H_1 = S_{y_1}` and
@@ -59,7 +83,7 @@ def sequence_law(locations: Sequence[float], k: int, noise: Noise) -> dict[tuple
     return {tuple(order[rank] for rank in ranks): probability for ranks, probability in law}
 
 
-def single_law(locations: Sequence[float], noise: Noise) -> Floats:
+def single_law(locations: Sequence[float], noise: Distribution) -> Floats:
     """Return the probability of each item to be the largest of `a_i + Z_i`.
 
     Gumbel: the softmax. Exponential: `P(i) = p_i ∫_0^1 Π_{l ≠ i} (1 − p_l t) dt`, `p_i = exp(a_i − max a)`
@@ -72,7 +96,7 @@ def single_law(locations: Sequence[float], noise: Noise) -> Floats:
 
 
 def group_law(
-    locations: Sequence[float], multiplicities: Sequence[int], k: int, noise: Noise
+    locations: Sequence[float], multiplicities: Sequence[int], k: int, noise: Distribution
 ) -> dict[tuple[int, ...], float]:
     """Return the law of how many of the k largest come from each group of tied items, of any size.
 
@@ -162,7 +186,7 @@ class _Grid:
     weights: Floats
 
     @classmethod
-    def of(cls, ranked: tuple[float, ...], noise: Noise, tail: float = TAIL) -> _Grid:
+    def of(cls, ranked: tuple[float, ...], noise: Distribution, tail: float = TAIL) -> _Grid:
         edges = _edges(ranked, noise, tail)
         half_widths = (edges[1:] - edges[:-1]) / 2.0
         nodes, weights = np.polynomial.legendre.leggauss(NODES)
@@ -174,7 +198,7 @@ class _Grid:
         return cls(cdf, survival, density, half_widths, half_widths[:, None] * weights)
 
 
-def _edges(ranked: tuple[float, ...], noise: Noise, tail: float) -> Floats:
+def _edges(ranked: tuple[float, ...], noise: Distribution, tail: float) -> Floats:
     """Return panel borders: every kink of every item, and steps of at most 1 in between."""
     low, high = ranked[-1] - tail, ranked[0] + tail
     breaks = sorted({low, high, *(location + kink for location in ranked for kink in noise.kinks)})
@@ -187,7 +211,7 @@ def _edges(ranked: tuple[float, ...], noise: Noise, tail: float) -> Floats:
 
 
 @lru_cache(maxsize=4096)
-def _ranked_single_law(ranked: tuple[float, ...], noise: Noise) -> list[float]:
+def _ranked_single_law(ranked: tuple[float, ...], noise: Distribution) -> list[float]:
     """Return the probability of each rank to be the largest, for locations in descending order."""
     chances = np.exp(np.asarray(ranked))
     if noise.name == "gumbel":
@@ -201,7 +225,7 @@ def _ranked_single_law(ranked: tuple[float, ...], noise: Noise) -> list[float]:
 
 
 @lru_cache(maxsize=4096)
-def _ranked_set_law(ranked: tuple[float, ...], k: int, noise: Noise) -> list[tuple[tuple[int, ...], float]]:
+def _ranked_set_law(ranked: tuple[float, ...], k: int, noise: Distribution) -> list[tuple[tuple[int, ...], float]]:
     """Return the law of the set for locations in descending order, as (ranks, probability) pairs."""
     if k == len(ranked):
         return [(tuple(range(k)), 1.0)]
@@ -224,7 +248,7 @@ def _ranked_set_law(ranked: tuple[float, ...], k: int, noise: Noise) -> list[tup
 
 
 @lru_cache(maxsize=4096)
-def _ranked_sequence_law(ranked: tuple[float, ...], k: int, noise: Noise) -> list[tuple[tuple[int, ...], float]]:
+def _ranked_sequence_law(ranked: tuple[float, ...], k: int, noise: Distribution) -> list[tuple[tuple[int, ...], float]]:
     """Return the law of the sequence for locations in descending order, as (ranks, probability) pairs."""
     if k == 1:
         return _ranked_set_law(ranked, 1, noise)

@@ -39,6 +39,9 @@ class Subject(Protocol):
     def guarantee(self) -> Guarantee:
         """What is claimed."""
 
+    def __hash__(self) -> int:
+        """Return a hash: mechanisms are frozen values."""
+
     def law(self, scores: Any) -> Mapping[Any, float]:
         """Return the probability of every outcome."""
 

@@ -67,6 +67,7 @@ SETTINGS = [
 BROKEN: list[broken.Broken] = [
     broken.HalvedNoise(k=2, epsilon=1.0),
     broken.LeakedOrder(k=2, epsilon=1.0),
+    broken.LeakedNoisyOrder(k=2, epsilon=1.0),
     broken.ShownValue(k=1, epsilon=1.0),
     broken.ShownValue(k=1, epsilon=1.0, noise="laplace"),
     broken.ForgottenFactorTwo(k=2, epsilon=1.0),
@@ -150,7 +151,7 @@ def verify_all(name: str | None = None, *, quick: bool = False) -> list[Check | 
 # Several broken mechanisms share a sound counterpart.
 @cache
 def _privacy_on_a_box(mechanism: Subject) -> Check:
-    return check_privacy(mechanism, Domain(4, 2, mechanism.sensitivity))
+    return check_privacy(mechanism, Domain(4, 3, mechanism.sensitivity))
 
 
 @cache

@@ -1,0 +1,40 @@
+"""Mechanisms that are wrong on purpose: the checks must reject each one and accept its sound counterpart.
+
+They are mistakes that are easily made in earnest. None of them can be reached from `select`; they exist to show
+that the checks can fail.
+"""
+
+from dpselect.verify.broken.base import Broken, Lipschitz
+from dpselect.verify.broken.laws import (
+    ForgottenFactorTwo,
+    ForgottenK,
+    HalvedNoise,
+    LeakedNoisyOrder,
+    LeakedOrder,
+    ShownValue,
+    SwappedExtremes,
+)
+from dpselect.verify.broken.samplers import (
+    FavouredMembers,
+    ReusedNoise,
+    SlightlyWrongScale,
+    SortedSet,
+    SwappedOrderStatistics,
+)
+
+__all__ = [
+    "Broken",
+    "FavouredMembers",
+    "ForgottenFactorTwo",
+    "ForgottenK",
+    "HalvedNoise",
+    "LeakedNoisyOrder",
+    "LeakedOrder",
+    "Lipschitz",
+    "ReusedNoise",
+    "ShownValue",
+    "SlightlyWrongScale",
+    "SortedSet",
+    "SwappedExtremes",
+    "SwappedOrderStatistics",
+]
