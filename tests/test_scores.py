@@ -222,12 +222,33 @@ def test_scores_show_nothing_but_their_number() -> None:
     assert repr(Scores.of({"a": 12345, "b": 5})) == "<Scores of 2 items>"
 
 
-def test_counting_is_the_same_on_the_fast_path_and_off_it() -> None:
-    """Arrays this large are counted in one pass; a single far value sends the same counts down the other path."""
-    random = np.random.default_rng(1)
-    dense = random.integers(-50, 5000, size=1 << 16)
+def test_counting_is_the_same_with_and_without_a_table() -> None:
+    """One far value makes the range too wide for a table, and sends the same counts down the other path."""
+    dense = np.random.default_rng(1).integers(-50, 1000, size=1 << 16)
     sparse = np.append(dense, 1 << 50)
     assert Scores.of(sparse).values[1:].tolist() == Scores.of(dense).values.tolist()
     assert Scores.of(sparse).multiplicities[1:].tolist() == Scores.of(dense).multiplicities.tolist()
-    assert Scores.of(dense).entries.multiplicities is not None
-    assert Scores.of(sparse).entries.multiplicities is None
+
+
+@pytest.mark.parametrize(
+    ("data", "grouped"),
+    [
+        (np.arange(1 << 16) % 1000, True),
+        (np.arange(1 << 16) % 1000 - 500, True),
+        (np.arange(1 << 16) % 1000 + 0.5, False),
+        (np.arange(1 << 16) % 10_000, False),
+        (np.arange(1 << 16), False),
+        (np.append(np.arange(1 << 16) % 1000, 1 << 50), False),
+        (np.arange(1000) % 10, False),
+    ],
+    ids=["few", "few, mixed sign", "floats", "many", "all distinct", "one far off", "small"],
+)
+def test_items_are_drawn_by_group_only_where_few_scores_are_held_by_many(data: np.ndarray, grouped: bool) -> None:
+    """A group costs as much as some thirty items, in time and in memory."""
+    entries = Scores.of(data).entries
+    assert (entries.multiplicities is not None) == grouped
+    if grouped:
+        assert len(entries.values) == 1000
+        assert entries.members(np.array([0, 999]), np.array([3, 64])).positions().tolist() == [3999, 64_000]
+    else:
+        assert entries.members(np.array([5, 7]), np.array([0, 0])).positions().tolist() == [5, 7]

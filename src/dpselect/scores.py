@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from dpselect.errors import InvalidInput, plain
 from dpselect.lookup import positions_of_members
-from dpselect.numbers import exact_array, histogram_of
+from dpselect.numbers import exact_array, histogram_of, short_histogram_of
 
 Array = npt.NDArray[Any]
 
@@ -144,20 +144,15 @@ class Scores:
             values, multiplicities = self._groups
             return Grouping(values, multiplicities, _Ranks(multiplicities))
         assert self._data is not None
-        data = self._data
-        values, multiplicities = histogram_of(data, None)
-        return Grouping(
-            values,
-            multiplicities,
-            lambda groups, indexes: positions_of_members(data, values[groups], indexes),
-        )
+        return _grouped(self._data, *histogram_of(self._data, None))
 
     @cached_property
     def entries(self) -> Grouping:
-        """The items in whichever groups are cheapest to make: distinct scores when counting them is quick."""
-        if self._data is None or _quick_to_count(self._data):
+        """The items in whichever groups make a draw cheapest: by score when few distinct scores are held by many."""
+        if self._data is None:
             return self.distinct
-        return Grouping(self._data, None, lambda groups, indexes: groups)
+        groups = short_histogram_of(self._data)
+        return _grouped(self._data, *groups) if groups else Grouping(self._data, None, lambda groups, indexes: groups)
 
     def item(self, position: int) -> Any:
         """Return the item at a position of the input."""
@@ -196,11 +191,9 @@ def _listed(argument: str, data: Any) -> Any:
     return list(data)
 
 
-def _quick_to_count(data: Array) -> bool:
-    """Whether a counting pass beats treating every item by itself: many items in a range that is not much wider."""
-    if data.dtype != np.int64 or len(data) < 1 << 15:
-        return False
-    return int(data.max()) - int(data.min()) <= 2 * len(data)
+def _grouped(data: Array, values: Array, multiplicities: Array) -> Grouping:
+    """Return items grouped by score, found again by going through the data."""
+    return Grouping(values, multiplicities, lambda groups, indexes: positions_of_members(data, values[groups], indexes))
 
 
 @dataclass(frozen=True)
