@@ -32,6 +32,11 @@ def distinct_floats(size: int) -> Array:
     return scores
 
 
+def distinct_integers(size: int) -> Array:
+    """The integers below `size` in random order: a narrow range without ties."""
+    return np.random.default_rng(1).permutation(size)
+
+
 def noisy_argpartition(scores: Array, k: int) -> Array:
     """The baseline: the positions of the k largest of score + Gumbel noise of scale k/ε."""
     noisy = scores + np.random.default_rng().gumbel(scale=k / EPSILON, size=len(scores))
@@ -79,6 +84,7 @@ CASES = [
     Case("counts", long_tail, 10**6, rounds=15, limit=0.7),
     Case("counts", long_tail, 10**7, rounds=5, limit=0.4),
     Case("floats", distinct_floats, 10**6, rounds=15, limit=2.5),
+    Case("distinct integers", distinct_integers, 10**6, rounds=15, limit=2.5),
     Case("counts, gumbel", long_tail, 10**6, rounds=15, noise="gumbel"),
     Case("counts, laplace", long_tail, 10**6, rounds=15, noise="laplace"),
     Case("floats, gumbel", distinct_floats, 10**6, rounds=15, noise="gumbel"),
@@ -95,12 +101,12 @@ def measurements(quick: bool) -> Iterator[Result]:
     for case in CASES:
         yield case.measure(quick)
     size = 20_000 if quick else 10**6
-    for name, data in (("bytes an item, counts", long_tail), ("bytes an item, floats", distinct_floats)):
+    for name, data in (("counts", long_tail), ("floats", distinct_floats), ("integers", distinct_integers)):
         scores = data(size)
         peak = peak_bytes(lambda scores=scores: dps.select(scores, k=100, epsilon=EPSILON))  # type: ignore[misc]
         yield Result(
             suite="selection",
-            case=name,
+            case=f"bytes an item, {name}",
             measured=peak / size,
             unit=" B",
             limit=None if quick else MEMORY_LIMIT,
