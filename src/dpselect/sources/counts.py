@@ -59,18 +59,18 @@ class Counts:
             }
             wanted = ibis.memtable(pyarrow.table({"place": asked, **pairs}))
             tied = self._scored.semi_join(wanted, "score")
-            window = ibis.window(group_by=tied.score, order_by=tied.item)
+            window = ibis.window(group_by=tied.score, order_by=[tied.item, tied.text])
             tied = tied.mutate(index=ibis.row_number().over(window).cast("int64"))
-            found = tied.join(wanted, ["score", "index"]).select("place", self._answer_column)
-            answer = {row["place"]: row[self._answer_column] for row in self._engine.fetch(found)}
-        if self._domain.labels is not None:
-            return [self._domain.labels[answer[place]] for place in asked]
+            found = tied.join(wanted, ["score", "index"]).select("place", "item", "text", "position")
+            answer = {row["place"]: self._label(row) for row in self._engine.fetch(found)}
         numbers = iter(range(1, len(scores) + 1))
         return [answer[place] if place in answer else Unseen(next(numbers)) for place in range(len(scores))]
 
-    @property
-    def _answer_column(self) -> str:
-        return "item" if self._domain.labels is None else "position"
+    def _label(self, row: dict[str, Any]) -> Any:
+        """Return the caller's own object for an item of a list, and otherwise what the engine holds."""
+        if self._domain.labels is not None:
+            return self._domain.labels[row["position"]]
+        return row["text"] if row["item"] is None else row["item"]
 
 
 @contextlib.contextmanager
@@ -122,7 +122,7 @@ def _bind(embedded: EmbeddedEngine, table: Any, columns: list[str]) -> tuple[Eng
 
 
 def _scored(rows: Any, item: str, person: str, listed: Any) -> Any:
-    """Return the expression (item, score), with every listed item and its position when there is a list."""
+    """Return the expression (item, text, position, score), with every listed item when there is a list."""
     import ibis
 
     rows = rows.select(item=rows[item], person=rows[person])
@@ -133,10 +133,10 @@ def _scored(rows: Any, item: str, person: str, listed: Any) -> Any:
     pairs = rows.distinct()
     counted = pairs.group_by("item").aggregate(score=pairs.count())
     if listed is None:
-        return counted
+        return counted.mutate(text=ibis.literal(""), position=ibis.literal(0, "int64"))
     joined = listed.left_join(counted, listed.key == counted.item)
     score = ibis.coalesce(joined.score, ibis.literal(0, "int64"))
-    return joined.select(item=joined.key, position=joined.position, score=score)
+    return joined.select(item=joined.key, text=joined.text, position=joined.position, score=score)
 
 
 def _check_names(item: Any, person: Any) -> None:

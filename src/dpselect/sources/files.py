@@ -160,7 +160,7 @@ class FileTable:
         data = b""
         try:
             with pyarrow.input_stream(self.parts[0], compression=compression) as stream:
-                while len(data) < _LONGEST_HEADER and (more := stream.read(1 << 16)):
+                while len(data) < _LONGEST_HEADER and not set(b"\r\n") & set(data) and (more := stream.read(1 << 16)):
                     data += more
             return data.decode("utf-8-sig", errors="replace")
         except OSError:

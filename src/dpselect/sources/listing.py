@@ -15,10 +15,11 @@ from dpselect.sources.frames import arrow_table, frame_columns, is_frame
 def listed_items(
     stack: contextlib.ExitStack, embedded: EmbeddedEngine, engine: Engine, domain: Domain, item: str, kind: Any
 ) -> tuple[Any, int]:
-    """Return the table (key, position) of the distinct items that are not null, and how many they are.
+    """Return the table (key, text, position) of the distinct items that are not null, and how many they are.
 
-    Positions point into the caller's list when there is one. The list is public, so it is read and converted by the
-    embedded engine, and handed over when the rows live elsewhere.
+    An item that the column cannot hold, where that is allowed, has a null key and its `text`. Positions point into the
+    caller's list when there is one. The list is public, so it is read and converted by the embedded engine, and handed
+    over when the rows live elsewhere.
     """
     import ibis
 
@@ -46,15 +47,20 @@ def _unique(embedded: EmbeddedEngine, domain: Domain, item: str, kind: Any) -> A
     if given.key.type().is_floating():
         given = given.filter(~given.key.isnan())
     source = given.key.type()
-    typed = given.mutate(typed=_converted(given.key, kind))
-    strangers = typed.filter(typed.typed.isnull() | _changed(typed.key, typed.typed)).count()
-    if source != kind and (count := _number(embedded, strangers)):
-        raise InvalidInput(
-            "domain",
-            plain(f"a list of type {source}"),
-            f"{count} of its items cannot be read as {kind}, the type of the table's column {item!r}",
-        )
-    return typed.group_by(key=typed.typed).aggregate(position=typed.position.min())
+    typed = given.mutate(typed=given.key if source == kind else given.key.try_cast(kind))
+    is_strange = typed.typed.isnull() | _is_changed(typed.key, typed.typed)
+    # pandas calls a column without any value float64, so text is no mistake there: it is what nobody has.
+    if source != kind and not (kind.is_floating() and source.is_string()):
+        count = _number(embedded, typed.filter(is_strange).count())
+        if count:
+            raise InvalidInput(
+                "domain",
+                plain(f"a list of type {source}"),
+                f"{count} of its items cannot be read as {kind}, the type of the table's column {item!r}",
+            )
+    text = typed.typed.isnull().ifelse(typed.key.cast("string"), "")
+    typed = typed.select(key=typed.typed, text=text, position=typed.position)
+    return typed.group_by("key", "text").aggregate(position=typed.position.min())
 
 
 def is_single_value(kind: Any) -> bool:
@@ -120,11 +126,7 @@ def _column(columns: list[Any], item: str) -> str:
     )
 
 
-def _converted(key: Any, kind: Any) -> Any:
-    return key if key.type() == kind else key.try_cast(kind)
-
-
-def _changed(key: Any, typed: Any) -> Any:
+def _is_changed(key: Any, typed: Any) -> Any:
     """Tell whether a conversion to a number rounded: 3.7 is no item of a column of whole numbers."""
     import ibis
 

@@ -1,0 +1,107 @@
+"""Frames: types that are stated are kept, types that are not are text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas
+import polars
+import pyarrow
+import pytest
+from source_files import histogram, members
+
+from dpselect.errors import InvalidInput
+
+
+class Unprintable:
+    """A value whose text cannot be had."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("Secret")
+
+
+def test_a_column_of_python_objects_is_text_whatever_one_person_puts_in() -> None:
+    films = ["1", 1, "Heat", "\ud800", Unprintable(), [1, 2], np.nan, None, pandas.NA, b"Heat"]
+    table = pandas.DataFrame({"film": pandas.Series(films, dtype=object), "viewer": range(10)})
+    assert members(table, ["1", "Heat", "[1, 2]"]) == {2: ["1"], 1: ["Heat", "[1, 2]"]}
+
+
+def test_the_same_person_written_as_number_and_text_counts_once() -> None:
+    table = pandas.DataFrame({"film": ["Heat", "Heat"], "viewer": pandas.Series([7, "7"], dtype=object)})
+    assert histogram(table, ["Heat"]) == {1: 1}
+
+
+@pytest.mark.parametrize("kind", ["float64", "Int64", "float64[pyarrow]", "int64[pyarrow]", "category"])
+def test_missing_numbers_are_nulls(kind: str) -> None:
+    table = pandas.DataFrame({"film": [1, None, 2], "viewer": [1, 1, None]}, dtype="Float64").astype(kind)
+    assert members(table, [1, 2]) == {1: [1], 0: [2]}
+    assert {score: len(items) for score, items in members(table, 3).items()} == {1: 1, 0: 2}
+
+
+def test_nan_is_a_null_in_columns_that_can_hold_it() -> None:
+    for table in (
+        polars.DataFrame({"film": [1.0, float("nan"), None], "viewer": [1.0, 2.0, 3.0]}),
+        pyarrow.table({"film": [1.0, float("nan"), 2.0], "viewer": [1.0, 2.0, float("nan")]}),
+    ):
+        assert histogram(table, 2) == {1: 1, 0: 1}
+
+
+def test_text_listed_for_a_column_of_floats_is_an_item_nobody_has() -> None:
+    table = pandas.DataFrame({"film": [1.0, 2.0, 2.0], "viewer": [1, 1, 2]})
+    assert members(table, ["2", "x", "1", "b", "x"]) == {2: ["2"], 1: ["1"], 0: ["b", "x"]}
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pandas.DataFrame({"film": [], "viewer": []}),
+        pandas.DataFrame(columns=["film", "viewer"]),
+        polars.DataFrame({"film": [], "viewer": []}),
+        pyarrow.table({"film": [], "viewer": []}),
+        pandas.DataFrame({"film": [None, None], "viewer": [None, None]}),
+        polars.DataFrame({"film": [None], "viewer": [None]}),
+    ],
+    ids=["pandas", "pandas columns", "polars", "arrow", "pandas nulls", "polars nulls"],
+)
+def test_a_frame_without_rows_or_types_is_fine(table: Any) -> None:
+    assert members(table, ["Heat", "Up"]) == {0: ["Heat", "Up"]}
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pandas.DataFrame({"film": [1], "who": [1]}),
+        polars.DataFrame({"film": [1], "who": [1]}),
+        pyarrow.table({"who": [1]}),
+    ],
+    ids=["pandas", "polars", "arrow"],
+)
+def test_a_missing_column_is_named_with_those_there_are(table: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"no column '(viewer|film)' was given; the columns are .*'who'"):
+        histogram(table, 3)
+
+
+def test_only_the_first_of_many_columns_are_listed() -> None:
+    with pytest.raises(InvalidInput, match=r"'c19' and 80 more$"):
+        histogram(pandas.DataFrame({f"c{i}": [1] for i in range(100)}), 3, item="zzz")
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    table = pandas.DataFrame([[1, 2, 3]], columns=["film", "film", "viewer"])
+    with pytest.raises(InvalidInput, match="several columns 'film'"):
+        histogram(table, 3)
+
+
+@pytest.mark.parametrize(
+    "table", [None, 3, [("Heat", "ann")], {"film": ["Heat"]}, pandas.Series(["Heat"]), b"rows.csv"]
+)
+def test_what_is_no_table_is_refused(table: Any) -> None:
+    with pytest.raises(InvalidInput, match="the path of a file, an Ibis table, or a pandas, polars or Arrow table"):
+        histogram(table, 3)
+
+
+@pytest.mark.parametrize(("item", "person"), [("film", "film"), ("", "viewer"), ("film", None), (3, "viewer")])
+def test_column_names_are_two_different_texts(item: Any, person: Any) -> None:
+    with pytest.raises(InvalidInput):
+        histogram(pandas.DataFrame({"film": ["Heat"], "viewer": ["ann"]}), 3, item=item, person=person)
