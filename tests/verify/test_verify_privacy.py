@@ -1,0 +1,192 @@
+"""The exact check: what it measures, that real mechanisms pass, and that faulty laws do not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from dpselect.mechanisms import Mechanism, OneShot, Peeling
+from dpselect.privacy import COUNTS, Guarantee, Sensitivity
+from dpselect.sampling.laws import sequence_law
+from dpselect.sampling.noise import NOISES
+from dpselect.verify import Check, Domain, check_privacy, privacy_checks
+from dpselect.verify.broken import Lipschitz
+from dpselect.verify.registry import SETTINGS, UNDER_TEST
+
+EVERY_NOISE = pytest.mark.parametrize("noise", list(NOISES))
+
+
+@dataclass(frozen=True)
+class Tabulated:
+    """A mechanism for one or two items that is given by its law."""
+
+    table: Callable[[list[float]], dict[Any, float]]
+    epsilon: float = 1.0
+    delta: float = 0.0
+    ordered: bool = False
+    k: int = 1
+    sensitivity: Sensitivity = COUNTS
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee(epsilon=self.epsilon, delta=self.delta)
+
+    def law(self, scores: Any) -> dict[Any, float]:
+        return self.table(list(scores))
+
+    def select(self, scores: Any, *, seed: int | None = None) -> Any:
+        raise AssertionError("a privacy check must not draw")
+
+
+ONE, TWO = frozenset({0}), frozenset({1})
+
+
+def leaning(scores: list[float], probability: float) -> dict[Any, float]:
+    """Answer evenly when the scores are tied, and else the higher one with the given probability."""
+    if scores[0] == scores[1]:
+        return {ONE: 0.5, TWO: 0.5}
+    first = scores[0] > scores[1]
+    return {ONE: probability if first else 1 - probability, TWO: 1 - probability if first else probability}
+
+
+def checked(table: Callable[[list[float]], dict[Any, float]], **claim: Any) -> Check:
+    return check_privacy(Tabulated(table, **claim), Domain(2, 1))
+
+
+def describe(check: Any) -> str:
+    mechanism, domain = check.args
+    return (
+        f"{mechanism.name}-{mechanism.noise}-k{mechanism.k}-{mechanism.epsilon:g}-{domain}-{domain.sensitivity.low:g}"
+    )
+
+
+@pytest.mark.parametrize("check", privacy_checks(quick=True), ids=describe)
+def test_every_mechanism_keeps_its_guarantee(check: Callable[[], Check]) -> None:
+    result = check()
+    assert result.faults == ()
+    assert result.passed, result
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", privacy_checks(), ids=describe)
+def test_every_mechanism_keeps_its_guarantee_in_every_setting(check: Callable[[], Check]) -> None:
+    result = check()
+    assert result.faults == ()
+    assert result.passed, result
+
+
+def test_every_mechanism_is_under_test() -> None:
+    from dpselect.mechanisms import MECHANISMS
+
+    assert set(UNDER_TEST) == set(MECHANISMS)
+
+
+def test_the_settings_cover_both_kinds_of_sensitivity_and_several_k_and_epsilon() -> None:
+    assert {setting.domain.sensitivity for setting in SETTINGS} == {COUNTS, Sensitivity(-1, 1)}
+    assert {setting.k for setting in SETTINGS} == {1, 2, 3}
+    assert {setting.epsilon for setting in SETTINGS} == {0.5, 1.0, 2.0}
+
+
+@pytest.mark.parametrize(
+    ("noise", "worst"),
+    [
+        ("exponential", 1.0),
+        ("half-logistic", 0.9200874551),
+        ("gumbel", 0.8852222239),
+        ("laplace", 0.8374810705),
+        ("logistic", 0.6018299144),
+    ],
+)
+def test_worst_losses_of_the_one_shot_mechanism_are_the_known_ones(noise: str, worst: float) -> None:
+    """Mathematics, section 2: d = 4, k = 2, ε = 1, counts, for scores in {0..3}."""
+    check = check_privacy(OneShot(k=2, epsilon=1.0, noise=noise), Domain(4, 3))
+    assert check.worst_loss == pytest.approx(worst, abs=1e-9)
+    assert check.neighbours == 4**4 * 2**4
+
+
+@pytest.mark.parametrize("mechanism", [OneShot(k=2, epsilon=1.0), Peeling(k=2, epsilon=1.0)], ids=["set", "sequence"])
+def test_the_witness_shows_the_worst_loss(mechanism: Mechanism) -> None:
+    check = check_privacy(mechanism, Domain(3, 2))
+    here, there = mechanism.law(list(check.witness.scores)), mechanism.law(list(check.witness.neighbour))
+    outcome: Any = check.witness.outcome
+    assert abs(math.log(here[outcome] / there[outcome])) == pytest.approx(check.worst_loss, abs=1e-12)
+
+
+def test_a_smaller_claim_is_rejected() -> None:
+    sound = OneShot(k=2, epsilon=1.0)
+    assert check_privacy(sound, Domain(3, 2)).passed
+    overclaimed = Tabulated(lambda scores: dict(sound.law(scores)), epsilon=1.0 - 1e-6, k=2)
+    result = check_privacy(overclaimed, Domain(3, 2))
+    assert not result.passed
+    assert result.headroom == pytest.approx(-1e-6, rel=1e-3)
+
+
+def test_the_loss_is_measured_in_both_directions() -> None:
+    check = checked(lambda scores: leaning(scores, 0.9))
+    assert check.worst_loss == pytest.approx(math.log(0.5 / 0.1))
+    assert not check.passed
+    assert checked(lambda scores: leaning(scores, 0.8)).passed
+
+
+def test_an_outcome_possible_on_one_side_only_is_an_infinite_loss() -> None:
+    check = checked(lambda scores: leaning(scores, 1.0))
+    assert check.worst_loss == math.inf
+    assert not check.passed
+
+
+def test_outcomes_that_never_happen_cost_nothing() -> None:
+    check = checked(lambda scores: {(0, 1): 1.0, (1, 0): 0.0}, ordered=True, k=2)
+    assert check.worst_loss == 0.0
+
+
+def test_delta_is_the_mass_beyond_epsilon() -> None:
+    needed = 0.5 - math.e * 0.1
+    check = checked(lambda scores: leaning(scores, 0.9), delta=needed + 1e-6)
+    assert check.divergence == pytest.approx(needed)
+    assert check.headroom == pytest.approx(1e-6)
+    assert check.passed
+    assert not checked(lambda scores: leaning(scores, 0.9), delta=needed - 1e-6).passed
+
+
+def test_a_tiny_delta_is_not_lost_in_the_tolerance() -> None:
+    assert not checked(lambda scores: leaning(scores, 1.0), delta=1e-12).passed
+
+
+@pytest.mark.parametrize(
+    ("table", "fault"),
+    [
+        (lambda scores: {ONE: 0.5, TWO: 0.4}, "sum to 1"),
+        (lambda scores: {ONE: 1.5, TWO: -0.5}, "no probability"),
+        (lambda scores: {ONE: math.nan, TWO: 0.5}, "no probability"),
+        (lambda scores: {ONE: 0.6, TWO: 0.4}, "relabelling"),
+        (lambda scores: {ONE: 1.0}, "relabelling"),
+        (lambda scores: {(0,): 0.5, (1,): 0.5}, "tuples when ordered"),
+        (lambda scores: {frozenset({0, 1}): 1.0}, "with k items"),
+    ],
+    ids=["sum", "negative", "nan", "asymmetric", "missing", "kind", "size"],
+)
+def test_a_faulty_law_is_rejected_whatever_its_loss(table: Any, fault: str) -> None:
+    check = checked(table)
+    assert any(fault in found for found in check.faults)
+    assert not check.passed
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyOrder(Lipschitz):
+    """The set of the one-shot mechanism in the order of its noisy values."""
+
+    ordered = True
+
+    def law(self, scores: Any) -> dict[Any, float]:
+        return dict(sequence_law(self.locations(scores), self.k, NOISES[self.noise]))
+
+
+@EVERY_NOISE
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_noisy_order_of_the_five_noises_stays_within_the_claim(noise: str, k: int) -> None:
+    """Their densities, not only their survival functions, fall by at most e^{−s} over any length s (docs/verify.md)."""
+    assert check_privacy(NoisyOrder(k=k, epsilon=1.0, noise=noise), Domain(4, 3)).passed
