@@ -1,0 +1,73 @@
+"""The embedded engine: its words are withheld, it can be stopped, and it leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+from source_files import ROWS, arrow, histogram
+
+from dpselect.errors import InvalidInput, SourceError
+from dpselect.sources.engine import Engine, embedded_engine
+
+
+def test_what_an_engine_says_is_withheld() -> None:
+    with embedded_engine() as engine, pytest.raises(SourceError) as caught:
+        engine.run(lambda: engine.connection.execute("SELECT CAST('Secret' AS INTEGER)").fetchall())
+    assert "Secret" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+def test_the_same_holds_for_a_backend_that_is_not_embedded() -> None:
+    def fail() -> None:
+        raise ValueError("Secret")
+
+    def refuse() -> None:
+        raise InvalidInput("k", 3, "a smaller number is needed")
+
+    with pytest.raises(SourceError) as caught:
+        Engine(None).run(fail)
+    assert "Secret" not in str(caught.value)
+    assert caught.value.__context__ is None
+    with pytest.raises(InvalidInput):
+        Engine(None).run(refuse)
+
+
+def test_an_interrupt_stops_a_query_that_would_never_end() -> None:
+    endless = "SELECT count(*) FROM range(1000000000000) a, range(1000000000000) b WHERE hash(a.range, b.range) = 1"
+    with embedded_engine(progress=lambda share: signal.raise_signal(signal.SIGINT)) as engine:
+        with pytest.raises(KeyboardInterrupt):
+            engine.run(lambda: engine.connection.execute(endless).fetchall())
+        assert engine.run(lambda: engine.connection.execute("SELECT 1").fetchall()) == [(1,)]
+
+
+def test_progress_is_told_on_the_calling_thread_as_a_share() -> None:
+    told: list[tuple[float | None, int]] = []
+
+    def progress(share: float | None) -> None:
+        told.append((share, threading.get_ident()))
+        if len(told) == 5:
+            raise StopIteration
+
+    query = "SELECT count(*) FROM range(1000000000000) a WHERE hash(a.range) = 1"
+    with embedded_engine(progress) as engine, pytest.raises(StopIteration):
+        engine.run(lambda: engine.connection.execute(query).fetchall())
+    assert {thread for _, thread in told} == {threading.get_ident()}
+    assert all(share is None or 0 <= share <= 1 for share, _ in told)
+
+
+def test_nothing_is_left_behind_also_after_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "spill").mkdir()
+    (tmp_path / "here").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "spill"))
+    monkeypatch.chdir(tmp_path / "here")
+    threads = threading.active_count()
+    histogram(arrow(ROWS), 10)
+    with pytest.raises(InvalidInput):
+        histogram(arrow(ROWS), 2)
+    assert os.listdir(tmp_path / "spill") == os.listdir(tmp_path / "here") == []
+    assert threading.active_count() == threads
