@@ -23,7 +23,7 @@ from dpselect.verify.sampler import THRESHOLD, _pooled
 
 def describe(check: Any) -> str:
     mechanism = check.args[0]
-    return f"{mechanism.name}-{mechanism.noise}-k{mechanism.k}-{check.func.__name__}"
+    return f"{mechanism.name}-{getattr(mechanism, 'noise', '')}-k{mechanism.k}-{check.func.__name__}"
 
 
 @pytest.mark.parametrize("check", sampler_checks(quick=True), ids=describe)

@@ -54,13 +54,13 @@ QUICK_SETTINGS = [
 
 SETTINGS = [
     Setting(1, 1.0, Domain(4, 3, COUNTS)),
-    Setting(2, 0.5, Domain(4, 3, COUNTS)),
+    Setting(2, 0.5, Domain(4, 2, COUNTS)),
     Setting(2, 1.0, Domain(4, 3, COUNTS)),
-    Setting(2, 2.0, Domain(4, 3, COUNTS)),
-    Setting(3, 1.0, Domain(4, 3, COUNTS)),
+    Setting(2, 2.0, Domain(4, 2, COUNTS)),
+    Setting(3, 1.0, Domain(4, 2, COUNTS)),
     Setting(3, 1.0, Domain(5, 1, COUNTS)),
     Setting(1, 1.0, Domain(3, 3, BOTH_WAYS)),
-    Setting(2, 1.0, Domain(4, 2, BOTH_WAYS)),
+    Setting(2, 1.0, Domain(4, 1, BOTH_WAYS)),
     Setting(3, 2.0, Domain(4, 1, BOTH_WAYS)),
 ]
 
