@@ -59,7 +59,8 @@ def checked(table: Callable[[list[float]], dict[Any, float]], **claim: Any) -> C
 
 def describe(check: Any) -> str:
     mechanism, domain = check.args
-    return f"{mechanism.name}-{getattr(mechanism, 'noise', '')}-k{mechanism.k}-{mechanism.epsilon:g}-{domain}-{domain.sensitivity.low:g}"
+    noise = getattr(mechanism, "noise", "")
+    return f"{mechanism.name}-{noise}-k{mechanism.k}-{mechanism.epsilon:g}-{domain}-{domain.sensitivity.low:g}"
 
 
 @pytest.mark.parametrize("check", privacy_checks(quick=True), ids=describe)
