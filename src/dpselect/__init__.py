@@ -15,20 +15,25 @@ A map of the house, along the path that every release takes:
 """
 
 from dpselect.errors import BudgetExceeded, DpSelectError, InvalidInput, SourceError
-from dpselect.mechanisms import Mechanism, OneShot, Peeling
+from dpselect.mechanisms import Canonical, Joint, Mechanism, OneShot, Peeling
 from dpselect.privacy import COUNTS, Guarantee, Sensitivity
 from dpselect.release import Release
 from dpselect.scores import Scores
 from dpselect.select import select
+from dpselect.sources import UNKNOWN, Unseen
+from dpselect.top import top
 
 __version__ = "0.1.0"
 
 __all__ = [
     "COUNTS",
+    "UNKNOWN",
     "BudgetExceeded",
+    "Canonical",
     "DpSelectError",
     "Guarantee",
     "InvalidInput",
+    "Joint",
     "Mechanism",
     "OneShot",
     "Peeling",
@@ -36,5 +41,7 @@ __all__ = [
     "Scores",
     "Sensitivity",
     "SourceError",
+    "Unseen",
     "select",
+    "top",
 ]

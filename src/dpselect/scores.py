@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -153,6 +154,13 @@ class Scores:
             return self.distinct
         groups = short_histogram_of(self._data)
         return _grouped(self._data, *groups) if groups else Grouping(self._data, None, lambda groups, indexes: groups)
+
+    def exact(self) -> list[Fraction]:
+        """Return the score of each position without error; for small domains."""
+        if self._data is not None:
+            return [Fraction(value) for value in self._data.tolist()]
+        groups = zip(self.values.tolist(), self.multiplicities.tolist(), strict=True)
+        return [Fraction(value) for value, size in groups for _ in range(size)]
 
     def item(self, position: int) -> Any:
         """Return the item at a position of the input."""

@@ -6,14 +6,16 @@ from typing import Any
 
 from dpselect.errors import InvalidInput
 from dpselect.mechanisms.base import Mechanism
+from dpselect.mechanisms.canonical import Canonical
+from dpselect.mechanisms.joint import Joint
 from dpselect.mechanisms.oneshot import OneShot
 from dpselect.mechanisms.peeling import Peeling
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
 
-MECHANISMS: dict[str, type[Mechanism]] = {mechanism.name: mechanism for mechanism in (OneShot, Peeling)}
+MECHANISMS: dict[str, type[Mechanism]] = {mechanism.name: mechanism for mechanism in (Canonical, Joint, OneShot, Peeling)}
 
-__all__ = ["MECHANISMS", "Mechanism", "OneShot", "Peeling", "mechanism_for"]
+__all__ = ["MECHANISMS", "Canonical", "Joint", "Mechanism", "OneShot", "Peeling", "mechanism_for"]
 
 
 def mechanism_for(
@@ -52,9 +54,9 @@ def mechanism_for(
 
 
 def _kind(name: Any, ordered: bool) -> type[Mechanism]:
-    if name == "auto":
+    if isinstance(name, str) and name == "auto":
         return Peeling if ordered else OneShot
-    if name not in MECHANISMS:
+    if not isinstance(name, str) or name not in MECHANISMS:
         raise InvalidInput("mechanism", name, "one of auto, " + ", ".join(MECHANISMS) + " is needed")
     return MECHANISMS[name]
 

@@ -41,7 +41,7 @@ class Mechanism(ABC):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", positive_integer("k", self.k))
-        positive_number("epsilon", self.epsilon)
+        object.__setattr__(self, "epsilon", positive_number("epsilon", self.epsilon))
         if not isinstance(self.sensitivity, Sensitivity):
             raise InvalidInput(
                 "sensitivity",
@@ -94,10 +94,12 @@ class Mechanism(ABC):
         """Return the scores if every outcome can be enumerated."""
         table = Scores.of(scores)
         self.check_size(table.size)
-        outcomes = perm(table.size, self.k) if self.ordered else comb(table.size, self.k)
-        if outcomes > LARGEST_LAW:
+        few = table.size <= LARGEST_LAW and (self.k <= 20 or table.size <= 40)
+        if not few or (perm if self.ordered else comb)(table.size, self.k) > LARGEST_LAW:
             raise InvalidInput(
-                "scores", plain(f"a domain with {outcomes} outcomes"), f"law enumerates at most {LARGEST_LAW}"
+                "scores",
+                plain(f"k = {self.k} of {table.size} items"),
+                f"law lists every outcome, at most {LARGEST_LAW}: fewer items or a smaller k is needed",
             )
         return table
 
@@ -114,20 +116,9 @@ def scaled_locations(scores: Scores, rate: Fraction) -> list[float]:
 
     Differences are formed exactly, so that large scores lose nothing.
     """
-    values = every_score(scores)
+    values = scores.exact()
     highest = max(values)
     return [float(rate * (value - highest)) for value in values]
-
-
-def every_score(scores: Scores) -> list[Fraction]:
-    """Return the score of each item of a small domain, by position, without error."""
-    values: list[Fraction | None] = [None] * scores.size
-    grouping = scores.distinct
-    for group, (value, size) in enumerate(zip(scores.values.tolist(), scores.multiplicities.tolist(), strict=True)):
-        places = grouping.locate(np.full(size, group), np.arange(size))
-        for place in places.tolist():
-            values[place] = Fraction(value)
-    return [value for value in values if value is not None]
 
 
 def spread_over_members(grouping: Grouping, groups: npt.NDArray[Any], bits: BitSource) -> Members:

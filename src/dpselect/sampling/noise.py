@@ -19,14 +19,17 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 LOG_2 = math.log(2.0)
 
+_TINY_LOG = -40.0
+"""Log-exponents below this leave terms of less than 2⁻⁵⁷ out of the asymptotic quantile."""
+
 
 @dataclass(frozen=True)
 class Noise:
     """A distribution whose log(1 − F) is 1-Lipschitz, which is what the privacy proofs need.
 
     `quantile` maps an exponent to `F⁻¹(exp(−E))` in float64, `ball_quantile` does the same in ball arithmetic;
-    both decrease in E. `infimum` is the lower end of the support, `kinks` are the points at which the density is not
-    smooth.
+    both decrease in E. `tail` is the limit of exp(z) (1 − F(z)), `infimum` the lower end of the support; at `kinks` the
+    density is not smooth.
     """
 
     name: str
@@ -35,8 +38,18 @@ class Noise:
     cdf: Callable[[FloatArray], FloatArray]
     survival: Callable[[FloatArray], FloatArray]
     density: Callable[[FloatArray], FloatArray]
+    tail: float = 1.0
     infimum: float = -math.inf
     kinks: tuple[float, ...] = ()
+
+    def log_quantile(self, log_exponent: FloatArray) -> FloatArray:
+        """`F⁻¹(exp(−E))` from log E, however small E is.
+
+        For all noises here 1 − F(z) = tail · exp(−z) (1 + O(exp(−z))), so that z = log(tail) − log E up to O(E).
+        """
+        with np.errstate(divide="ignore", over="ignore"):
+            moderate = self.quantile(np.exp(np.maximum(log_exponent, _TINY_LOG)))
+        return np.where(log_exponent < _TINY_LOG, math.log(self.tail) - log_exponent, moderate)
 
     def __repr__(self) -> str:
         """Show the name only."""
@@ -95,6 +108,7 @@ LAPLACE = Noise(
     cdf=lambda z: np.where(z < 0, 0.5 * np.exp(np.minimum(z, 0.0)), 1.0 - 0.5 * np.exp(-np.maximum(z, 0.0))),
     survival=lambda z: np.where(z > 0, 0.5 * np.exp(-np.maximum(z, 0.0)), 1.0 - 0.5 * np.exp(np.minimum(z, 0.0))),
     density=lambda z: 0.5 * np.exp(-np.abs(z)),
+    tail=0.5,
     kinks=(0.0,),
 )
 
@@ -114,6 +128,7 @@ HALF_LOGISTIC = Noise(
     cdf=lambda z: np.tanh(np.maximum(z, 0.0) / 2),
     survival=lambda z: 2.0 / (1.0 + np.exp(np.maximum(z, 0.0))),
     density=lambda z: np.where(z < 0, 0.0, 0.5 / np.cosh(np.maximum(z, 0.0) / 2) ** 2),
+    tail=2.0,
     infimum=0.0,
     kinks=(0.0,),
 )

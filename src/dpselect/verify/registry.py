@@ -11,7 +11,7 @@ from functools import cache, partial
 from typing import Any
 
 from dpselect.errors import InvalidInput
-from dpselect.mechanisms import Mechanism, OneShot, Peeling
+from dpselect.mechanisms import Canonical, Joint, Mechanism, OneShot, Peeling
 from dpselect.privacy import COUNTS, Sensitivity
 from dpselect.sampling.noise import NOISES
 from dpselect.scores import Scores
@@ -31,6 +31,8 @@ class Entry:
 
 
 UNDER_TEST: dict[str, Entry] = {
+    "canonical": Entry([Canonical(k=2, epsilon=1.0, noise=noise) for noise in ("exponential", "gumbel")]),
+    "joint": Entry([Joint(k=2, epsilon=1.0, noise=noise) for noise in ("exponential", "gumbel")]),
     "oneshot": Entry([OneShot(k=2, epsilon=1.0, noise=noise) for noise in NOISES], oneshot_groups),
     "peeling": Entry([Peeling(k=2, epsilon=1.0, noise=noise) for noise in ("exponential", "gumbel")], peeling_groups),
 }

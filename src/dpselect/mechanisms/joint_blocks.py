@@ -1,0 +1,175 @@
+"""All k-sequences as blocks of like loss for a race (mathematics, section 4).
+
+A sequence of ranks (s_0 … s_{k−1}) has loss `max_r (x_[r] − x_{s_r})`. A threshold s bounds row r to the ranks of
+scores at least `x_[r] − s`; sequences within the bounds of s have loss at most s. A block is what lies within the
+bounds of one threshold and not of a lower one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpselect.mechanisms.ranking import Ranking, scaled
+from dpselect.sampling import BitSource
+from dpselect.sampling.logcount import PRECISION, log_difference
+from dpselect.sampling.race import SLACK, Alternative
+from dpselect.sampling.sequences import bounded_sequence
+
+Array = npt.NDArray[Any]
+
+_ENTRIES = 1 << 18
+"""Bounds of thresholds that are held at a time: a few megabytes, however large k is."""
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """The bounds that thresholds put on the rows.
+
+    Rounding in `x_[r] − s` may shift a bound, never against the order of thresholds or rows; and a block's range of
+    losses is read off the bounds themselves. So rounding moves sequences between blocks and leaves the law alone.
+    """
+
+    ranking: Ranking
+    k: int
+
+    @cached_property
+    def top(self) -> Array:
+        """The k highest scores."""
+        return self.ranking.scores(np.arange(self.k))
+
+    @cached_property
+    def ascending(self) -> Array:
+        """The distinct scores, lowest first."""
+        return np.ascontiguousarray(self.ranking.grouping.values[::-1])
+
+    @cached_property
+    def counts(self) -> Array:
+        """How many items have at least the score at each place of `ascending`."""
+        return np.ascontiguousarray(self.ranking.ends[::-1])
+
+    def places(self, thresholds: Array) -> Array:
+        """Return, for each threshold and row, the place in `ascending` of the lowest score that the row may hold."""
+        return np.searchsorted(self.ascending, self.top[None, :] - thresholds[:, None], side="left")
+
+    def bounds(self, threshold: Any) -> Array:
+        """Return for each row how many ranks a threshold lets it hold."""
+        allowed: Array = self.counts[self.places(np.array([threshold]))[0]]
+        return allowed
+
+    @property
+    def zero(self) -> Any:
+        """The threshold of the sequences without loss."""
+        return self.top[0] - self.top[0]
+
+    @property
+    def widest(self) -> Any:
+        """A threshold that allows every sequence."""
+        return np.inf if self.ascending.dtype == np.float64 else self.top[0] - self.ascending[0]
+
+
+class SequenceBlocks:
+    """The sequences without loss as block 0, then blocks between thresholds, cut finely where the weight lies.
+
+    A block is cut while its locations differ by more than 1 and even its best location would give it a noticeable share
+    of the total weight; the race is exact for any cut.
+    """
+
+    def __init__(self, ranking: Ranking, k: int, rate: Fraction, *, widest: float = 1.0) -> None:
+        self._thresholds = thresholds = Thresholds(ranking, k)
+        self._rate = rate
+        choices = thresholds.bounds(thresholds.zero) - np.arange(k)
+        best_size = float(np.log(choices.astype(np.float64)).sum())
+        best_error = PRECISION * (1 + best_size)
+        finished: list[Array] = []
+        measures = [np.array([[-SLACK], [SLACK], [best_size], [best_error]])]
+        heaviest, total = best_size, 1
+        lower, upper = np.array([thresholds.zero]), np.array([thresholds.widest])
+        while len(lower):
+            measured, middle = self._measured(lower, upper)
+            floor, ceiling, log_size = measured[:3]
+            heaviest = max(heaviest, float((floor + log_size).max()))
+            wide = (ceiling - floor > widest) & (ceiling + log_size > heaviest - np.log(total) - 2.0)
+            wide &= (middle > lower) & (middle < upper)
+            done = ~wide & np.isfinite(log_size)
+            finished.append(np.stack([lower[done], upper[done]]))
+            measures.append(measured[:, done])
+            total += int(wide.sum())
+            lower, upper = (
+                np.concatenate([lower[wide], middle[wide]]),
+                np.concatenate([middle[wide], upper[wide]]),
+            )
+        self._between = np.concatenate(finished, axis=1)
+        self.floor, self.ceiling, self.log_size, self.log_size_error = np.concatenate(measures, axis=1)
+
+    def _measured(self, lower: Array, upper: Array) -> tuple[Array, Array]:
+        """Return floor, ceiling, log-size and its error for each block, and the middle of its losses."""
+        step = max(1, _ENTRIES // self._thresholds.k)
+        parts = [
+            self._measured_some(lower[start : start + step], upper[start : start + step])
+            for start in range(0, len(lower), step)
+        ]
+        return np.concatenate([part[0] for part in parts], axis=1), np.concatenate([part[1] for part in parts])
+
+    def _measured_some(self, lower: Array, upper: Array) -> tuple[Array, Array]:
+        thresholds = self._thresholds
+        inner, outer = thresholds.places(lower), thresholds.places(upper)
+        rows = np.arange(thresholds.k)
+        choices = (thresholds.counts[outer] - rows).astype(np.float64)
+        gained = (thresholds.counts[outer] - thresholds.counts[inner]).astype(np.float64)
+        logs = np.log(choices)
+        with np.errstate(divide="ignore"):
+            log_size = log_difference(logs.sum(axis=1), np.log1p(-gained / choices).sum(axis=1))
+        error = PRECISION * (1.0 + logs.sum(axis=1))
+        grown = outer < inner
+        largest = (thresholds.top - thresholds.ascending[outer]).max(axis=1)
+        beyond = thresholds.top - thresholds.ascending[np.maximum(inner - 1, 0)]
+        smallest = np.where(grown, beyond, largest[:, None]).min(axis=1)
+        near, far = scaled(smallest, self._rate), scaled(largest, self._rate)
+        measured = np.stack([-far - SLACK * (1 + far), -near + SLACK * (1 + near), log_size, error])
+        return measured, _middle(smallest, largest)
+
+    def _bounds(self, block: int) -> tuple[Array, Array]:
+        """Return the inner and outer bounds of a block; nothing lies within the inner bounds of block 0."""
+        if block == 0:
+            outer = self._thresholds.bounds(self._thresholds.zero)
+            return np.zeros_like(outer), outer
+        lower, upper = self._between[:, block - 1]
+        return self._thresholds.bounds(lower), self._thresholds.bounds(upper)
+
+    def size(self, block: int) -> int:
+        """Return the exact number of sequences of a block."""
+        inner, outer = (bounds.tolist() for bounds in self._bounds(block))
+        within = prod(bound - row for row, bound in enumerate(inner)) if block else 0
+        return int(prod(bound - row for row, bound in enumerate(outer)) - within)
+
+    def draw(self, block: int, bits: BitSource) -> Alternative:
+        """Return a uniformly random sequence of a block; its key is the tuple of ranks."""
+        ranks = bounded_sequence(*self._bounds(block), bits)
+        losses = self._thresholds.top - self._thresholds.ranking.scores(np.array(ranks))
+        return Alternative(tuple(ranks), -self._rate * self._exact_loss(ranks, losses))
+
+    def _exact_loss(self, ranks: list[int], losses: Array) -> Fraction:
+        """Return the largest loss without error; rounded losses say which rows can have it."""
+        if losses.dtype == np.float64:
+            score = self._thresholds.ranking.exact_score
+            near = np.flatnonzero(losses >= losses.max() * (1 - 2.0**-40)).tolist()
+            return max(score(row) - score(ranks[row]) for row in near)
+        return Fraction(max(losses.tolist()))
+
+
+def _middle(low: Array, high: Array) -> Array:
+    """Return thresholds between two losses, whole numbers for whole numbers."""
+    if low.dtype == np.float64:
+        return low + (high - low) / 2
+    if low.dtype == object:
+        return np.array(
+            [(a + b) / 2 if isinstance(a, Fraction) else (a + b) // 2 for a, b in zip(low, high, strict=True)]
+        )
+    return (low + high) // 2

@@ -1,0 +1,185 @@
+"""The winner among blocks of alternatives far too many to list.
+
+An alternative has a location and its own noise; the one with the largest sum wins. Alternatives come in blocks of
+which is known how many there are, between which bounds their locations lie, and how to draw a uniformly random one.
+The noises of a block of M alternatives are drawn from the largest downwards (exponents e_1/M, + e_2/(M − 1), …), each
+given to a uniformly random alternative not met yet, and only while the block's highest location plus that noise can
+still win. So one draw disposes of a block of any size that does not matter, and the law is exactly that of noise on
+every single alternative, however loose the bounds are: tight ones only save work (exactness.md, section 6).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+
+from dpselect.sampling.balls import Draw, Entrant, rational, sort_exactly
+from dpselect.sampling.bits import BitSource
+from dpselect.sampling.exponent import exponential_bounds
+from dpselect.sampling.noise import NOISES, FloatArray, Noise
+
+SLACK = 2.0**-32
+"""Bound on the relative error of locations and noises, as in topk."""
+
+WORD = 64
+"""Bits drawn at a time for each noise."""
+
+_SMALL = 2.0**40
+"""Blocks below this size have their size computed exactly, and may run out of alternatives."""
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One alternative: what it is, and where it stands."""
+
+    key: Hashable
+    location: Fraction
+
+
+class Blocks(Protocol):
+    """Blocks of alternatives, with locations in [floor, ceiling] and log-sizes up to log_size_error."""
+
+    @property
+    def floor(self) -> FloatArray: ...
+
+    @property
+    def ceiling(self) -> FloatArray: ...
+
+    @property
+    def log_size(self) -> FloatArray: ...
+
+    @property
+    def log_size_error(self) -> FloatArray: ...
+
+    def size(self, block: int) -> int:
+        """Return the exact number of alternatives in a block."""
+
+    def draw(self, block: int, bits: BitSource) -> Alternative:
+        """Return a uniformly random alternative of a block."""
+
+
+def race(blocks: Blocks, noise: Noise, bits: BitSource, *, width: int = WORD) -> Alternative:
+    """Return the alternative with the largest location + noise."""
+    known = bits.integers(len(blocks.log_size), width)
+    smallest, largest = exponential_bounds(known, width)
+    with np.errstate(divide="ignore"):
+        low, high = _noise_bounds(
+            np.log(smallest) - blocks.log_size, np.log(largest) - blocks.log_size, blocks.log_size_error, noise
+        )
+    lower, upper = blocks.floor + low, blocks.ceiling + high
+    best = float(lower.max())
+    hopeful = np.flatnonzero(upper >= best)
+    entrants: list[Entrant] = []
+    bounds: list[tuple[float, float]] = []
+    for block in hopeful[np.argsort(-lower[hopeful])].tolist():
+        descent = _Descent(blocks, block, noise, bits, Draw(int(known[block]), width))
+        while blocks.ceiling[block] + descent.high >= best:
+            entrant, at = descent.next_alternative()
+            entrants.append(entrant)
+            bounds.append((at + descent.low - SLACK * (1 + abs(at)), at + descent.high + SLACK * (1 + abs(at))))
+            best = max(best, bounds[-1][0])
+            if descent.exhausted:
+                break
+            descent.advance()
+    left = [entrant for entrant, bound in zip(entrants, bounds, strict=True) if bound[1] >= best]
+    winner: Alternative = sort_exactly(left, bits, width)[0].key
+    return winner
+
+
+def by_size(
+    log_sizes: FloatArray, errors: FloatArray, exact_size: Callable[[int], int], bits: BitSource, *, width: int = WORD
+) -> int:
+    """Return an index with probability proportional to its size: the block that wins a race of equal locations."""
+    known = bits.integers(len(log_sizes), width)
+    smallest, largest = exponential_bounds(known, width)
+    with np.errstate(divide="ignore"):
+        low, high = _noise_bounds(np.log(smallest) - log_sizes, np.log(largest) - log_sizes, errors, NOISES["gumbel"])
+    left = np.flatnonzero(high >= low.max()).tolist()
+    if len(left) == 1:
+        return int(left[0])
+    entrants = [
+        Entrant(
+            option,
+            rational(0),
+            [Draw(int(known[option]), width)],
+            [rational(exact_size(option))],
+            NOISES["gumbel"],
+        )
+        for option in left
+    ]
+    return int(sort_exactly(entrants, bits, width)[0].key)
+
+
+class _Descent:
+    """The order statistics of one block's noise, downwards, each with the alternative that holds it."""
+
+    def __init__(self, blocks: Blocks, block: int, noise: Noise, bits: BitSource, first: Draw) -> None:
+        self._blocks = blocks
+        self._block = block
+        self._noise = noise
+        self._bits = bits
+        self._draws: list[Draw] = []
+        self._met: set[Hashable] = set()
+        self._log_size = float(blocks.log_size[block])
+        self._error = float(blocks.log_size_error[block])
+        self._size = float(blocks.size(block)) if self._log_size < math.log(_SMALL) else math.inf
+        self._sums = (0.0, 0.0)
+        self.low = self.high = 0.0
+        self._add(first)
+
+    def _add(self, draw: Draw) -> None:
+        """Take the next exponential: E · M grows by e · M/(M − j), which is e for M beyond any count of draws."""
+        factor = 1.0 if math.isinf(self._size) else self._size / (self._size - len(self._draws))
+        self._draws.append(draw)
+        ends = exponential_bounds(np.array([draw.known], dtype=np.uint64), draw.width)
+        self._sums = (self._sums[0] + float(ends[0][0]) * factor, self._sums[1] + float(ends[1][0]) * factor)
+        log_size = math.log(self._size) if math.isfinite(self._size) else self._log_size
+        error = 0.0 if math.isfinite(self._size) else self._error
+        with np.errstate(divide="ignore"):
+            logs = np.log(np.array(self._sums)) - log_size
+            low, high = _noise_bounds(logs[:1], logs[1:], np.array([error]), self._noise)
+        self.low, self.high = float(low[0]), float(high[0])
+
+    def next_alternative(self) -> tuple[Entrant, float]:
+        """Return the holder of the current order statistic, uniform among those not met, and where it stands."""
+        while True:
+            alternative = self._blocks.draw(self._block, self._bits)
+            if alternative.key not in self._met:
+                self._met.add(alternative.key)
+                break
+        divisors = [self._divisor(earlier) for earlier in range(len(self._draws))]
+        entrant = Entrant(alternative, rational(alternative.location), list(self._draws), divisors, self._noise)
+        return entrant, _rounded(alternative.location)
+
+    def _divisor(self, earlier: int) -> Callable[[], Any]:
+        return lambda: rational(self._blocks.size(self._block) - earlier)()
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether every alternative of the block has been met."""
+        return len(self._met) >= self._size
+
+    def advance(self) -> None:
+        """Go on to the next smaller noise."""
+        width = self._draws[0].width
+        self._add(Draw(int(self._bits.integers(1, width)[0]), width))
+
+
+def _rounded(location: Fraction) -> float:
+    try:
+        return float(location)
+    except OverflowError:
+        return math.inf if location > 0 else -math.inf
+
+
+def _noise_bounds(
+    log_smallest: FloatArray, log_largest: FloatArray, error: FloatArray, noise: Noise
+) -> tuple[FloatArray, FloatArray]:
+    """Bound the noise whose log-exponent lies between two values up to an error: |dz / d log E| <= 1 + |z|."""
+    low, high = noise.log_quantile(log_largest), noise.log_quantile(log_smallest)
+    return low - (error + SLACK) * (1.0 + np.abs(low)), high + (error + SLACK) * (1.0 + np.abs(high))
