@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dpselect.sampling.noise import FloatArray
 
 PRECISION = 2.0**-44
-"""Bound on the error of a log-count relative to 1 + Σ |terms|; the arithmetic below stays a factor of 50 under it."""
+"""Bound on the error of a log-count relative to 1 + Σ |terms|; the arithmetic below stays a factor of 10 under it."""
 
 _BORDER = 32
 _SMALL_LOG_GAMMA = np.array([0.0, *(math.lgamma(x) for x in range(1, _BORDER + 1))])
@@ -29,7 +29,8 @@ def log_falling(n: npt.ArrayLike, r: npt.ArrayLike) -> FloatArray:
     n, r = np.broadcast_arrays(np.asarray(n, dtype=np.float64), np.asarray(r, dtype=np.float64))
     x, y = n + 1.0, n - r + 1.0
     top, bottom = np.maximum(x, _BORDER), np.maximum(y, _BORDER)
-    steps = top - bottom
+    # Beyond 2^53 the two ends are rounded, and their difference is not r.
+    steps = np.where(y >= _BORDER, r, top - bottom)
     by_series = steps * np.log(top) + (bottom - 0.5) * np.log1p(steps / bottom) - steps + _series(top) - _series(bottom)
     return np.where(y >= 1.0, by_series + _small_log_gamma(x) - _small_log_gamma(y), -np.inf)
 
