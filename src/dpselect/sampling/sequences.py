@@ -31,9 +31,9 @@ def bounded_sequence(inner: Bounds, outer: Bounds, bits: BitSource) -> list[int]
     """
     first = _first_beyond(inner, outer, bits)
     upper = np.concatenate([inner[:first], outer[first:]])
-    lower = np.arange(len(upper))
-    lower[first] = inner[first]
-    return _picks(lower.tolist(), upper.tolist(), bits)
+    lower = list(range(len(upper)))
+    lower[first] = int(inner[first])
+    return _picks(lower, upper.tolist(), bits)
 
 
 def _first_beyond(inner: Bounds, outer: Bounds, bits: BitSource) -> int:
