@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpselect.mechanisms.ranking import Ranking, scaled
+from dpselect.mechanisms.ranking import Ranking, location_bounds, rounded, scaled
 from dpselect.sampling import BitSource
 from dpselect.sampling.logcount import log_difference, log_falling, log_falling_error
 from dpselect.sampling.noise import FloatArray
-from dpselect.sampling.race import SLACK, Alternative
+from dpselect.sampling.race import Alternative
 from dpselect.sampling.sequences import bounded_sequence
 
 Array = npt.NDArray[Any]
@@ -97,21 +97,21 @@ class SubsetBlocks:
         blocks = np.stack([np.arange(count), np.zeros(count, np.intp), np.full(count, len(tails.ends))])
         finished: list[Array] = []
         measures: list[Array] = []
-        heaviest = float(top_location)
+        heaviest = rounded(top_location)
         total = count
         while blocks.shape[1]:
             measured = self._measure(blocks)
             floor, ceiling, log_size = measured[0], measured[1], measured[2]
             heaviest = max(heaviest, float((floor + log_size).max()))
             wide = (ceiling - floor > widest) & (ceiling + log_size > heaviest - np.log(total) - 2.0)
+            wide &= blocks[2] - blocks[1] > 1
             finished.append(blocks[:, ~wide])
             measures.append(measured[:, ~wide])
             blocks = self._halved(blocks[:, wide])
             total += blocks.shape[1]
         self._blocks = np.concatenate(finished, axis=1)
-        edge = float(top_location)
-        margin = SLACK * (1 + abs(edge))
-        top = np.array([[edge - margin], [edge + margin], [0.0], [0.0]])
+        edge = np.array([-rounded(top_location)])
+        top = np.stack([*location_bounds(edge, edge), np.zeros(1), np.zeros(1)])
         self.floor, self.ceiling, self.log_size, self.log_size_error = np.concatenate([top, *measures], axis=1)
 
     def _halved(self, blocks: Array) -> Array:
@@ -130,7 +130,7 @@ class SubsetBlocks:
         far = rows.penalty[row] + tails.penalty[last - 1]
         picks, inner, outer = self._picks(blocks)
         log_size, error = log_subsets(inner, outer, picks)
-        return np.stack([-far - SLACK * (1 + far), -near + SLACK * (1 + near), log_size, error])
+        return np.stack([*location_bounds(near, far), log_size, error])
 
     def _picks(self, blocks: Array) -> tuple[Array, Array, Array]:
         """Return how many ranks each block picks, out of how many, and how many of those lie before its tails."""
