@@ -13,7 +13,9 @@ from dpselect.mechanisms.peeling import Peeling
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
 
-MECHANISMS: dict[str, type[Mechanism]] = {mechanism.name: mechanism for mechanism in (Canonical, Joint, OneShot, Peeling)}
+MECHANISMS: dict[str, type[Mechanism]] = {
+    mechanism.name: mechanism for mechanism in (Canonical, Joint, OneShot, Peeling)
+}
 
 __all__ = ["MECHANISMS", "Canonical", "Joint", "Mechanism", "OneShot", "Peeling", "mechanism_for"]
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpselect.mechanisms.ranking import Ranking, scaled
+from dpselect.mechanisms.ranking import Ranking, location_bounds, scaled
 from dpselect.sampling import BitSource
 from dpselect.sampling.logcount import PRECISION, log_difference
 from dpselect.sampling.race import SLACK, Alternative
@@ -132,7 +132,7 @@ class SequenceBlocks:
         beyond = thresholds.top - thresholds.ascending[np.maximum(inner - 1, 0)]
         smallest = np.where(grown, beyond, largest[:, None]).min(axis=1)
         near, far = scaled(smallest, self._rate), scaled(largest, self._rate)
-        measured = np.stack([-far - SLACK * (1 + far), -near + SLACK * (1 + near), log_size, error])
+        measured = np.stack([*location_bounds(near, far), log_size, error])
         return measured, _middle(smallest, largest)
 
     def _bounds(self, block: int) -> tuple[Array, Array]:

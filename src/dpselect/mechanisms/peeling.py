@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dpselect.mechanisms.base import Law, Mechanism, check_noise, scaled_locations, spread_over_members
+from dpselect.mechanisms.peeling_blocks import ItemsLeft
+from dpselect.mechanisms.ranking import Ranking
 from dpselect.sampling import NOISES, BitSource, Field, top_k
 from dpselect.sampling.laws import single_law
-from dpselect.scores import Grouping, Members, Scores
+from dpselect.sampling.race import race
+from dpselect.scores import Members, Scores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,19 +46,13 @@ class Peeling(Mechanism):
             grouping = scores.entries
             field = Field(grouping.values, rate, grouping.multiplicities, winners=self.k)
             return spread_over_members(grouping, top_k(field, NOISES["gumbel"], bits, ordered=True), bits)
-        grouping = scores.distinct
-        return spread_over_members(grouping, self._rounds(grouping, rate, bits), bits)
-
-    def _rounds(self, grouping: Grouping, rate: Fraction, bits: BitSource) -> np.ndarray[Any, Any]:
-        assert grouping.multiplicities is not None
-        left = grouping.multiplicities.copy()
-        chosen = np.empty(self.k, dtype=np.intp)
-        for turn in range(self.k):
-            held = np.flatnonzero(left)
-            field = Field(grouping.values[held], rate, left[held], winners=1)
-            chosen[turn] = held[top_k(field, NOISES[self.noise], bits)[0]]
-            left[chosen[turn]] -= 1
-        return chosen
+        ranking = Ranking.of(scores.distinct)
+        left = ItemsLeft(ranking, self.k, rate)
+        ranks: list[Any] = []
+        for _ in range(self.k):
+            ranks.append(race(left, NOISES["exponential"], bits).key)
+            left.take(ranks[-1])
+        return ranking.members(np.array(ranks))
 
     def law(self, scores: Any) -> Law:
         """Return the probability of every k-sequence, as a product of rounds."""

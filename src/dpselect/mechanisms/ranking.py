@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpselect.sampling.field import SATURATED
+from dpselect.sampling.noise import FloatArray
+from dpselect.sampling.race import SLACK
 from dpselect.scores import Grouping, Members
 
 Array = npt.NDArray[Any]
@@ -43,8 +46,7 @@ class Ranking:
 
     def exact_score(self, rank: int) -> Fraction:
         """Return the score of one rank without error."""
-        value = self.grouping.values[int(self.groups(rank))]
-        return Fraction(value.item()) if isinstance(value, np.generic) else Fraction(value)
+        return exact(self.grouping.values[int(self.groups(rank))])
 
     def members(self, ranks: Array) -> Members:
         """Return the items that hold the ranks."""
@@ -53,16 +55,30 @@ class Ranking:
         return self.grouping.members(groups, ranks - starts)
 
 
-def scaled(differences: Array, rate: Fraction) -> npt.NDArray[np.float64]:
-    """Return rate · difference in float64 with a relative error of a few units in the last place."""
+def exact(value: Any) -> Fraction:
+    """Return a score as the fraction of the same value."""
+    return Fraction(value.item()) if isinstance(value, np.generic) else Fraction(value)
+
+
+def scaled(differences: Array, rate: Fraction) -> FloatArray:
+    """Return rate · difference in float64 with a relative error of a few units in the last place, cut at ±SATURATED."""
     if differences.dtype == object:
-        return np.array([_rounded(rate * Fraction(difference)) for difference in differences], dtype=np.float64)
+        return np.array([rounded(rate * exact(difference)) for difference in differences], dtype=np.float64)
     with np.errstate(over="ignore"):
-        return np.asarray(differences * float(rate), dtype=np.float64)
+        return np.clip(differences * float(rate), -SATURATED, SATURATED)
 
 
-def _rounded(exact: Fraction) -> float:
-    try:
-        return float(exact)
-    except OverflowError:
-        return np.inf if exact > 0 else -np.inf
+def rounded(number: Fraction) -> float:
+    """Return a number as a float, cut at ±SATURATED."""
+    if abs(number) >= SATURATED:
+        return SATURATED if number > 0 else -SATURATED
+    return float(number)
+
+
+def location_bounds(near: FloatArray, far: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return floor and ceiling of locations whose penalties, as `scaled` gives them, lie between two values.
+
+    A penalty that was cut is only known to be at least that large.
+    """
+    floor = np.where(far >= SATURATED, -np.inf, -far - SLACK * (1 + far))
+    return floor, -near + SLACK * (1 + near)

@@ -21,6 +21,7 @@ import numpy as np
 from dpselect.sampling.balls import Draw, Entrant, rational, sort_exactly
 from dpselect.sampling.bits import BitSource
 from dpselect.sampling.exponent import exponential_bounds
+from dpselect.sampling.field import SATURATED
 from dpselect.sampling.noise import NOISES, FloatArray, Noise
 
 SLACK = 2.0**-32
@@ -79,9 +80,9 @@ def race(blocks: Blocks, noise: Noise, bits: BitSource, *, width: int = WORD) ->
     for block in hopeful[np.argsort(-lower[hopeful])].tolist():
         descent = _Descent(blocks, block, noise, bits, Draw(int(known[block]), width))
         while blocks.ceiling[block] + descent.high >= best:
-            entrant, at = descent.next_alternative()
+            entrant, (least, most) = descent.next_alternative()
             entrants.append(entrant)
-            bounds.append((at + descent.low - SLACK * (1 + abs(at)), at + descent.high + SLACK * (1 + abs(at))))
+            bounds.append((least + descent.low, most + descent.high))
             best = max(best, bounds[-1][0])
             if descent.exhausted:
                 break
@@ -145,8 +146,8 @@ class _Descent:
             low, high = _noise_bounds(logs[:1], logs[1:], np.array([error]), self._noise)
         self.low, self.high = float(low[0]), float(high[0])
 
-    def next_alternative(self) -> tuple[Entrant, float]:
-        """Return the holder of the current order statistic, uniform among those not met, and where it stands."""
+    def next_alternative(self) -> tuple[Entrant, tuple[float, float]]:
+        """Return the holder of the current order statistic, uniform among those not met, and bounds of its location."""
         while True:
             alternative = self._blocks.draw(self._block, self._bits)
             if alternative.key not in self._met:
@@ -154,7 +155,7 @@ class _Descent:
                 break
         divisors = [self._divisor(earlier) for earlier in range(len(self._draws))]
         entrant = Entrant(alternative, rational(alternative.location), list(self._draws), divisors, self._noise)
-        return entrant, _rounded(alternative.location)
+        return entrant, _bounds(alternative.location)
 
     def _divisor(self, earlier: int) -> Callable[[], Any]:
         return lambda: rational(self._blocks.size(self._block) - earlier)()
@@ -170,11 +171,12 @@ class _Descent:
         self._add(Draw(int(self._bits.integers(1, width)[0]), width))
 
 
-def _rounded(location: Fraction) -> float:
-    try:
-        return float(location)
-    except OverflowError:
-        return math.inf if location > 0 else -math.inf
+def _bounds(location: Fraction) -> tuple[float, float]:
+    """Bound a location by two floats; one that is very far down is only bounded from above."""
+    if location <= -SATURATED:
+        return -math.inf, -SATURATED
+    at = float(location)
+    return at - SLACK * (1 + abs(at)), at + SLACK * (1 + abs(at))
 
 
 def _noise_bounds(
