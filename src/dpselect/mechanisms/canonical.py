@@ -12,6 +12,7 @@ import numpy as np
 from dpselect.errors import InvalidInput
 from dpselect.mechanisms.base import Law, Mechanism, check_noise, in_random_order
 from dpselect.mechanisms.canonical_blocks import Geometry, SubsetBlocks
+from dpselect.mechanisms.classes import Classes, classes_of
 from dpselect.mechanisms.ranking import Ranking
 from dpselect.sampling import NOISES, BitSource
 from dpselect.sampling.laws import single_law
@@ -56,24 +57,20 @@ class Canonical(Mechanism):
         ranking = Ranking.of(scores.distinct)
         ranks = np.arange(self.k)
         if scores.size > self.k:
-            geometry = self.geometry(ranking)
-            winner: Any = race(SubsetBlocks(geometry, self.top_location(ranking)), NOISES[self.noise], bits).key
+            winner: Any = race(SubsetBlocks(self.geometry(ranking)), NOISES[self.noise], bits).key
             if winner is not None:
                 held, further = winner
                 ranks = np.concatenate([np.arange(held), np.array(further)])
         return ranking.members(in_random_order(ranks, bits))
 
     def geometry(self, ranking: Ranking) -> Geometry:
-        """Return where all subsets but the top one stand."""
+        """Return where all subsets stand."""
         rate, gamma = self.exact_rate(), Fraction(self.gamma)
-        return Geometry(ranking, self.k, (1 - gamma) * rate, gamma * rate)
+        return Geometry(ranking, self.k, (1 - gamma) * rate, gamma * rate, self.k if self.margin else self.k - 1)
 
-    def top_location(self, ranking: Ranking) -> Fraction:
-        """Return where the top set stands: at 0 with its margin, else at minus the weight of the gap it forgoes."""
-        if self.margin:
-            return Fraction(0)
-        gap = ranking.exact_score(self.k - 1) - ranking.exact_score(self.k)
-        return -(1 - Fraction(self.gamma)) * self.exact_rate() * gap
+    def classes(self, scores: Any) -> Classes:
+        """Return every (head, tail) class with its size and probability, without sampling; not private."""
+        return classes_of(self, scores)
 
     def law(self, scores: Any) -> Law:
         """Return the probability of every k-subset."""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpselect.mechanisms.ranking import Ranking, location_bounds, rounded, scaled
+from dpselect.mechanisms.ranking import Ranking, location_bounds, scaled
 from dpselect.sampling import BitSource
 from dpselect.sampling.logcount import log_difference, log_falling, log_falling_error
 from dpselect.sampling.noise import FloatArray
@@ -50,22 +50,25 @@ class Tails:
 
 @dataclass(frozen=True)
 class Geometry:
-    """Locations of all subsets relative to the top set by its full margin: minus a head penalty and a tail penalty.
+    """Locations of all subsets relative to the top set, which stands at 0: minus a head penalty and a tail penalty.
 
-    With rate = ε/w: `(1 − γ) · rate · (x_[h+1] − x_[k+1])` and `γ · rate · (x_[k] − x_[t])`, both at least 0.
+    With rate = ε/w: `(1 − γ) · rate · (x_[h+1] − x_[s])` and `γ · rate · (x_[k] − x_[t])`, both at least 0. The rank
+    s, `stand_in`, is the one whose score counts as the best that the top set lacks: k + 1 with the margin, k as
+    published.
     """
 
     ranking: Ranking
     k: int
     head_rate: Fraction
     tail_rate: Fraction
+    stand_in: int
 
     @cached_property
     def rows(self) -> Rows:
         if self.head_rate == 0:
             return Rows(np.array([0]), np.array([0]), np.array([self.k]), np.zeros(1))
         heads = np.arange(self.k)
-        missing = self.ranking.scores(heads) - self.ranking.scores(np.array([self.k]))
+        missing = self.ranking.scores(heads) - self.ranking.scores(np.array([self.stand_in]))
         return Rows(heads, heads + 1, self.k - heads, scaled(missing, self.head_rate))
 
     @cached_property
@@ -78,7 +81,7 @@ class Geometry:
     def exact_penalty(self, row: int, tail: int) -> Fraction:
         """Return the penalty of a subset in a row whose last rank is `tail`."""
         score = self.ranking.exact_score
-        head = self.head_rate * (score(row) - score(self.k)) if self.head_rate else Fraction(0)
+        head = self.head_rate * (score(row) - score(self.stand_in)) if self.head_rate else Fraction(0)
         return head + self.tail_rate * (score(self.k - 1) - score(tail))
 
 
@@ -89,15 +92,14 @@ class SubsetBlocks:
     of the total weight; the race is exact for any cut.
     """
 
-    def __init__(self, geometry: Geometry, top_location: Fraction, *, widest: float = 1.0) -> None:
+    def __init__(self, geometry: Geometry, *, widest: float = 1.0) -> None:
         self._geometry = geometry
-        self._top = Alternative(None, top_location)
         rows, tails = geometry.rows, geometry.tails
         count = len(rows.held)
         blocks = np.stack([np.arange(count), np.zeros(count, np.intp), np.full(count, len(tails.ends))])
         finished: list[Array] = []
         measures: list[Array] = []
-        heaviest = rounded(top_location)
+        heaviest = 0.0
         total = count
         while blocks.shape[1]:
             measured = self._measure(blocks)
@@ -110,8 +112,7 @@ class SubsetBlocks:
             blocks = self._halved(blocks[:, wide])
             total += blocks.shape[1]
         self._blocks = np.concatenate(finished, axis=1)
-        edge = np.array([-rounded(top_location)])
-        top = np.stack([*location_bounds(edge, edge), np.zeros(1), np.zeros(1)])
+        top = np.zeros((4, 1))
         self.floor, self.ceiling, self.log_size, self.log_size_error = np.concatenate([top, *measures], axis=1)
 
     def _halved(self, blocks: Array) -> Array:
@@ -149,7 +150,7 @@ class SubsetBlocks:
     def draw(self, block: int, bits: BitSource) -> Alternative:
         """Return a uniformly random subset: its key is (held, sorted further ranks), None for the top set."""
         if block == 0:
-            return self._top
+            return Alternative(None, Fraction(0))
         picks, inner, outer = (int(part[0]) for part in self._picks(self._blocks[:, block - 1 : block]))
         row = int(self._blocks[0, block - 1])
         rows = self._geometry.rows

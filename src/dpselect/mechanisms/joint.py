@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpselect.mechanisms.base import Law, Mechanism, check_noise
+from dpselect.mechanisms.classes import Levels, levels_of
 from dpselect.mechanisms.joint_blocks import SequenceBlocks
 from dpselect.mechanisms.ranking import Ranking
 from dpselect.sampling import NOISES, BitSource
@@ -51,6 +52,10 @@ class Joint(Mechanism):
         ranking = Ranking.of(scores.distinct)
         winner: Any = race(SequenceBlocks(ranking, self.k, self.rate), NOISES[self.noise], bits).key
         return ranking.members(np.array(winner))
+
+    def levels(self, scores: Any) -> Levels:
+        """Return every loss level with its size and probability, without sampling; not private."""
+        return levels_of(self, scores)
 
     def law(self, scores: Any) -> Law:
         """Return the probability of every k-sequence."""
