@@ -12,6 +12,7 @@ from dpselect.mechanisms.oneshot import OneShot
 from dpselect.mechanisms.peeling import Peeling
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
+from dpselect.validation import positive_integer
 
 MECHANISMS: dict[str, type[Mechanism]] = {
     mechanism.name: mechanism for mechanism in (Canonical, Joint, OneShot, Peeling)
@@ -43,24 +44,36 @@ def mechanism_for(
         if k is None or epsilon is None:
             missing = "k" if k is None else "epsilon"
             raise InvalidInput(missing, None, "a number is needed unless mechanism is a mechanism object")
-        kind = _kind(mechanism, ordered)
+        kind = _kind(mechanism, positive_integer("k", k), ordered)
         chosen = kind(k=k, epsilon=epsilon, sensitivity=sensitivity, **parameters)
     Guarantee(epsilon=chosen.epsilon, delta=delta)
     if ordered and not chosen.ordered:
         raise InvalidInput(
             "mechanism",
             chosen.name,
-            "its answer is a set; use a mechanism with an order (peeling) or leave out ordered",
+            "its answer is a set; use one with an order (joint, peeling), or leave out ordered",
         )
     return chosen
 
 
-def _kind(name: Any, ordered: bool) -> type[Mechanism]:
-    if isinstance(name, str) and name == "auto":
-        return Peeling if ordered else OneShot
+def _kind(name: Any, k: int, ordered: bool) -> type[Mechanism]:
+    if name == "auto":
+        return _best(k, ordered)
     if not isinstance(name, str) or name not in MECHANISMS:
         raise InvalidInput("mechanism", name, "one of auto, " + ", ".join(MECHANISMS) + " is needed")
     return MECHANISMS[name]
+
+
+def _best(k: int, ordered: bool) -> type[Mechanism]:
+    """Return the mechanism that "auto" means: the least noise that public facts can tell (docs/mechanisms.md).
+
+    Sets: Canonical needs the smallest ε for the exact top k of all pure mechanisms. Sequences: Joint divides its
+    budget by 2 and Peeling by k, so that from k = 3 on Joint is ahead unless counts are small against 2 k log(d) / ε,
+    which only the private data could tell.
+    """
+    if not ordered:
+        return Canonical
+    return Joint if k >= 3 else Peeling
 
 
 def _agree(argument: str, given: Any, of_mechanism: Any) -> None:
