@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 import dpselect
 from dpselect.cli.demo import demo_command
 from dpselect.cli.top import top_command
+from dpselect.cli.verify import verify_command
 
 DONE, REFUSED, BAD_INPUT, INTERNAL_ERROR, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 70, 130, 141
 
@@ -37,8 +38,10 @@ class Commands(TyperGroup):
         except (typer.Exit, typer.Abort):
             raise
         except Exception as error:
-            if type(error).__module__.partition(".")[0] in ("click", "typer"):
-                raise
+            if hasattr(error, "format_message"):
+                _complain(error.format_message())
+                _complain("see " + " ".join(filter(None, ["dpselect", context.invoked_subcommand, "--help"])))
+                raise typer.Exit(BAD_INPUT) from None
             # The error's own words could quote a row, so only its kind is shown.
             _complain(f"this should not have happened ({type(error).__name__}); please report it")
             raise typer.Exit(INTERNAL_ERROR) from None
@@ -53,6 +56,7 @@ app = typer.Typer(
 )
 app.command("top")(top_command)
 app.command("demo")(demo_command)
+app.command("verify")(verify_command)
 
 
 def _show_version(wanted: bool) -> None:

@@ -14,17 +14,24 @@ from rich.text import Text
 
 import dpselect
 from dpselect.cli.demo_data import FILMS, VIEWERS, DemoData
+from dpselect.cli.numbers import number, whole_number
 from dpselect.cli.output import Format, as_csv, as_json, as_text, facts, note, note_seed, publish
 from dpselect.cli.progress import progress_bar
-from dpselect.top import top
 
 
 def demo_command(
     out: Annotated[Path | None, typer.Option(help="Keep the example's files in this folder.", metavar="FOLDER")] = None,
-    rows: Annotated[int, typer.Option(help="How many viewings to invent.", min=1, metavar="N")] = 1_000_000,
-    k: Annotated[int, typer.Option("-k", help="How many films to publish.", metavar="N")] = 10,
-    epsilon: Annotated[float, typer.Option(help="Total privacy cost; smaller is more private.")] = 1.0,
-    seed: Annotated[int | None, typer.Option(help="For tests: reproducible, not secure.", metavar="N")] = None,
+    rows: Annotated[
+        int, typer.Option(parser=whole_number, help="How many viewings to invent.", metavar="N")
+    ] = 1_000_000,
+    k: Annotated[int, typer.Option("-k", parser=whole_number, help="How many films to publish.", metavar="N")] = 10,
+    epsilon: Annotated[
+        float,
+        typer.Option(parser=number, help="Total privacy cost; smaller is more private.", metavar="NUMBER"),
+    ] = 1.0,
+    seed: Annotated[
+        int | None, typer.Option(parser=whole_number, help="For tests: reproducible, not secure.", metavar="N")
+    ] = None,
     form: Annotated[Format, typer.Option("--format", help="How to show the answer.")] = Format.table,
 ) -> None:
     """Invent viewers and films, publish the private top 10, and show it beside the true one.
@@ -33,12 +40,14 @@ def demo_command(
 
     [bold]dpselect demo --out demo[/bold]
     """
+    if not isinstance(rows, int) or rows < 1:
+        raise dpselect.InvalidInput("rows", rows, "a whole number of at least 1 is needed")
     with contextlib.ExitStack() as stack:
         folder = out if out is not None else Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dpselect-")))
         data = DemoData.generate(rows)
         views, films = _write(data, folder)
         progress = stack.enter_context(progress_bar("Counting viewers per film"))
-        release = top(
+        release = dpselect.top(
             views, item="film", person="viewer", k=k, epsilon=epsilon, domain=films, seed=seed, progress=progress
         )
     note_seed(release)

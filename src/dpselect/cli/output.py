@@ -95,11 +95,11 @@ def release_text(release: Release, form: Format) -> str:
                 for rank, item in enumerate(release.items, start=1)
             ]
         )
-    return as_text(_release_table(release), facts(release))
+    return as_text(Text(f"Private top {release.k}", style="bold"), _release_table(release), facts(release))
 
 
 def _release_table(release: Release) -> Table:
-    table = Table(title=f"Private top {release.k}", title_justify="left", title_style="bold")
+    table = Table()
     if release.ordered:
         table.add_column("rank", justify="right")
     table.add_column("item", overflow="fold")

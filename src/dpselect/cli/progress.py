@@ -39,4 +39,5 @@ def progress_bar(description: str) -> Iterator[Callable[[float | None], None]]:
     try:
         yield report
     finally:
-        bar.stop()
+        if bar.live.is_started:
+            bar.stop()

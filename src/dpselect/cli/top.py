@@ -8,20 +8,26 @@ from typing import Annotated, Any
 import typer
 
 import dpselect
+from dpselect.cli.numbers import number, whole_number
 from dpselect.cli.output import Format, check_output, chosen_format, note_seed, publish, release_text
 from dpselect.cli.progress import progress_bar
-from dpselect.sources import UNKNOWN
-from dpselect.top import top
 
-_KINDS: dict[str, Any] = {kind.name: kind for kind in (dpselect.OneShot, dpselect.Peeling)}
+_KINDS: dict[str, Any] = {
+    kind.name: kind
+    for kind in vars(dpselect).values()
+    if isinstance(kind, type) and issubclass(kind, dpselect.Mechanism) and kind is not dpselect.Mechanism
+}
 
 
 def top_command(
     file: Annotated[str, typer.Argument(metavar="FILE", help="CSV, JSON lines or Parquet; .gz and .zst are fine.")],
     item: Annotated[str, typer.Option(help="Column that says what.", metavar="COLUMN")],
     person: Annotated[str, typer.Option(help="Column that says who; this is who is protected.", metavar="COLUMN")],
-    k: Annotated[int, typer.Option("-k", help="How many items to publish.", metavar="N")],
-    epsilon: Annotated[float, typer.Option(help="Total privacy cost; smaller is more private.", metavar="NUMBER")],
+    k: Annotated[int, typer.Option("-k", parser=whole_number, help="How many items to publish.", metavar="N")],
+    epsilon: Annotated[
+        float,
+        typer.Option(parser=number, help="Total privacy cost; smaller is more private.", metavar="NUMBER"),
+    ],
     domain: Annotated[
         str,
         typer.Option(
@@ -29,8 +35,8 @@ def top_command(
             metavar="FILE|N",
         ),
     ],
-    delta: Annotated[float, typer.Option(help="Allowed failure probability.", metavar="NUMBER")] = 0.0,
-    mechanism: Annotated[str, typer.Option(help="auto, oneshot or peeling.", metavar="NAME")] = "auto",
+    delta: Annotated[float, typer.Option(parser=number, help="Allowed failure probability.", metavar="NUMBER")] = 0.0,
+    mechanism: Annotated[str, typer.Option(help=f"auto, {', '.join(_KINDS)}.", metavar="NAME")] = "auto",
     noise: Annotated[
         str | None,
         typer.Option(
@@ -38,7 +44,9 @@ def top_command(
         ),
     ] = None,
     ordered: Annotated[bool, typer.Option("--ordered", help="Make the order of the answer mean something.")] = False,
-    seed: Annotated[int | None, typer.Option(help="For tests: reproducible, not secure.", metavar="N")] = None,
+    seed: Annotated[
+        int | None, typer.Option(parser=whole_number, help="For tests: reproducible, not secure.", metavar="N")
+    ] = None,
     form: Annotated[Format | None, typer.Option("--format", help="Default: table, or what OUTPUT's name says.")] = None,
     output: Annotated[
         Path | None, typer.Option(help="Write the result there instead of to standard output.", metavar="FILE")
@@ -56,7 +64,7 @@ def top_command(
     """
     check_output(output, [Path(file), Path(domain)])
     with progress_bar("Counting people per item") as progress:
-        release = top(
+        release = dpselect.top(
             file,
             item=item,
             person=person,
@@ -76,7 +84,7 @@ def top_command(
 def _domain(text: str) -> Any:
     """Understand --domain: the word unknown, a whole number, or a path."""
     if text == "unknown":
-        return UNKNOWN
+        return dpselect.UNKNOWN
     try:
         return int(text)
     except ValueError:
