@@ -12,6 +12,7 @@ import pandas
 import pytest
 
 from dpselect import COUNTS, InvalidInput, OneShot, Peeling, Sensitivity
+from dpselect.mechanisms import MECHANISMS
 from dpselect.sampling import bit_source
 from dpselect.scores import Scores
 from dpselect.sources import UNKNOWN, Unseen
@@ -58,6 +59,16 @@ def test_the_drawn_members_are_the_items_returned(noise: str) -> None:
         release = ask(k=5, epsilon=0.05, mechanism=mechanism, seed=seed)
         drawn = mechanism.draw(Scores.from_histogram(scores, multiplicities), bit_source(seed))
         assert [COUNTED[item] for item in release.items] == drawn.values.tolist()
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_mechanism_returns_distinct_items_also_where_scores_are_tied(name: str) -> None:
+    assert set(ask(k=5, epsilon=1e6, mechanism=name).items) == set(FILMS[:5])
+    nobody_has = [f"nobody has {i}" for i in range(6)]
+    for domain in ([*nobody_has, *FILMS], 26):
+        items = ask(k=23, epsilon=1e6, mechanism=name, domain=domain).items
+        assert len(set(items)) == 23
+        assert set(FILMS) <= set(items)
 
 
 def test_a_seed_makes_the_release_reproducible_in_every_format_and_not_secure(tmp_path: Path) -> None:

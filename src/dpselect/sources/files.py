@@ -51,7 +51,8 @@ class FileTable:
             path = path / "*.parquet"
         parts = [str(path)] if is_file else _matches(path)
         if not parts:
-            raise InvalidInput(argument, str(path), "there is no such file; check the path")
+            instead = ", or state the number of possible items" if argument == "domain" else ""
+            raise InvalidInput(argument, str(path), f"there is no such file; check the path{instead}")
         ending, compression = _format(path)
         if ending not in (*_DELIMITERS, *_LINES, *_PARQUET):
             raise InvalidInput(argument, path.name, _ENDINGS)
