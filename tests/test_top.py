@@ -139,9 +139,3 @@ def test_a_mechanism_for_larger_changes_than_counts_is_allowed() -> None:
     mechanism = OneShot(k=3, epsilon=1e6, sensitivity=Sensitivity(-1, 1))
     assert set(ask(mechanism=mechanism).items) == set(FILMS[:3])
     assert COUNTS.spread == 1
-
-
-def test_progress_is_optional_and_told() -> None:
-    told: list[float | None] = []
-    ask(progress=told.append)
-    assert all(share is None or 0 <= share <= 1 for share in told)
