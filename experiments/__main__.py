@@ -1,0 +1,70 @@
+"""The command `python -m experiments`: compute, print a table, and write it as CSV with --out."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from experiments import errors, margin, ordered
+
+EXPERIMENTS = {"margin": margin, "ordered": ordered, "errors": errors}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one experiment and return the exit status."""
+    options = _parser().parse_args(arguments)
+    if options.data is None or not options.data.is_dir():
+        where = "--data names no folder" if options.data is None else f"there is no folder {options.data}"
+        print(f"skipped: {options.name} needs the real data sets, and {where}")
+        return 0
+    experiment = EXPERIMENTS[options.name]
+    rows: list[dict[str, Any]] = []
+    with Console(stderr=True).status(f"computing {options.name} …") as status:
+        for row in experiment.rows(options.data):
+            rows.append(row)
+            status.update(f"computed {row['data']}, k = {row['k']} …")
+    Console().print(_table(experiment.TITLE, rows))
+    if options.out is not None:
+        options.out.mkdir(parents=True, exist_ok=True)
+        with (options.out / f"{options.name}.csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, fieldnames=list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m experiments", description="Compute a table about the mechanisms.")
+    parser.add_argument("name", choices=list(EXPERIMENTS), help="which table")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="the folder with the real data sets")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="also write DIR/NAME.csv")
+    return parser
+
+
+def _table(title: str, rows: list[dict[str, Any]]) -> Table:
+    """Return the rows as a table, turned over when it is wider than high."""
+    lines = [list(rows[0]), *([_shown(value) for value in row.values()] for row in rows)]
+    if len(rows[0]) > len(rows):
+        lines = [list(line) for line in zip(*lines, strict=True)]
+    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for place, heading in enumerate(lines[0]):
+        table.add_column(heading, justify="right" if place else "left", no_wrap=place == 0, overflow="fold")
+    for line in lines[1:]:
+        table.add_row(*line)
+    return table
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+"""Counts to experiment with: real ones from a folder, and generated ones."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Counts = npt.NDArray[Any]
+
+
+def real(folder: Path, name: str) -> Counts:
+    """Return the counts of a data set, highest first."""
+    flat = folder / f"{name}.csv.gz"
+    path = flat if flat.exists() else folder / name / "counts.csv.gz"
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+        counts = np.array([int(row["count"]) for row in csv.DictReader(file)], dtype=np.int64)
+    return np.sort(counts)[::-1]
+
+
+def zipf(size: int, exponent: float, total: float = 1.5e8) -> Counts:
+    """Counts by Zipf's law: `round(total · i**−s / Σ_j j**−s)` (canonical, section 7.2, where they are not rounded)."""
+    shares = np.arange(1, size + 1) ** -exponent
+    counts: Counts = np.round(total * shares / shares.sum()).astype(np.int64)
+    return counts
+
+
+def long_tail(size: int, highest: float) -> Counts:
+    """Counts `round(highest / i**0.7)`."""
+    return np.round(highest / np.arange(1, size + 1) ** 0.7).astype(np.int64)
+
+
+def flat(size: int, mean: float) -> Counts:
+    """Counts of items that people like about equally: Poisson with a fixed seed, highest first."""
+    return np.sort(np.random.default_rng(0).poisson(mean, size))[::-1]

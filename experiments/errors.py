@@ -1,0 +1,56 @@
+"""Joint or Peeling: how far the scores of the chosen sequence are from the true ones, in seeded draws."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dpselect as dps
+from dpselect.sampling import bit_source
+from experiments.data import Counts
+from experiments.ordered import data_sets
+
+TITLE = "mean errors of the chosen sequence (joint, Definition 2.2), exponential noise"
+LENGTHS = (1, 5, 10, 50, 200)
+EPSILONS = (0.1, 1.0, 10.0)
+DRAWS = 100
+
+
+def largest_error(true: Counts, chosen: Counts) -> float:
+    """ℓ∞: the largest difference between the score at a rank and the true one."""
+    return float(np.abs(true - chosen).max(axis=1).mean())
+
+
+def relative_error(true: Counts, chosen: Counts) -> float:
+    """k-relative: how far the lowest chosen score lies below the true k-th."""
+    return float((true[-1] - chosen).max(axis=1).mean())
+
+
+def draws(mechanism: dps.Mechanism, counts: Counts, number: int) -> Counts:
+    """Return the scores of the sequences that so many draws choose; from a seed, as no release may be."""
+    bits, scores = bit_source(1), dps.Scores.of(counts)
+    return np.array([mechanism.draw(scores, bits).values for _ in range(number)])
+
+
+def rows(data: Path) -> Iterator[dict[str, Any]]:
+    """Yield for each data set, length and ε both errors and the share of exact answers of both mechanisms."""
+    for name, counts in data_sets(data).items():
+        for k in LENGTHS:
+            for epsilon in EPSILONS:
+                joint = draws(dps.Joint(k=k, epsilon=epsilon), counts, DRAWS)
+                peeling = draws(dps.Peeling(k=k, epsilon=epsilon), counts, DRAWS)
+                true = counts[:k]
+                yield {
+                    "data": name,
+                    "k": k,
+                    "ε": epsilon,
+                    "ℓ∞ Joint": largest_error(true, joint),
+                    "ℓ∞ Peeling": largest_error(true, peeling),
+                    "k-relative Joint": relative_error(true, joint),
+                    "k-relative Peeling": relative_error(true, peeling),
+                    "exact Joint": float((joint == true).all(axis=1).mean()),
+                    "exact Peeling": float((peeling == true).all(axis=1).mean()),
+                }
