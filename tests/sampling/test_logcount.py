@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from flint import arb
 
-from dpselect.mechanisms.canonical_blocks import Geometry, SubsetBlocks
+from dpselect.mechanisms import Canonical
+from dpselect.mechanisms.canonical_blocks import SubsetBlocks
 from dpselect.mechanisms.joint_blocks import SequenceBlocks
 from dpselect.mechanisms.ranking import Ranking
 from dpselect.sampling.logcount import log_difference, log_falling, log_falling_error
@@ -92,8 +93,7 @@ def random_ranking(seed):
 
 
 def subset_blocks(ranking, k, gamma, widest):
-    rate = Fraction(1, 3)
-    return SubsetBlocks(Geometry(ranking, k, (1 - gamma) * rate, gamma * rate), Fraction(0), widest=widest)
+    return SubsetBlocks(Canonical(k=k, epsilon=0.3, gamma=gamma).geometry(ranking), widest=widest)
 
 
 def assert_sizes(blocks):
@@ -111,7 +111,7 @@ def assert_sizes(blocks):
 def test_sizes_of_blocks_of_subsets_and_their_total(seed, widest):
     ranking, total = random_ranking(seed)
     k = min(1 + seed * 3, total - 1)
-    for gamma in (Fraction(0), Fraction(1, 2), Fraction(1)):
+    for gamma in (0, 0.5, 1):
         assert assert_sizes(subset_blocks(ranking, k, gamma, widest)) == comb(total, k)
 
 

@@ -1,0 +1,231 @@
+"""race has the law of noise on every single alternative, however the blocks are cut and however few bits are drawn.
+
+The chi-square tests have a fixed seed; a sound sampler fails one for at most 1e-6 of the seeds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from counting import contradictions, count_exactly
+from scipy.stats import chisquare
+
+from dpselect.mechanisms import Canonical, Joint
+from dpselect.mechanisms.canonical_blocks import SubsetBlocks
+from dpselect.mechanisms.joint_blocks import SequenceBlocks
+from dpselect.mechanisms.ranking import Ranking
+from dpselect.sampling import NOISES, SeededBits
+from dpselect.sampling.laws import single_law
+from dpselect.sampling.race import SLACK, Alternative, race
+from dpselect.sampling.uniform import uniform_integer
+from dpselect.scores import Scores
+
+SMALLEST_P = 1e-7
+SMALLEST_CELL = 5.0
+
+both_noises = pytest.mark.parametrize("noise", ["exponential", "gumbel"])
+coarse_and_fine = pytest.mark.parametrize("widest", [0.01, 1e9], ids=["cut to pieces", "not cut"])
+
+
+class Listed:
+    """Blocks whose alternatives are listed by location; `loose` moves the bounds away from them."""
+
+    def __init__(self, blocks, loose=0.0):
+        self._blocks = [[Fraction(location) for location in block] for block in blocks]
+        self.floor = np.array([float(min(block)) for block in self._blocks]) - loose - SLACK * 10
+        self.ceiling = np.array([float(max(block)) for block in self._blocks]) + loose + SLACK * 10
+        self.log_size = np.log([len(block) for block in self._blocks])
+        self.log_size_error = np.full(len(self._blocks), 1e-12)
+
+    def size(self, block):
+        return len(self._blocks[block])
+
+    def draw(self, block, bits):
+        chosen = uniform_integer(len(self._blocks[block]), bits)
+        return Alternative((block, chosen), self._blocks[block][chosen])
+
+    def law(self, noise):
+        keys = [(block, place) for block, members in enumerate(self._blocks) for place in range(len(members))]
+        locations = [float(location) for members in self._blocks for location in members]
+        return dict(zip(keys, single_law(locations, noise).tolist(), strict=True))
+
+
+class Tied:
+    """Blocks of any number of alternatives, all of one location; a key is only the block and a serial number."""
+
+    def __init__(self, locations, sizes, error=1e-9):
+        self._locations, self._sizes = [Fraction(location) for location in locations], sizes
+        self.floor = np.array([float(location) * (1 + SLACK) - SLACK for location in locations])
+        self.ceiling = np.array([float(location) * (1 - SLACK) + SLACK for location in locations])
+        self.log_size = np.array([math.log(size) for size in sizes])
+        self.log_size_error = np.full(len(sizes), error)
+
+    def size(self, block):
+        return self._sizes[block]
+
+    def draw(self, block, bits):
+        return Alternative((block, uniform_integer(self._sizes[block], bits)), self._locations[block])
+
+
+def agreement(counts, law):
+    """Return the p-value of counts under a law, after pooling the rarest outcomes."""
+    assert set(counts) <= set(law)
+    observed, expected = [0], [0.0]
+    for outcome in sorted(law, key=law.__getitem__):
+        if expected[-1] >= SMALLEST_CELL:
+            observed.append(0)
+            expected.append(0.0)
+        observed[-1] += counts[outcome]
+        expected[-1] += counts.total() * law[outcome]
+    return chisquare(observed, np.array(expected) * sum(observed) / sum(expected)).pvalue
+
+
+def winners(blocks, noise, draws, width=64, seed=1):
+    bits = SeededBits(seed)
+    return Counter(race(blocks, NOISES[noise], bits, width=width).key for _ in range(draws))
+
+
+CUTS = {
+    "single alternatives": [[0], [-1]],
+    "two of a kind": [[0], [-1, -1]],
+    "a wide block": [[0, -2]],
+    "overlapping blocks": [[0, -1], [Fraction(-1, 2)]],
+}
+
+
+@both_noises
+@pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS)
+def test_the_law_by_counting_bits(noise, cut):
+    """Two bits a noise: nearly every comparison is contested at first."""
+    blocks = Listed(cut)
+    decided, undecided = count_exactly(lambda bits: race(blocks, NOISES[noise], bits, width=2).key, depth=14)
+    assert undecided < 0.35
+    assert contradictions(blocks.law(NOISES[noise]), decided, undecided) == []
+
+
+def test_counting_rejects_a_law_with_one_alternative_more():
+    decided, undecided = count_exactly(
+        lambda bits: race(Listed([[0], [-1, -1]]), NOISES["gumbel"], bits, width=2).key, depth=12
+    )
+    wrong = Listed([[0], [-1, -1], [0]]).law(NOISES["gumbel"])
+    assert contradictions(wrong, decided, undecided) != []
+
+
+@both_noises
+@pytest.mark.parametrize("loose", [0.0, 3.0], ids=["tight", "loose"])
+@pytest.mark.parametrize("width", [2, 64])
+def test_bounds_and_widths_leave_the_law_alone(noise, loose, width):
+    blocks = Listed([[0, -1, -1], [Fraction(-1, 3)] * 4, [-3, Fraction(1, 2), -2]], loose)
+    counts = winners(blocks, noise, 300 if width == 2 else 1500, width)
+    assert agreement(counts, blocks.law(NOISES[noise])) > SMALLEST_P
+
+
+def test_chi_square_rejects_a_block_with_a_wrong_size():
+    """The twin: a block that claims one alternative more than it has wins too often."""
+
+    class Overstated(Listed):
+        def __init__(self, blocks):
+            super().__init__(blocks)
+            self.log_size[1] = np.log(len(blocks[1]) + 1)
+
+        def size(self, block):
+            return super().size(block) + (block == 1)
+
+    cut = [[0, 0, 0], [0, 0]]
+    counts = winners(Overstated(cut), "gumbel", 1500)
+    assert agreement(counts, Listed(cut).law(NOISES["gumbel"])) < SMALLEST_P
+
+
+@pytest.mark.parametrize("size", [10**6, 10**30, 10**300, 10**3000], ids=["10^6", "10^30", "10^300", "10^3000"])
+def test_a_huge_block_against_one_alternative(size):
+    """Gumbel: P[block] ∝ M exp(location). Exponential with M p = c at a large M: P[single] = (1 − e^{−c})/c."""
+    locations = [Fraction(0), -Fraction(math.log(size))]
+    gumbel = winners_of_blocks(Tied(locations, [1, size]), "gumbel")
+    assert agreement(gumbel, {0: 0.5, 1: 0.5}) > SMALLEST_P
+    exponential = winners_of_blocks(Tied(locations, [1, size]), "exponential")
+    alone = 1 - math.exp(-1)
+    assert agreement(exponential, {0: alone, 1: 1 - alone}) > SMALLEST_P
+
+
+def winners_of_blocks(blocks, noise):
+    counts = Counter()
+    for (block, _), count in winners(blocks, noise, 1000).items():
+        counts[block] += count
+    return counts
+
+
+def test_log_sizes_as_rough_as_their_error_are_settled_by_exact_sizes():
+    size = 10**60
+    blocks = Tied([0, 0], [size, 3 * size], error=0.003)
+    blocks.log_size += np.array([0.0029, -0.0029])
+    assert agreement(winners_of_blocks(blocks, "gumbel"), {0: 0.25, 1: 0.75}) > SMALLEST_P
+
+
+def test_a_block_may_run_out_of_alternatives():
+    """Far ahead and close together: all three are met, and each may win."""
+    blocks = Listed([[0, 0, 0], [-500]], loose=400.0)
+    counts = winners(blocks, "exponential", 600)
+    assert agreement(counts, blocks.law(NOISES["exponential"])) > SMALLEST_P
+
+
+SCORES = Scores.from_histogram([5, 4, 2, 0], [1, 2, 1, 2])
+
+
+def subsets_drawn(mechanism, widest, draws, width=64):
+    ranking = Ranking.of(SCORES.distinct)
+    blocks = SubsetBlocks(mechanism.geometry(ranking), widest=widest)
+    bits = SeededBits(5)
+    counts = Counter()
+    for _ in range(draws):
+        key = race(blocks, NOISES[mechanism.noise], bits, width=width).key
+        held, further = (mechanism.k, ()) if key is None else key
+        counts[frozenset([*range(held), *further])] += 1
+    return counts
+
+
+def sequences_drawn(mechanism, widest, draws, width=64):
+    blocks = SequenceBlocks(Ranking.of(SCORES.distinct), mechanism.k, mechanism.rate, widest=widest)
+    bits = SeededBits(6)
+    return Counter(race(blocks, NOISES[mechanism.noise], bits, width=width).key for _ in range(draws))
+
+
+@both_noises
+@coarse_and_fine
+@pytest.mark.parametrize("gamma", [0, 0.5, 1])
+def test_subsets_have_one_law_however_blocks_are_cut(noise, widest, gamma):
+    mechanism = Canonical(k=3, epsilon=0.5, gamma=gamma, noise=noise)
+    assert agreement(subsets_drawn(mechanism, widest, 500), mechanism.law(SCORES)) > SMALLEST_P
+
+
+@both_noises
+@coarse_and_fine
+def test_sequences_have_one_law_however_blocks_are_cut(noise, widest):
+    mechanism = Joint(k=2, epsilon=1.0, noise=noise)
+    assert agreement(sequences_drawn(mechanism, widest, 500), mechanism.law(SCORES)) > SMALLEST_P
+
+
+@pytest.mark.slow
+@both_noises
+@coarse_and_fine
+@pytest.mark.parametrize("margin", [True, False])
+@pytest.mark.parametrize("gamma", [0, 0.25, 0.5, 0.75, 1])
+def test_subsets_have_one_law_with_hardly_any_bits(noise, widest, gamma, margin):
+    mechanism = Canonical(k=3, epsilon=0.5, gamma=gamma, noise=noise, margin=margin)
+    assert agreement(subsets_drawn(mechanism, widest, 300, width=2), mechanism.law(SCORES)) > SMALLEST_P
+
+
+@pytest.mark.slow
+@both_noises
+@coarse_and_fine
+def test_sequences_have_one_law_with_hardly_any_bits(noise, widest):
+    mechanism = Joint(k=2, epsilon=1.0, noise=noise)
+    assert agreement(sequences_drawn(mechanism, widest, 300, width=2), mechanism.law(SCORES)) > SMALLEST_P
+
+
+def test_chi_square_rejects_another_epsilon():
+    drawn = subsets_drawn(Canonical(k=3, epsilon=1.0), 1.0, 1000)
+    assert agreement(drawn, Canonical(k=3, epsilon=0.5).law(SCORES)) < SMALLEST_P
