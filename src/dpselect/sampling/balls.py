@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cmp_to_key
@@ -25,6 +26,15 @@ def _renew_lock() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_lock)
+
+
+@contextmanager
+def working_precision(bits: int) -> Iterator[None]:
+    """Work in balls of that precision, alone in this process."""
+    import flint
+
+    with _precision_lock, flint.ctx.workprec(bits):
+        yield
 
 
 @dataclass
@@ -57,9 +67,9 @@ class Entrant:
     """One noisy value: a location plus the noise of exponent Σ e_j / divisor_j."""
 
     key: Any
-    location: Callable[[], Any]
+    location: Callable[[int], Any]
     draws: Sequence[Draw]
-    divisors: Sequence[Callable[[], Any]]
+    divisors: Sequence[Callable[[int], Any]]
     noise: Noise
     low: Any = field(default=None, compare=False)
     high: Any = field(default=None, compare=False)
@@ -68,7 +78,7 @@ class Entrant:
         """Bring every draw to `width` bits and bound the noisy value by two exact numbers."""
         for draw in self.draws:
             draw.extend(width, bits)
-        location = self.location()
+        location = self.location(width)
         self.low = _lowest(location + self._noise_at(upper=True))
         self.high = _highest(location + self._noise_at(upper=False))
 
@@ -77,18 +87,18 @@ class Entrant:
 
         exponent = flint.arb(0)
         for draw, divisor in zip(self.draws, self.divisors, strict=True):
-            exponent += draw.exponential(upper) / divisor()
+            exponent += draw.exponential(upper) / divisor(self.draws[0].width)
         if exponent.is_zero():
             return flint.arb.pos_inf()
         if not exponent.is_finite():
-            return flint.arb(0) if self.noise.infimum == 0.0 else flint.arb.neg_inf()
+            return flint.arb(self.noise.infimum)
         return self.noise.ball_quantile(exponent)
 
 
-def rational(value: Fraction | int) -> Callable[[], Any]:
+def rational(value: Fraction | int) -> Callable[[int], Any]:
     """Return a function that gives `value` as a ball at the precision of the moment."""
 
-    def ball() -> Any:
+    def ball(width: int) -> Any:
         import flint
 
         exact = Fraction(value)
@@ -106,9 +116,7 @@ def sort_exactly(entrants: list[Entrant], bits: BitSource, step: int) -> list[En
 def _sorted(entrants: list[Entrant], bits: BitSource, width: int, step: int) -> list[Entrant]:
     if len(entrants) < 2:
         return entrants
-    import flint
-
-    with _precision_lock, flint.ctx.workprec(2 * width + 64):
+    with working_precision(2 * width + 64):
         for entrant in entrants:
             entrant.sharpen(width, bits)
         ranked = sorted(entrants, key=cmp_to_key(_by_high))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpselect.sampling.balls import rational
 from dpselect.sampling.noise import FloatArray
 
 SATURATED = 1e300
@@ -80,6 +82,10 @@ class Field:
         lower[locations <= -SATURATED] = -np.inf
         upper[locations >= SATURATED] = np.inf
         return lower, upper
+
+    def location_ball(self, group: int) -> Callable[[int], Any]:
+        """Return scale · (value − reference) for balls of any precision."""
+        return rational(self.exact_location(group))
 
     def exact_location(self, group: int) -> Fraction:
         """Return scale · (value − reference) without error."""

@@ -157,8 +157,8 @@ class _Descent:
         entrant = Entrant(alternative, rational(alternative.location), list(self._draws), divisors, self._noise)
         return entrant, _bounds(alternative.location)
 
-    def _divisor(self, earlier: int) -> Callable[[], Any]:
-        return lambda: rational(self._blocks.size(self._block) - earlier)()
+    def _divisor(self, earlier: int) -> Callable[[int], Any]:
+        return lambda width: rational(self._blocks.size(self._block) - earlier)(width)
 
     @property
     def exhausted(self) -> bool:

@@ -253,4 +253,4 @@ def _entrant(key: int, group: int, order: int, field: Field, noise: Noise, drawn
     """Rebuild one noisy value from the bits it was drawn from, ready to be refined."""
     size = 1 if field.multiplicities is None else int(field.multiplicities[group])
     divisors = [rational(size - earlier) for earlier in range(order)]
-    return Entrant(key, rational(field.exact_location(group)), drawn.of(group)[:order], divisors, noise)
+    return Entrant(key, field.location_ball(group), drawn.of(group)[:order], divisors, noise)

@@ -1,0 +1,121 @@
+"""A gamma variable known as precisely as it is asked for, and noisy comparisons that are scaled by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from dpselect.sampling.balls import Draw, working_precision
+from dpselect.sampling.bits import BitSource
+from dpselect.sampling.field import Field
+from dpselect.sampling.noise import Noise
+
+UNIFORM = Noise(
+    "uniform",
+    quantile=lambda exponent: 1.0 + 2.0 * np.expm1(-exponent),
+    ball_quantile=lambda exponent: 1 + 2 * (-exponent).expm1(),
+    cdf=lambda z: np.clip((z + 1.0) / 2.0, 0.0, 1.0),
+    survival=lambda z: np.clip((1.0 - z) / 2.0, 0.0, 1.0),
+    density=lambda z: np.where(np.abs(z) <= 1.0, 0.5, 0.0),
+    infimum=-1.0,
+    kinks=(-1.0, 1.0),
+)
+"""Uniform on [−1, 1]. Not Lipschitz: private only when a gamma variable scales it."""
+
+
+class GammaDraw:
+    """A variable g with density `g^{n−1} e^{−g} / Γ(n)`: the quantile of a uniform V that is known bit by bit.
+
+    With `Q(n, g)` the regularised upper incomplete gamma function, g solves Q(n, g) = V. V ∈ [q, q+1]/2^width puts g
+    between two numbers, which are found by Newton's method and accepted only if ball arithmetic proves that
+    `Q(low) > (q+1)/2^width` and `Q(high) < q/2^width`.
+    """
+
+    def __init__(self, shape: int, bits: BitSource, width: int = 64) -> None:
+        self.shape = shape
+        self._bits = bits
+        self._draw = Draw(0, 0)
+        self._enclosure: Any = None
+        self._widen_to(width)
+        with working_precision(2 * self._draw.width + 64):
+            self.approximate = float(self.ball(width).mid())
+
+    def _widen_to(self, width: int) -> None:
+        """Know at least `width` bits of V, and more while they are all zeros or all ones."""
+        while self._draw.width < width or self._draw.known in (0, (1 << self._draw.width) - 1):
+            self._draw.extend(self._draw.width + width, self._bits)
+            self._enclosure = None
+
+    def ball(self, width: int) -> Any:
+        """Return a ball that contains g, from at least `width` bits; to be called at a precision of twice as many."""
+        self._widen_to(width)
+        if self._enclosure is None:
+            self._enclosure = self._enclosed()
+        return self._enclosure
+
+    def _enclosed(self) -> Any:
+        import flint
+
+        whole = 1 << self._draw.width
+        below, above = (flint.arb(flint.fmpq(self._draw.known + end, whole)) for end in (0, 1))
+        middle = ((below + above) / 2).mid()
+        centre = self._solved(middle)
+        radius = (above - below) / self._density(centre) + centre * flint.arb(2) ** -self._draw.width
+        while True:
+            radius = (2 * radius).mid()
+            low, high = (centre - radius).mid(), (centre + radius).mid()
+            if low > 0 and self._upper(low) > above and self._upper(high) < below:
+                return low.union(high)
+
+    def _solved(self, probability: Any) -> Any:
+        """Return an approximate solution of Q(n, g) = probability, from the Wilson–Hilferty start."""
+        import flint
+
+        deviation = -NormalDist().inv_cdf(min(max(float(probability), 1e-300), 1 - 2.0**-53))
+        spread = 9.0 * self.shape
+        guess = flint.arb(self.shape) * max(1 - 1 / spread + deviation / spread**0.5, 1e-3) ** 3
+        for _ in range(200):
+            step = ((self._upper(guess) - probability) / self._density(guess)).mid()
+            moved = (guess + step).mid()
+            guess = moved if moved > 0 else (guess / 2).mid()
+            if abs(step) < guess * flint.arb(2) ** -self._draw.width:
+                break
+        return guess
+
+    def _upper(self, value: Any) -> Any:
+        return value.gamma_upper(self.shape, regularized=1)
+
+    def _density(self, value: Any) -> Any:
+        import flint
+
+        return ((self.shape - 1) * value.log() - value - flint.arb(self.shape).lgamma()).exp()
+
+
+@dataclass(frozen=True)
+class RandomlyScaledField(Field):
+    """A field whose locations are divided by one gamma variable, common to all."""
+
+    divisor: GammaDraw = field(kw_only=True)
+
+    @cached_property
+    def slack(self) -> float:
+        """As in Field, and the gamma variable is known to a relative 2⁻⁴⁰ at least."""
+        return max(2.0**-30, self.winners * 2.0**-50)
+
+    @cached_property
+    def _float_scale(self) -> float:
+        return float(self.scale / Fraction(self.divisor.approximate))
+
+    def _rounded(self, difference: Any) -> float:
+        return super()._rounded(Fraction(difference) / Fraction(self.divisor.approximate))
+
+    def location_ball(self, group: int) -> Callable[[int], Any]:
+        """Return the location as a ball for a given number of bits; the gamma variable sharpens with it."""
+        numerator = super().location_ball(group)
+        return lambda width: numerator(width) / self.divisor.ball(width)
