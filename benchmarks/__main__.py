@@ -15,10 +15,14 @@ from rich.console import Console
 from rich.table import Table
 
 import dpselect
-from benchmarks import selection, startup
+from benchmarks import canonical_joint, selection, startup
 from benchmarks.timing import Result
 
-SUITES = {"selection": selection.measurements, "startup": startup.measurements}
+SUITES = {
+    "selection": selection.measurements,
+    "subsets": canonical_joint.measurements,
+    "startup": startup.measurements,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,7 +54,11 @@ def _parser() -> argparse.ArgumentParser:
 
 def _table(results: list[Result]) -> Table:
     table = Table(
-        title="baseline: add NumPy Gumbel noise to every score and argpartition", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
+        title="baseline: add NumPy Gumbel noise to every score and argpartition",
+        caption="slope: of log time against log d or log k; 1 when time is proportional to it",
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
     )
     table.add_column("case", no_wrap=True)
     for heading in ("d", "k", "baseline ms", "ours ms", "ratio", "limit", "verdict"):
@@ -59,7 +67,7 @@ def _table(results: list[Result]) -> Table:
         colour = "" if result.limit is None else "green" if result.met else "red"
         table.add_row(
             result.case,
-            "" if result.size is None else f"{result.size:.0e}".replace("e+0", "e"),
+            "" if result.size is None else f"{result.size:.3g}".replace("e+0", "e"),
             "" if result.k is None else f"{result.k:,}",
             _milliseconds(result.baseline_seconds),
             _milliseconds(result.our_seconds),
@@ -73,7 +81,7 @@ def _table(results: list[Result]) -> Table:
 
 
 def _milliseconds(seconds: float | None) -> str:
-    return "" if seconds is None else f"{1000 * seconds:.2f}"
+    return "" if seconds is None else f"{1000 * seconds:.3g}"
 
 
 def _environment() -> dict[str, str]:

@@ -55,6 +55,7 @@ class Case:
     k: int = 100
     kind: type[dps.Mechanism] = dps.OneShot
     noise: str = "exponential"
+    suite: str = "selection"
 
     def measure(self, quick: bool) -> Result:
         """Time both in turns."""
@@ -67,7 +68,7 @@ class Case:
             rounds=1 if quick else self.rounds,
         )
         return Result(
-            suite="selection",
+            suite=self.suite,
             case=self.name,
             measured=ours / baseline,
             unit="x",
@@ -103,7 +104,8 @@ def measurements(quick: bool) -> Iterator[Result]:
     size = 20_000 if quick else 10**6
     for name, data in (("counts", long_tail), ("floats", distinct_floats), ("integers", distinct_integers)):
         scores = data(size)
-        peak = peak_bytes(lambda scores=scores: dps.select(scores, k=100, epsilon=EPSILON))  # type: ignore[misc]
+        mechanism = dps.OneShot(k=100, epsilon=EPSILON)
+        peak = peak_bytes(lambda scores=scores: dps.select(scores, mechanism=mechanism))  # type: ignore[misc]
         yield Result(
             suite="selection",
             case=f"bytes an item, {name}",

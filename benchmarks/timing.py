@@ -52,6 +52,12 @@ def best_times(baseline: Callable[[], object], ours: Callable[[], object], round
     return min(first for first, _ in pairs), min(second for _, second in pairs)
 
 
+def best_time(work: Callable[[], object], rounds: int) -> float:
+    """Return the shortest time of several, after one that warms up."""
+    work()
+    return min(_seconds(work) for _ in range(rounds))
+
+
 def _seconds(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()

@@ -54,9 +54,11 @@ def _table(title: str, rows: list[dict[str, Any]]) -> Table:
     lines = [list(rows[0]), *([_shown(value) for value in row.values()] for row in rows)]
     if len(rows[0]) > len(rows):
         lines = [list(line) for line in zip(*lines, strict=True)]
-    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for place, heading in enumerate(lines[0]):
-        table.add_column(heading, justify="right" if place else "left", no_wrap=place == 0, overflow="fold")
+        table.add_column(
+            heading, justify="right" if place else "left", no_wrap=place == 0, overflow="fold", min_width=7
+        )
     for line in lines[1:]:
         table.add_row(*line)
     return table
