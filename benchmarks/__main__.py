@@ -57,12 +57,12 @@ def _table(results: list[Result]) -> Table:
         title="baseline: add NumPy Gumbel noise to every score and argpartition",
         caption="slope: of log time against log d or log k; 1 when time is proportional to it",
         box=SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
+        padding=0,
         pad_edge=False,
     )
     table.add_column("case", no_wrap=True)
-    for heading in ("d", "k", "baseline ms", "ours ms", "ratio", "limit", "verdict"):
-        table.add_column(heading, justify="right", no_wrap=heading not in ("baseline ms", "ours ms"))
+    for heading in ("d", "k", "base ms", "ours ms", "ratio", "limit", "verdict"):
+        table.add_column(heading, justify="right", no_wrap=heading not in ("base ms", "ours ms"))
     for result in results:
         colour = "" if result.limit is None else "green" if result.met else "red"
         table.add_row(

@@ -102,9 +102,9 @@ def measurements(quick: bool) -> Iterator[Result]:
     for case in CASES:
         yield case.measure(quick)
     size = 20_000 if quick else 10**6
+    mechanism = dps.OneShot(k=100, epsilon=EPSILON)
     for name, data in (("counts", long_tail), ("floats", distinct_floats), ("integers", distinct_integers)):
         scores = data(size)
-        mechanism = dps.OneShot(k=100, epsilon=EPSILON)
         peak = peak_bytes(lambda scores=scores: dps.select(scores, mechanism=mechanism))  # type: ignore[misc]
         yield Result(
             suite="selection",

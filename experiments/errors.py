@@ -16,7 +16,7 @@ from experiments.ordered import data_sets
 TITLE = "mean errors of the chosen sequence (joint, Definition 2.2), exponential noise"
 LENGTHS = (1, 5, 10, 50, 200)
 EPSILONS = (0.1, 1.0, 10.0)
-DRAWS = 100
+DRAWS = 40
 
 
 def largest_error(true: Counts, chosen: Counts) -> float:

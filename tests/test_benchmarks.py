@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -41,3 +43,16 @@ def test_a_missed_limit_is_told_apart_from_one_that_is_met() -> None:
     assert Result("s", "c", measured=2.0, unit="x", limit=1.0).verdict == "missed"
     assert Result("s", "c", measured=1.0, unit="x", limit=1.0).verdict == "met"
     assert Result("s", "c", measured=9.0, unit="x").met
+
+
+def test_the_histogram_of_the_growth_curves_is_that_of_the_array() -> None:
+    sys.path.insert(0, str(ROOT))
+    try:
+        from benchmarks.growth import histogram
+        from benchmarks.selection import long_tail
+    finally:
+        sys.path.remove(str(ROOT))
+    values, held = histogram(300_000)
+    counted, times = np.unique(long_tail(300_000), return_counts=True)
+    assert values.tolist() == counted[::-1].tolist()
+    assert held.tolist() == times[::-1].tolist()
