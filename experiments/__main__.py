@@ -54,7 +54,7 @@ def _table(title: str, rows: list[dict[str, Any]]) -> Table:
     lines = [list(rows[0]), *([_shown(value) for value in row.values()] for row in rows)]
     if len(rows[0]) > len(rows):
         lines = [list(line) for line in zip(*lines, strict=True)]
-    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table = Table(title=title, box=SIMPLE_HEAD, padding=0)
     for place, heading in enumerate(lines[0]):
         table.add_column(
             heading, justify="right" if place else "left", no_wrap=place == 0, overflow="fold", min_width=7
@@ -65,7 +65,10 @@ def _table(title: str, rows: list[dict[str, Any]]) -> Table:
 
 
 def _shown(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+    """Show a number to three digits."""
+    if isinstance(value, float):
+        return f"{value:.3g}" if abs(value) < 1000 else f"{float(f'{value:.3g}'):,.0f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 if __name__ == "__main__":

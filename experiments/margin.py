@@ -11,6 +11,7 @@ import numpy as np
 import dpselect as dps
 from experiments.chances import chance_of_best, least_epsilon
 from experiments.data import Counts, real, zipf
+from experiments.oneshot import oneshot_epsilon
 
 TITLE = "ε needed to return exactly the top k with probability 0.99"
 WANTED = 0.99
@@ -79,6 +80,7 @@ def rows(data: Path) -> Iterator[dict[str, Any]]:
     for name, k in CASES:
         counts = counts_of(name, data)
         needed = {variant: epsilon_for_top(counts, k, *settings) for variant, settings in VARIANTS.items()}
+        one_shot = oneshot_epsilon(counts, k, WANTED, near=k * gap_limit(counts, k))
         limits = {"swap limit": swap_limit(counts, k), "gap limit": gap_limit(counts, k)}
         published = min(needed["published γ=½, gumbel"], needed["published γ=1, gumbel"])
         with_margin = needed["margin γ=½, exponential"]
@@ -86,6 +88,7 @@ def rows(data: Path) -> Iterator[dict[str, Any]]:
             "data": name,
             "d": len(counts),
             "k": k,
+            "one-shot, exponential": one_shot,
             **needed,
             **limits,
             "published / swap limit": published / limits["swap limit"],

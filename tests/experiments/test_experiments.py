@@ -17,7 +17,7 @@ import dpselect as dps
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from experiments import chances, data, errors, margin, ordered  # noqa: E402
+from experiments import chances, data, errors, margin, oneshot, ordered  # noqa: E402
 
 DATA = Path(os.environ.get("DPSELECT_DATA", ROOT.parent / "shared" / "data"))
 with_data = pytest.mark.skipif(
@@ -62,6 +62,15 @@ def test_the_chance_of_the_top_set_is_that_of_the_law(
     others = classes.heads < 2
     found = chances.chance_of_best(0.0, classes.log_sizes[others], epsilon * classes.losses[others], noise)
     assert found == pytest.approx(mechanism.law(counts)[frozenset({0, 1})], rel=1e-9)
+
+
+@pytest.mark.parametrize("counts", SMALL)
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 5.0])
+def test_the_chance_of_one_shot_selection_is_that_of_the_law(counts: list[int], k: int, epsilon: float) -> None:
+    law = dps.OneShot(k=k, epsilon=epsilon).law(counts)
+    found = oneshot.oneshot_chance(np.array(counts), k, epsilon)
+    assert found == pytest.approx(law[frozenset(range(k))], rel=1e-9)
 
 
 @pytest.mark.parametrize("counts", SMALL)
