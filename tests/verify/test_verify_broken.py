@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
+from dpselect.mechanisms import Canonical, Joint
+from dpselect.privacy import COUNTS, Guarantee, Sensitivity
 from dpselect.verify import Check, Domain, check_privacy, rejections
-from dpselect.verify.broken import Broken, LeakedNoisyOrder, ShownValue, SwappedExtremes
+from dpselect.verify.broken import (
+    Broken,
+    LeakedNoisyOrder,
+    MarginOneRankTooFar,
+    MiscountedClasses,
+    NarrowJoint,
+    ShownValue,
+    SwappedExtremes,
+    SwappedLoss,
+)
 from dpselect.verify.registry import BROKEN, reject
 
 
@@ -44,6 +57,12 @@ def test_the_corpus_holds_every_mistake_of_the_list() -> None:
         "noise reused",
         "set not shuffled",
         "scale slightly off",
+        "weights not normalised",
+        "margin one rank too far",
+        "margin from rank k - 1",
+        "extremes of the loss swapped",
+        "classes miscounted",
+        "joint, width w",
     ):
         assert name in names
     assert len(rejections()) == len(BROKEN)
@@ -66,3 +85,71 @@ def test_a_noise_fit_for_sets_does_not_make_the_order_fit() -> None:
     broken = LeakedNoisyOrder(k=2, epsilon=1.0)
     assert check_privacy(broken.sound, Domain(4, 3)).worst_loss < 0.9
     assert check_privacy(broken, Domain(4, 3)).worst_loss > 1.2
+
+
+BOTH_NOISES = pytest.mark.parametrize("noise", ["exponential", "gumbel"])
+
+
+@BOTH_NOISES
+@pytest.mark.parametrize("gamma", [0, 0.25, 0.5, 0.75])
+def test_a_margin_to_the_wrong_rank_breaks_the_claim_wherever_the_margin_counts(gamma: float, noise: str) -> None:
+    broken = MarginOneRankTooFar(k=2, epsilon=1.0, gamma=gamma, noise=noise)
+    assert check_privacy(broken.sound, Domain(4, 3)).passed
+    assert check_privacy(broken, Domain(4, 3)).worst_loss > 1.1
+
+
+@dataclass(frozen=True)
+class DrawnLaw:
+    """What a twin with a wrong sampler draws, as a mechanism of its own."""
+
+    twin: SwappedLoss
+    ordered: bool = False
+    sensitivity: Sensitivity = COUNTS
+
+    @property
+    def k(self) -> int:
+        return self.twin.k
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.twin.guarantee
+
+    def law(self, scores: Any) -> dict[Any, float]:
+        return self.twin.law_of_losses(scores)
+
+    def select(self, scores: Any, *, seed: int | None = None) -> Any:
+        return self.twin.select(scores, seed=seed)
+
+
+@BOTH_NOISES
+@pytest.mark.parametrize("gamma", [0, 0.25, 0.5, 0.75, 1])
+def test_swapped_extremes_of_the_loss_are_private_but_prefer_the_wrong_set(gamma: float, noise: str) -> None:
+    """Min missing and max included move within the same window; which is why the sampler check has to object."""
+    twin = SwappedLoss(k=2, epsilon=1.0, gamma=gamma, noise=noise)
+    assert check_privacy(DrawnLaw(twin), Domain(4, 3)).passed
+    scores = [30, 20, 10, 0]
+    law = twin.law_of_losses(scores)
+    assert max(law, key=lambda subset: Canonical(k=2, epsilon=1.0).law(scores)[subset]) == frozenset({0, 1})
+    assert law[frozenset({0, 1})] < 0.51
+
+
+def test_miscounted_classes_are_exact_sizes_times_the_printed_error() -> None:
+    """K = 2: head 0 and tail t have t − 2 members, the printed recursion says t − 1; head 1 is right."""
+    twin = MiscountedClasses(k=2, epsilon=1.0, noise="gumbel")
+    assert twin.overcount([0, 1]) == 1.0
+    assert twin.overcount([0, 4]) == 1.0
+    assert [twin.overcount([1, last]) for last in (2, 3, 4)] == pytest.approx([2 / 1, 3 / 2, 4 / 3])
+
+
+@BOTH_NOISES
+@pytest.mark.parametrize(("k", "domain"), [(2, Domain(4, 3)), (3, Domain(4, 2)), (2, Domain(5, 1))])
+def test_joint_needs_twice_the_spread_from_two_items_on(k: int, domain: Domain, noise: str) -> None:
+    broken = NarrowJoint(k=k, epsilon=1.0, noise=noise)
+    assert check_privacy(broken, domain).worst_loss > 1.2
+    assert check_privacy(Joint(k=k, epsilon=1.0, noise=noise), domain).passed
+
+
+@BOTH_NOISES
+def test_joint_would_do_with_the_spread_for_one_item(noise: str) -> None:
+    """K = 1: the loss is x_[1] − x_i, a shift that is common to all items, and the exponential mechanism is left."""
+    assert check_privacy(NarrowJoint(k=1, epsilon=1.0, noise=noise), Domain(4, 3)).passed

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from dpselect.sampling.laws import sequence_law
 from dpselect.sampling.noise import NOISES
 from dpselect.verify import Check, Domain, check_privacy, privacy_checks
 from dpselect.verify.broken import Lipschitz
-from dpselect.verify.registry import SETTINGS, UNDER_TEST
+from dpselect.verify.registry import SETTINGS, UNDER_TEST, Setting
 
 EVERY_NOISE = pytest.mark.parametrize("noise", list(NOISES))
 
@@ -59,8 +60,8 @@ def checked(table: Callable[[list[float]], dict[Any, float]], **claim: Any) -> C
 
 def describe(check: Any) -> str:
     mechanism, domain = check.args
-    noise = getattr(mechanism, "noise", "")
-    return f"{mechanism.name}-{noise}-k{mechanism.k}-{mechanism.epsilon:g}-{domain}-{domain.sensitivity.low:g}"
+    kind = "-".join(str(getattr(mechanism, part)) for part in ("noise", "gamma", "margin") if hasattr(mechanism, part))
+    return f"{mechanism.name}-{kind}-k{mechanism.k}-{mechanism.epsilon:g}-{domain}-{domain.sensitivity.low:g}"
 
 
 @pytest.mark.parametrize("check", privacy_checks(quick=True), ids=describe)
@@ -82,6 +83,25 @@ def test_every_mechanism_is_under_test() -> None:
     from dpselect.mechanisms import MECHANISMS
 
     assert set(UNDER_TEST) == set(MECHANISMS)
+
+
+def test_every_gamma_noise_and_margin_of_canonical_is_under_test_for_both_kinds_of_sensitivity() -> None:
+    checked = {
+        (check.args[0].gamma, check.args[0].noise, check.args[0].margin, check.args[0].sensitivity)
+        for check in privacy_checks("canonical")
+    }
+    assert checked == set(
+        product((0, 0.25, 0.5, 0.75, 1), ("exponential", "gumbel"), (True, False), (COUNTS, Sensitivity(-1, 1)))
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: f"k{setting.k}-{setting.epsilon:g}-{setting.domain}")
+def test_every_variant_of_canonical_keeps_its_guarantee_in_every_setting(setting: Setting) -> None:
+    for variant in UNDER_TEST["canonical"].variants:
+        mechanism = replace(variant, k=setting.k, epsilon=setting.epsilon, sensitivity=setting.domain.sensitivity)
+        result = check_privacy(mechanism, setting.domain)
+        assert result.passed, result
 
 
 def test_the_settings_cover_both_kinds_of_sensitivity_and_several_k_and_epsilon() -> None:

@@ -6,18 +6,19 @@ Seeds are fixed. A sound sampler would fail one of these checks for a chance of 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dpselect.mechanisms import OneShot, Peeling
+from dpselect.mechanisms import Joint, Mechanism, OneShot, Peeling
 from dpselect.sampling.noise import NOISES
 from dpselect.scores import Scores
 from dpselect.verify import SamplerCheck, check_groups, check_sampler, sampler_checks
 from dpselect.verify.broken import FavouredMembers, SlightlyWrongScale, SortedSet, SwappedOrderStatistics
 from dpselect.verify.groups import oneshot_groups, peeling_groups
-from dpselect.verify.registry import HUGE_SIZES, HUGE_VALUES
+from dpselect.verify.registry import HUGE_SIZES, HUGE_VALUES, UNDER_TEST
 from dpselect.verify.sampler import THRESHOLD, _pooled
 
 
@@ -51,6 +52,21 @@ def test_one_shot_draws_follow_the_law_closely(noise: str) -> None:
 def test_peeling_draws_follow_the_law_closely(noise: str) -> None:
     for scores in ([2, 1, 0, 1, 1], Scores.from_histogram([2, 1, 0], [1, 3, 2])):
         assert check_sampler(Peeling(k=3, epsilon=4.0, noise=noise), scores, draws=10_000, seed=12).passed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", UNDER_TEST["canonical"].variants, ids=repr)
+def test_every_variant_of_canonical_draws_from_its_law(variant: Mechanism) -> None:
+    mechanism = replace(variant, k=3, epsilon=1.5)
+    for scores in ([4, 2, 2, 0, 1], Scores.from_histogram([3, 1, 0], [1, 3, 2])):
+        assert check_sampler(mechanism, scores, draws=1000, seed=13).passed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", ["exponential", "gumbel"])
+def test_joint_draws_follow_the_law_closely(noise: str) -> None:
+    for scores in ([4, 2, 2, 0, 1], Scores.from_histogram([3, 1, 0], [1, 3, 2])):
+        assert check_sampler(Joint(k=3, epsilon=2.0, noise=noise), scores, draws=2000, seed=14).passed
 
 
 @pytest.mark.parametrize("noise", ["exponential", "gumbel", "logistic"])

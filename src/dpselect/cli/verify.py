@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -87,7 +88,7 @@ def _text(privacy: list[Check], samplers: list[SamplerCheck], broken: list[Rejec
 
 def _privacy_table(checks: list[Check]) -> Table:
     table = _table("Privacy loss over all neighbours, exactly")
-    for heading in ("mechanism", "noise"):
+    for heading in ("mechanism", "noise", "parameters"):
         table.add_column(heading, no_wrap=True)
     for heading in ("k", "scores", "a person\nmoves by", "neigh-\nbours", "worst\nloss", "claim", "head-\nroom"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -98,6 +99,7 @@ def _privacy_table(checks: list[Check]) -> Table:
         table.add_row(
             row["mechanism"],
             row["noise"],
+            row["parameters"],
             str(row["k"]),
             row["scores"],
             row["sensitivity"],
@@ -126,7 +128,7 @@ def _failures(checks: list[Check]) -> list[Text]:
 
 def _sampler_table(checks: list[SamplerCheck]) -> Table:
     table = _table("What is drawn against the stated law (χ²)")
-    for heading in ("mechanism", "noise"):
+    for heading in ("mechanism", "noise", "parameters"):
         table.add_column(heading, no_wrap=True)
     for heading in ("k", "items"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -139,6 +141,7 @@ def _sampler_table(checks: list[SamplerCheck]) -> Table:
         table.add_row(
             row["mechanism"],
             row["noise"],
+            row["parameters"],
             str(row["k"]),
             f"{float(check.items):g}",
             check.compared,
@@ -197,9 +200,9 @@ def _coloured(verdict: str) -> Text:
     return Text(verdict, "bold red" if verdict.isupper() else "green")
 
 
-def _variant(check: Check | SamplerCheck) -> tuple[Any, Any]:
+def _variant(check: Check | SamplerCheck) -> tuple[Any, ...]:
     described = _described(check.mechanism)
-    return described["mechanism"], described["noise"]
+    return described["mechanism"], described["noise"], described["parameters"]
 
 
 def _claim(check: Check) -> str:
@@ -207,7 +210,26 @@ def _claim(check: Check) -> str:
 
 
 def _described(mechanism: Any) -> dict[str, Any]:
-    return {"mechanism": mechanism.name, "noise": getattr(mechanism, "noise", ""), "k": mechanism.k}
+    return {
+        "mechanism": mechanism.name,
+        "noise": getattr(mechanism, "noise", ""),
+        "parameters": _parameters(mechanism),
+        "k": mechanism.k,
+    }
+
+
+def _parameters(mechanism: Any) -> str:
+    """Return what a mechanism has beside k, epsilon, sensitivity and noise, as in "gamma 0.5, no margin"."""
+    words = []
+    for field in fields(mechanism):
+        value = getattr(mechanism, field.name)
+        if field.name in ("k", "epsilon", "sensitivity", "noise"):
+            continue
+        if isinstance(value, bool):
+            words.append(field.name if value else f"no {field.name}")
+        else:
+            words.append(f"{field.name} {value}")
+    return ", ".join(words)
 
 
 def _privacy_row(check: Check) -> dict[str, Any]:

@@ -24,14 +24,29 @@ from dpselect.verify.sampler import SamplerCheck, check_groups, check_sampler
 
 @dataclass(frozen=True)
 class Entry:
-    """A mechanism under test: one specimen a variant, and its law of counts per group of ties, if known."""
+    """A mechanism under test: specimens, which get every check, and its law of counts per group of ties, if known.
+
+    Further variants have their privacy checked, in fewer settings; the slow tests draw from them as well.
+    """
 
     specimens: Sequence[Mechanism]
     group_law: Callable[[Any, Sequence[float], Sequence[int]], dict[tuple[int, ...], float]] | None = None
+    variants: Sequence[Mechanism] = ()
+
+
+CANONICAL = [
+    Canonical(k=2, epsilon=1.0, gamma=gamma, noise=noise, margin=margin)
+    for noise in ("exponential", "gumbel")
+    for margin in (True, False)
+    for gamma in (0, 0.25, 0.5, 0.75, 1)
+]
 
 
 UNDER_TEST: dict[str, Entry] = {
-    "canonical": Entry([Canonical(k=2, epsilon=1.0, noise=noise) for noise in ("exponential", "gumbel")]),
+    "canonical": Entry(
+        [variant for variant in CANONICAL if variant.gamma == 0.5 and variant.margin],
+        variants=[variant for variant in CANONICAL if variant.gamma != 0.5 or not variant.margin],
+    ),
     "joint": Entry([Joint(k=2, epsilon=1.0, noise=noise) for noise in ("exponential", "gumbel")]),
     "oneshot": Entry([OneShot(k=2, epsilon=1.0, noise=noise) for noise in NOISES], oneshot_groups),
     "peeling": Entry([Peeling(k=2, epsilon=1.0, noise=noise) for noise in ("exponential", "gumbel")], peeling_groups),
@@ -75,6 +90,13 @@ BROKEN: list[broken.Broken] = [
     broken.ForgottenFactorTwo(k=2, epsilon=1.0),
     broken.ForgottenK(k=2, epsilon=1.0),
     broken.SwappedExtremes(k=1, epsilon=1.0),
+    broken.UnnormalisedWeights(k=2, epsilon=1.0),
+    broken.MarginOneRankTooFar(k=2, epsilon=1.0),
+    broken.MarginOneRankTooNear(k=2, epsilon=1.0),
+    broken.NarrowJoint(k=2, epsilon=1.0),
+    broken.NarrowJoint(k=2, epsilon=1.0, noise="gumbel"),
+    broken.SwappedLoss(k=2, epsilon=1.0, noise="gumbel"),
+    broken.MiscountedClasses(k=2, epsilon=1.0, noise="gumbel"),
     broken.SwappedOrderStatistics(k=2, epsilon=4.0, noise="gumbel"),
     broken.FavouredMembers(k=2, epsilon=4.0, noise="gumbel"),
     broken.ReusedNoise(k=2, epsilon=4.0, noise="gumbel"),
@@ -105,26 +127,33 @@ class Rejection:
 def privacy_checks(name: str | None = None, *, quick: bool = False) -> list[Callable[[], Check]]:
     """Return the privacy checks of every mechanism, or of one, ready to be run."""
     return [
-        partial(check_privacy, _variant(specimen, setting.k, setting.epsilon, setting.domain), setting.domain)
+        partial(check_privacy, _variant(mechanism, setting.k, setting.epsilon, setting.domain), setting.domain)
         for entry in _entries(name)
-        for specimen in entry.specimens
-        for setting in (QUICK_SETTINGS if quick else SETTINGS)
+        for mechanisms, settings in (
+            (entry.specimens, QUICK_SETTINGS if quick else SETTINGS),
+            (() if quick else entry.variants, QUICK_SETTINGS),
+        )
+        for mechanism in mechanisms
+        for setting in settings
     ]
 
 
 def sampler_checks(name: str | None = None, *, quick: bool = False) -> list[Callable[[], SamplerCheck]]:
-    """Return the sampler checks of every mechanism, or of one, ready to be run."""
+    """Return the sampler checks of every mechanism, or of one, ready to be run.
+
+    The quick ones take the list and the groups of ties in turn, and the huge groups for the first specimen.
+    """
     draws = 400 if quick else 1000
     tied = Scores.from_histogram(TIED_VALUES, TIED_SIZES)
     checks: list[Callable[[], SamplerCheck]] = []
     for entry in _entries(name):
-        for specimen in entry.specimens:
+        for number, specimen in enumerate(entry.specimens):
             mechanism = replace(specimen, epsilon=2.0)
-            checks.append(partial(check_sampler, mechanism, LISTED, draws=draws))
-            checks.append(partial(check_sampler, mechanism, tied, draws=draws))
-            if not quick:
+            inputs = [(LISTED, tied)[number % 2]] if quick else [LISTED, tied]
+            checks.extend(partial(check_sampler, mechanism, scores, draws=draws) for scores in inputs)
+            if number == 0 and not quick:
                 checks.append(partial(check_sampler, replace(specimen, k=4), [1, 0, 1, 3], draws=draws))
-            if entry.group_law:
+            if entry.group_law and (number == 0 or not quick):
                 law = entry.group_law(mechanism, HUGE_VALUES, HUGE_SIZES)
                 checks.append(partial(check_groups, mechanism, HUGE_VALUES, HUGE_SIZES, law, draws=draws))
     return checks
@@ -137,7 +166,9 @@ def rejections() -> list[Callable[[], Rejection]]:
 
 def reject(mechanism: broken.Broken) -> Rejection:
     """Run the check that must reject a broken mechanism, on it and on its sound counterpart."""
-    check = _privacy_on_a_box if mechanism.rejected_by == "privacy" else _sampler_on_a_list
+    if mechanism.rejected_by == "privacy":
+        return Rejection(mechanism, _privacy_on_a_box(mechanism), _privacy_on_a_box(mechanism.sound))
+    check = partial(_sampler_on_a_list, scores=mechanism.shown_on, draws=mechanism.draws)
     return Rejection(mechanism, check(mechanism), check(mechanism.sound))
 
 
@@ -157,8 +188,8 @@ def _privacy_on_a_box(mechanism: Subject) -> Check:
 
 
 @cache
-def _sampler_on_a_list(mechanism: Subject) -> SamplerCheck:
-    return check_sampler(mechanism, LISTED, draws=3000)
+def _sampler_on_a_list(mechanism: Subject, scores: tuple[float, ...], draws: int) -> SamplerCheck:
+    return check_sampler(mechanism, list(scores), draws=draws)
 
 
 def _entries(name: str | None) -> list[Entry]:

@@ -21,6 +21,14 @@ from dpselect.verify.broken.samplers import (
     SortedSet,
     SwappedOrderStatistics,
 )
+from dpselect.verify.broken.subsets import (
+    MarginOneRankTooFar,
+    MarginOneRankTooNear,
+    MiscountedClasses,
+    NarrowJoint,
+    SwappedLoss,
+    UnnormalisedWeights,
+)
 
 __all__ = [
     "Broken",
@@ -31,10 +39,16 @@ __all__ = [
     "LeakedNoisyOrder",
     "LeakedOrder",
     "Lipschitz",
+    "MarginOneRankTooFar",
+    "MarginOneRankTooNear",
+    "MiscountedClasses",
+    "NarrowJoint",
     "ReusedNoise",
     "ShownValue",
     "SlightlyWrongScale",
     "SortedSet",
     "SwappedExtremes",
+    "SwappedLoss",
     "SwappedOrderStatistics",
+    "UnnormalisedWeights",
 ]

@@ -62,10 +62,15 @@ class Lipschitz:
 
 @dataclass(frozen=True, kw_only=True)
 class Broken(Lipschitz):
-    """A Lipschitz mechanism with one mistake, which makes the same claim."""
+    """A mechanism with one mistake, which makes the same claim as without.
+
+    A sampler check draws `draws` times for the scores `shown_on`, where the mistake shows.
+    """
 
     flaw: ClassVar[str]
     rejected_by: ClassVar[Literal["privacy", "sampler"]] = "privacy"
+    shown_on: ClassVar[tuple[float, ...]] = (2, 1, 0, 1, 1)
+    draws: ClassVar[int] = 3000
 
     @property
     def sound(self) -> Subject:
