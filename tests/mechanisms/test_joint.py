@@ -1,0 +1,134 @@
+"""The joint mechanism: its law, its limits, and how it treats ties.
+
+Chi-square tests have a fixed seed; a sound sampler fails one for at most 1e-6 of the seeds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+import dpselect as dps
+from dpselect.mechanisms import Joint, OneShot
+from dpselect.scores import Scores
+
+SMALLEST_P = 1e-7
+
+both_noises = pytest.mark.parametrize("noise", ["exponential", "gumbel"])
+
+EXAMPLES = [[9, 7, 4, 4, 1], [3, 3, 1, 0, 0], [4, 3, 2, 1, 0], [1, 1, 1, 1, 1], [2.5, -1.0, 0.5, 8.0, 0.5]]
+
+
+def loss(scores: list[float], sequence: tuple[int, ...]) -> float:
+    ranked = sorted(scores, reverse=True)
+    return max(ranked[row] - scores[item] for row, item in enumerate(sequence))
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+@pytest.mark.parametrize("scores", EXAMPLES, ids=str)
+def test_gumbel_noise_weighs_sequences_by_their_loss(scores: list[float], k: int) -> None:
+    weights = {sequence: math.exp(-1.4 * loss(scores, sequence) / 2) for sequence in permutations(range(5), k)}
+    total = sum(weights.values())
+    law = Joint(k=k, epsilon=1.4, noise="gumbel").law(scores)
+    assert law == pytest.approx({sequence: weight / total for sequence, weight in weights.items()}, rel=1e-10)
+
+
+@both_noises
+@pytest.mark.parametrize("scores", EXAMPLES, ids=str)
+def test_one_item_at_twice_the_epsilon_is_the_one_shot_mechanism(scores: list[float], noise: str) -> None:
+    one = OneShot(k=1, epsilon=0.7, noise=noise).law(scores)
+    joint = Joint(k=1, epsilon=1.4, noise=noise).law(scores)
+    assert {frozenset(sequence): chance for sequence, chance in joint.items()} == pytest.approx(one, rel=1e-9)
+
+
+@both_noises
+def test_spread_scales_the_loss(noise: str) -> None:
+    wide = Joint(k=2, epsilon=3.0, noise=noise, sensitivity=dps.Sensitivity(-1.5, 1.5))
+    assert wide.law(EXAMPLES[0]) == pytest.approx(Joint(k=2, epsilon=1.0, noise=noise).law(EXAMPLES[0]), rel=1e-10)
+
+
+@pytest.mark.parametrize("scores", EXAMPLES, ids=str)
+def test_exponential_noise_never_loses_more_than_gumbel_noise(scores: list[float]) -> None:
+    expected = [
+        sum(
+            chance * loss(scores, sequence)
+            for sequence, chance in Joint(k=3, epsilon=1.0, noise=noise).law(scores).items()
+        )
+        for noise in ("exponential", "gumbel")
+    ]
+    assert expected[0] <= expected[1] + 1e-12
+
+
+@both_noises
+def test_a_large_epsilon_returns_the_top_in_order(noise: str) -> None:
+    scores = [50, 0, 30, 10, 40, 20]
+    chances = [Joint(k=3, epsilon=epsilon, noise=noise).law(scores)[0, 4, 2] for epsilon in (1e-3, 0.1, 1.0, 10.0, 1e3)]
+    assert chances == sorted(chances)
+    assert chances[0] == pytest.approx(1 / 120, rel=0.05)
+    assert chances[-1] == pytest.approx(1.0)
+    for seed in range(20):
+        assert Joint(k=3, epsilon=1e3, noise=noise).select(scores, seed=seed).tolist() == [0, 4, 2]
+
+
+@both_noises
+def test_a_tiny_epsilon_hardly_sees_the_scores(noise: str) -> None:
+    law = Joint(k=2, epsilon=1e-6, noise=noise).law([10, 5, 4, 3, 2])
+    assert list(law.values()) == pytest.approx([1 / 20] * 20, rel=1e-4)
+
+
+@both_noises
+@pytest.mark.parametrize("as_groups", [False, True], ids=["listed", "groups"])
+def test_items_tied_across_rank_k_are_treated_alike_in_every_place(as_groups: bool, noise: str) -> None:
+    """One item ahead, four tied for the two places behind it, one far behind."""
+    scores: Any = [900, 500, 500, 500, 500, 0]
+    if as_groups:
+        scores = Scores.from_histogram([900, 500, 0], [1, 4, 1])
+    mechanism = Joint(k=3, epsilon=1.0, noise=noise)
+    seen = Counter(tuple(mechanism.select(scores, seed=seed).tolist()) for seed in range(600))
+    assert set(seen) == {(0, *pair) for pair in permutations(range(1, 5), 2)}
+    assert chisquare(list(seen.values())).pvalue > SMALLEST_P
+
+
+@both_noises
+def test_equal_scores_make_every_order_equally_likely(noise: str) -> None:
+    seen = Counter(tuple(Joint(k=4, epsilon=1.0, noise=noise).select([7, 7, 7, 7], seed=seed)) for seed in range(720))
+    assert len(seen) == 24
+    assert chisquare(list(seen.values())).pvalue > SMALLEST_P
+
+
+@both_noises
+def test_whole_real_and_fractional_scores_have_one_law(noise: str) -> None:
+    """Scores that are the same numbers in three guises are drawn from with the same bits to the same end."""
+    from fractions import Fraction
+
+    whole = [50, 47, 47, 46, 40, 3, 0, 0]
+    mechanism = Joint(k=4, epsilon=1.0, noise=noise)
+    for seed in range(30):
+        answers = [
+            mechanism.select(guise, seed=seed).tolist()
+            for guise in (whole, np.array(whole, dtype=np.float64), [Fraction(score) for score in whole])
+        ]
+        assert all(loss(whole, tuple(answer)) <= 50 for answer in answers)
+        assert answers[0] == answers[1] == answers[2]
+
+
+@both_noises
+@pytest.mark.parametrize("scores", EXAMPLES, ids=str)
+def test_levels_add_up_to_the_law(scores: list[float], noise: str) -> None:
+    mechanism = Joint(k=3, epsilon=0.9, noise=noise)
+    levels, law = mechanism.levels(scores), mechanism.law(scores)
+    by_loss: dict[float, float] = {}
+    for sequence, chance in law.items():
+        at = loss(scores, sequence)
+        by_loss[at] = by_loss.get(at, 0.0) + chance
+    assert dict(zip(levels.losses.tolist(), levels.probabilities.tolist(), strict=True)) == pytest.approx(
+        dict(sorted(by_loss.items())), rel=1e-8
+    )
+    assert np.exp(levels.log_sizes).sum() == pytest.approx(60)
+    assert levels.probability_of_best() == pytest.approx(by_loss[0.0], rel=1e-8)
