@@ -93,7 +93,7 @@ class Levels:
         return float(self.probabilities[0])
 
     def expected_loss(self) -> float:
-        """E[loss], the expected ℓ∞ error of the sequence (joint, section 2)."""
+        """E[max_i (x_[i] − x_{s_i})]: how far the worst row falls short of the score of its rank."""
         return float((self.probabilities * self.losses).sum())
 
     def __len__(self) -> int:

@@ -8,11 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpselect.errors import InvalidInput, plain
 from dpselect.mechanisms.base import Law, Mechanism, scaled_locations, spread_over_members
 from dpselect.sampling import BitSource, top_k
 from dpselect.sampling.gamma import UNIFORM, GammaDraw, RandomlyScaledField
 from dpselect.sampling.laws import sequence_law
 from dpselect.scores import Members, Scores
+
+LARGEST_DOMAIN = 2**62
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +33,12 @@ class Gamma(Mechanism):
     def ordered(self) -> bool:
         """A sequence: the order of the noisy scores."""
         return True
+
+    def check_size(self, size: int) -> None:
+        """Refuse a domain with fewer than k items, or more than incomplete gamma functions can be computed for."""
+        super().check_size(size)
+        if size > LARGEST_DOMAIN:
+            raise InvalidInput("scores", plain(f"{size} items"), f"gamma noise needs at most {LARGEST_DOMAIN} of them")
 
     def draw(self, scores: Scores, bits: BitSource) -> Members:
         """Return the chosen sequence."""

@@ -169,7 +169,7 @@ def _middle(low: Array, high: Array) -> Array:
     if low.dtype == np.float64:
         return low + (high - low) / 2
     if low.dtype == object:
-        return np.array(
-            [(a + b) / 2 if isinstance(a, Fraction) else (a + b) // 2 for a, b in zip(low, high, strict=True)]
-        )
+        middle = np.empty(len(low), dtype=object)
+        middle[:] = [(a + b) / 2 if isinstance(a, Fraction) else (a + b) // 2 for a, b in zip(low, high, strict=True)]
+        return middle
     return (low + high) // 2

@@ -56,7 +56,11 @@ class GammaDraw:
         """Return a ball that contains g, from at least `width` bits; to be called at a precision of twice as many."""
         self._widen_to(width)
         if self._enclosure is None:
-            self._enclosure = self._enclosed()
+            import flint
+
+            # The terms of log Γ(n) are about n log n, and their leading bits cancel.
+            with flint.ctx.workprec(flint.ctx.prec + 3 * self.shape.bit_length()):
+                self._enclosure = self._enclosed()
         return self._enclosure
 
     def _enclosed(self) -> Any:

@@ -65,7 +65,7 @@ class Blocks(Protocol):
 
 
 def race(blocks: Blocks, noise: Noise, bits: BitSource, *, width: int = WORD) -> Alternative:
-    """Return the alternative with the largest location + noise."""
+    """Return the alternative with the largest location + noise, for gumbel, exponential or half-logistic noise."""
     known = bits.integers(len(blocks.log_size), width)
     smallest, largest = exponential_bounds(known, width)
     with np.errstate(divide="ignore"):
@@ -182,6 +182,10 @@ def _bounds(location: Fraction) -> tuple[float, float]:
 def _noise_bounds(
     log_smallest: FloatArray, log_largest: FloatArray, error: FloatArray, noise: Noise
 ) -> tuple[FloatArray, FloatArray]:
-    """Bound the noise whose log-exponent lies between two values up to an error: |dz / d log E| <= 1 + |z|."""
+    """Bound the noise whose log-exponent lies between two values up to an error.
+
+    |dz / d log E| <= 1 for gumbel, exponential and half-logistic noise (exactness.md, section 4), so the error
+    carries over.
+    """
     low, high = noise.log_quantile(log_largest), noise.log_quantile(log_smallest)
-    return low - (error + SLACK) * (1.0 + np.abs(low)), high + (error + SLACK) * (1.0 + np.abs(high))
+    return low - error - SLACK * (1.0 + np.abs(low)), high + error + SLACK * (1.0 + np.abs(high))
