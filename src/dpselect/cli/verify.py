@@ -88,18 +88,14 @@ def _text(privacy: list[Check], samplers: list[SamplerCheck], broken: list[Rejec
 
 def _privacy_table(checks: list[Check]) -> Table:
     table = _table("Privacy loss over all neighbours, exactly")
-    for heading in ("mechanism", "noise", "parameters"):
-        table.add_column(heading, no_wrap=True)
+    table.add_column("mechanism", no_wrap=True)
     for heading in ("k", "scores", "a person\nmoves by", "neigh-\nbours", "worst\nloss", "claim", "head-\nroom"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for number, check in enumerate(checks):
         row = _privacy_row(check)
-        follows = number + 1 < len(checks) and _variant(check) != _variant(checks[number + 1])
         table.add_row(
-            row["mechanism"],
-            row["noise"],
-            row["parameters"],
+            _name(checks, number),
             str(row["k"]),
             row["scores"],
             row["sensitivity"],
@@ -109,7 +105,7 @@ def _privacy_table(checks: list[Check]) -> Table:
             # Zero and the rounding noise around it are shown alike.
             f"{check.headroom:.3f}".replace("-0.000", "0.000"),
             _coloured(row["verdict"]),
-            end_section=follows,
+            end_section=_ends_section(checks, number),
         )
     return table
 
@@ -128,8 +124,7 @@ def _failures(checks: list[Check]) -> list[Text]:
 
 def _sampler_table(checks: list[SamplerCheck]) -> Table:
     table = _table("What is drawn against the stated law (χ²)")
-    for heading in ("mechanism", "noise", "parameters"):
-        table.add_column(heading, no_wrap=True)
+    table.add_column("mechanism", no_wrap=True)
     for heading in ("k", "items"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("compared", no_wrap=True)
@@ -139,9 +134,7 @@ def _sampler_table(checks: list[SamplerCheck]) -> Table:
     for number, check in enumerate(checks):
         row = _sampler_row(check)
         table.add_row(
-            row["mechanism"],
-            row["noise"],
-            row["parameters"],
+            _name(checks, number),
             str(row["k"]),
             f"{float(check.items):g}",
             check.compared,
@@ -149,7 +142,7 @@ def _sampler_table(checks: list[SamplerCheck]) -> Table:
             str(check.cells),
             f"{check.p_value:.3g}",
             _coloured(row["verdict"]),
-            end_section=number + 1 < len(checks) and _variant(check) != _variant(checks[number + 1]),
+            end_section=_ends_section(checks, number),
         )
     return table
 
@@ -200,7 +193,19 @@ def _coloured(verdict: str) -> Text:
     return Text(verdict, "bold red" if verdict.isupper() else "green")
 
 
-def _variant(check: Check | SamplerCheck) -> tuple[Any, ...]:
+def _name(checks: Sequence[Check | SamplerCheck], number: int) -> str:
+    """Return the variant that a check is about, in the first of its rows only."""
+    if number and _variant(checks[number]) == _variant(checks[number - 1]):
+        return ""
+    mechanism, noise, parameters = _variant(checks[number])
+    return "\n".join(filter(None, [", ".join(filter(None, [mechanism, noise])), parameters]))
+
+
+def _ends_section(checks: Sequence[Check | SamplerCheck], number: int) -> bool:
+    return number + 1 < len(checks) and _variant(checks[number]) != _variant(checks[number + 1])
+
+
+def _variant(check: Check | SamplerCheck) -> tuple[str, str, str]:
     described = _described(check.mechanism)
     return described["mechanism"], described["noise"], described["parameters"]
 
