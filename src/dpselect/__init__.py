@@ -15,7 +15,7 @@ A map of the house, along the path that every release takes:
 """
 
 from dpselect.errors import BudgetExceeded, DpSelectError, InvalidInput, SourceError
-from dpselect.mechanisms import Canonical, Joint, Mechanism, OneShot, Peeling
+from dpselect.mechanisms import Canonical, Gamma, Joint, Mechanism, OneShot, Peeling
 from dpselect.privacy import COUNTS, Guarantee, Sensitivity
 from dpselect.release import Release
 from dpselect.scores import Scores
@@ -31,6 +31,7 @@ __all__ = [
     "BudgetExceeded",
     "Canonical",
     "DpSelectError",
+    "Gamma",
     "Guarantee",
     "InvalidInput",
     "Joint",

@@ -14,24 +14,27 @@ import pytest
 import dpselect as dps
 from dpselect.mechanisms import MECHANISMS, Mechanism, mechanism_for
 
-NOISES_OF = {
-    "oneshot": ("exponential", "gumbel", "laplace", "logistic", "half-logistic"),
-    "peeling": ("exponential", "gumbel"),
+VARIANTS: dict[str, list[dict[str, object]]] = {
+    "canonical": [{}, {"noise": "gumbel"}, {"gamma": 1.0}, {"gamma": 0.25, "margin": False}],
+    "gamma": [{}],
+    "joint": [{}, {"noise": "gumbel"}],
+    "oneshot": [{"noise": noise} for noise in ("exponential", "gumbel", "laplace", "logistic", "half-logistic")],
+    "peeling": [{}, {"noise": "gumbel"}],
 }
 SCORES = [50, 3, 3, 3, -7, 20, 0, 0]
 
 
 def every_mechanism() -> Iterator[Mechanism]:
-    for name, noises in NOISES_OF.items():
-        for noise in noises:
-            yield MECHANISMS[name](k=3, epsilon=1.5, noise=noise)  # type: ignore[call-arg]
+    for name, variants in VARIANTS.items():
+        for variant in variants:
+            yield MECHANISMS[name](k=3, epsilon=1.5, **variant)  # type: ignore[arg-type]
 
 
-every = pytest.mark.parametrize("mechanism", list(every_mechanism()), ids=lambda m: f"{m.name}-{m.noise}")
+every = pytest.mark.parametrize("mechanism", list(every_mechanism()), ids=repr)
 
 
 def test_no_mechanism_is_left_out_here() -> None:
-    assert set(NOISES_OF) == set(MECHANISMS)
+    assert set(VARIANTS) == set(MECHANISMS)
 
 
 @every
@@ -73,6 +76,10 @@ def test_the_description_is_plain_data_from_which_the_mechanism_can_be_rebuilt(m
     ids=["list", "integers", "floats", "huge", "scores", "histogram", "huge histogram", "many", "many floats"],
 )
 def test_the_answer_is_k_distinct_positions(mechanism: Mechanism, scores: object) -> None:
+    if isinstance(mechanism, dps.Gamma) and dps.Scores.of(scores).size > 10**20:
+        with pytest.raises(dps.InvalidInput, match="scores"):
+            mechanism.select(scores)
+        return
     positions = mechanism.select(scores)
     assert isinstance(positions, np.ndarray)
     assert positions.shape == (3,)
@@ -162,6 +169,8 @@ def test_the_law_of_a_domain_too_large_to_list_is_refused(mechanism: Mechanism) 
     ids=str,
 )
 def test_bad_parameters_are_refused_when_the_mechanism_is_made(mechanism: Mechanism, change: dict[str, object]) -> None:
+    if not hasattr(mechanism, *change):
+        pytest.skip("it has no such parameter")
     with pytest.raises(dps.InvalidInput) as caught:
         replace(mechanism, **change)  # type: ignore[arg-type]
     assert caught.value.argument in change

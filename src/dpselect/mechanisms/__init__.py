@@ -7,6 +7,7 @@ from typing import Any
 from dpselect.errors import InvalidInput
 from dpselect.mechanisms.base import Mechanism
 from dpselect.mechanisms.canonical import Canonical
+from dpselect.mechanisms.gamma import Gamma
 from dpselect.mechanisms.joint import Joint
 from dpselect.mechanisms.oneshot import OneShot
 from dpselect.mechanisms.peeling import Peeling
@@ -15,10 +16,10 @@ from dpselect.privacy.sensitivity import COUNTS, Sensitivity
 from dpselect.validation import positive_integer
 
 MECHANISMS: dict[str, type[Mechanism]] = {
-    mechanism.name: mechanism for mechanism in (Canonical, Joint, OneShot, Peeling)
+    mechanism.name: mechanism for mechanism in (Canonical, Gamma, Joint, OneShot, Peeling)
 }
 
-__all__ = ["MECHANISMS", "Canonical", "Joint", "Mechanism", "OneShot", "Peeling", "mechanism_for"]
+__all__ = ["MECHANISMS", "Canonical", "Gamma", "Joint", "Mechanism", "OneShot", "Peeling", "mechanism_for"]
 
 
 def mechanism_for(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -56,28 +58,31 @@ class Gamma(Mechanism):
     def law(self, scores: Any) -> Law:
         """Return the probability of every k-sequence, by integration over r."""
         table = self.small_domain(scores)
-        locations = scaled_locations(table, 2 * self.exact_rate())
-        order = sorted(range(table.size), key=lambda item: -locations[item])
-        law = _ranked_law(tuple(locations[item] for item in order), self.k)
-        return {tuple(order[rank] for rank in ranks): probability for ranks, probability in law.items()}
+        return gamma_law(table, self.k, 2 * self.exact_rate(), shape=table.size + 1)
+
+
+def gamma_law(scores: Scores, k: int, rate: Fraction, shape: int) -> Law:
+    """Return the law of the k largest of `rate · x_i / g + u_i`, in order: g ~ Gamma(shape), u_i uniform on [−1, 1]."""
+    locations = scaled_locations(scores, rate)
+    order = sorted(range(scores.size), key=lambda item: -locations[item])
+    law = _ranked_law(tuple(locations[item] for item in order), k, shape)
+    return {tuple(order[rank] for rank in ranks): probability for ranks, probability in law.items()}
 
 
 @lru_cache(maxsize=4096)
-def _ranked_law(locations: tuple[float, ...], k: int) -> dict[tuple[int, ...], float]:
-    """Return `∫ P[sequence | g] g^d e^{−g}/d! dg`, where given g the noise is uniform on [−g, g] for each item.
+def _ranked_law(locations: tuple[float, ...], k: int, shape: int) -> dict[tuple[int, ...], float]:
+    """Return `∫ P[sequence | g] g^{n−1} e^{−g} / Γ(n) dg`, n the shape: given g, noise is uniform on [−g, g].
 
-    The integrand is smooth between the g at which two items' ranges of noise begin to meet.
+    The integrand is smooth between the g at which two items' ranges begin to meet.
     """
-    size = len(locations)
     meetings = {(a - b) / 2 for a in locations for b in locations if a > b}
-    reach = size + 60.0
+    reach = shape + 60.0
     cuts = {meeting for meeting in meetings if meeting < reach}
     edges = np.array(sorted({0.0, reach, *np.arange(3.0, reach, 3.0).tolist(), *cuts}))
     nodes, weights = np.polynomial.legendre.leggauss(16)
     half = (edges[1:] - edges[:-1]) / 2
     points = ((edges[1:] + edges[:-1]) / 2)[:, None] + half[:, None] * nodes
-    log_factorial = float(np.log(np.arange(1.0, size + 1)).sum())
-    masses = half[:, None] * weights * np.exp(size * np.log(points) - points - log_factorial)
+    masses = half[:, None] * weights * np.exp((shape - 1) * np.log(points) - points - math.lgamma(shape))
     law: dict[tuple[int, ...], float] = {}
     for point, mass in zip(points.ravel().tolist(), masses.ravel().tolist(), strict=True):
         given = sequence_law([location / point for location in locations], k, UNIFORM)

@@ -5,6 +5,7 @@ that the checks can fail.
 """
 
 from dpselect.verify.broken.base import Broken, Lipschitz
+from dpselect.verify.broken.gamma import ShortGamma
 from dpselect.verify.broken.laws import (
     ForgottenFactorTwo,
     ForgottenK,
@@ -44,6 +45,7 @@ __all__ = [
     "MiscountedClasses",
     "NarrowJoint",
     "ReusedNoise",
+    "ShortGamma",
     "ShownValue",
     "SlightlyWrongScale",
     "SortedSet",

@@ -64,11 +64,13 @@ class Lipschitz:
 class Broken(Lipschitz):
     """A mechanism with one mistake, which makes the same claim as without.
 
-    A sampler check draws `draws` times for the scores `shown_on`, where the mistake shows.
+    A privacy check goes through `box[0]` items with scores up to `box[1]`; a sampler check draws `draws` times for the
+    scores `shown_on`, where the mistake shows.
     """
 
     flaw: ClassVar[str]
     rejected_by: ClassVar[Literal["privacy", "sampler"]] = "privacy"
+    box: ClassVar[tuple[int, int]] = (4, 3)
     shown_on: ClassVar[tuple[float, ...]] = (2, 1, 0, 1, 1)
     draws: ClassVar[int] = 3000
 
