@@ -22,7 +22,7 @@ def released(items: list[object]) -> dps.Release:
 
 
 def test_plain_data_has_the_promised_keys() -> None:
-    release = dps.select({"tea": 90, "coffee": 80, "milk": 3}, k=2, epsilon=0.5, seed=1)
+    release = dps.select({"tea": 90, "coffee": 80, "milk": 3}, k=2, epsilon=0.5, mechanism="oneshot", seed=1)
     data = json.loads(json.dumps(release.to_dict()))
     assert data == {
         "items": release.items,

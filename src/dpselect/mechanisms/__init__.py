@@ -45,8 +45,8 @@ def mechanism_for(
         if k is None or epsilon is None:
             missing = "k" if k is None else "epsilon"
             raise InvalidInput(missing, None, "a number is needed unless mechanism is a mechanism object")
-        kind = _kind(mechanism, positive_integer("k", k), ordered)
-        chosen = kind(k=k, epsilon=epsilon, sensitivity=sensitivity, **parameters)
+        kind, chosen_parameters = _kind(mechanism, positive_integer("k", k), ordered)
+        chosen = kind(k=k, epsilon=epsilon, sensitivity=sensitivity, **{**chosen_parameters, **parameters})
     Guarantee(epsilon=chosen.epsilon, delta=delta)
     if ordered and not chosen.ordered:
         raise InvalidInput(
@@ -57,24 +57,26 @@ def mechanism_for(
     return chosen
 
 
-def _kind(name: Any, k: int, ordered: bool) -> type[Mechanism]:
+def _kind(name: Any, k: int, ordered: bool) -> tuple[type[Mechanism], dict[str, Any]]:
+    """Return the mechanism of a name, and the parameters that go with the choice."""
     if name == "auto":
         return _best(k, ordered)
     if not isinstance(name, str) or name not in MECHANISMS:
         raise InvalidInput("mechanism", name, "one of auto, " + ", ".join(MECHANISMS) + " is needed")
-    return MECHANISMS[name]
+    return MECHANISMS[name], {}
 
 
-def _best(k: int, ordered: bool) -> type[Mechanism]:
-    """Return the mechanism that "auto" means: the least noise that public facts can tell (docs/mechanisms.md).
+def _best(k: int, ordered: bool) -> tuple[type[Mechanism], dict[str, Any]]:
+    """Return what "auto" means: the least noise that public facts can tell (docs/mechanisms.md).
 
-    Sets: Canonical needs the smallest ε for the exact top k of all pure mechanisms. Sequences: Joint divides its
-    budget by 2 and Peeling by k, so that from k = 3 on Joint is ahead unless counts are small against 2 k log(d) / ε,
-    which only the private data could tell.
+    Sets: Canonical needs the smallest ε for the exact top k of all pure mechanisms; for k = 1 with γ = 1, which is
+    permute-and-flip, since one item is better judged by its own score alone. Sequences: Joint divides its budget by 2
+    and Peeling by k, so that from k = 3 on Joint is ahead unless counts are small against 2 k log(d) / ε, which only
+    the private data could tell.
     """
     if not ordered:
-        return Canonical
-    return Joint if k >= 3 else Peeling
+        return Canonical, {"gamma": 1.0} if k == 1 else {}
+    return (Joint if k >= 3 else Peeling), {}
 
 
 def _agree(argument: str, given: Any, of_mechanism: Any) -> None:

@@ -17,6 +17,7 @@ from dpselect.mechanisms.ranking import Ranking
 from dpselect.sampling import NOISES, BitSource
 from dpselect.sampling.laws import single_law
 from dpselect.sampling.race import race
+from dpselect.sampling.sequences import whole_numbers
 from dpselect.scores import Members, Scores
 from dpselect.validation import finite_number
 
@@ -40,7 +41,7 @@ class Canonical(Mechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_noise(self.noise, ("exponential", "gumbel"))
-        finite_number("gamma", self.gamma)
+        object.__setattr__(self, "gamma", float(finite_number("gamma", self.gamma)))
         if not 0 <= self.gamma <= 1:
             raise InvalidInput("gamma", self.gamma, "a number from 0 to 1 is needed")
         if not isinstance(self.margin, bool):
@@ -60,7 +61,7 @@ class Canonical(Mechanism):
             winner: Any = race(SubsetBlocks(self.geometry(ranking)), NOISES[self.noise], bits).key
             if winner is not None:
                 held, further = winner
-                ranks = np.concatenate([np.arange(held), np.array(further)])
+                ranks = whole_numbers([*range(held), *further])
         return ranking.members(in_random_order(ranks, bits))
 
     def geometry(self, ranking: Ranking) -> Geometry:

@@ -22,7 +22,7 @@ from dpselect.sampling import BitSource
 from dpselect.sampling.logcount import log_difference, log_falling, log_falling_error
 from dpselect.sampling.noise import FloatArray
 from dpselect.sampling.race import Alternative
-from dpselect.sampling.sequences import bounded_sequence
+from dpselect.sampling.sequences import bounded_sequence, whole_numbers
 
 Array = npt.NDArray[Any]
 
@@ -155,7 +155,7 @@ class SubsetBlocks:
         row = int(self._blocks[0, block - 1])
         rows = self._geometry.rows
         start = int(rows.start[row])
-        chosen = bounded_sequence(np.full(picks, inner), np.full(picks, outer), bits)
+        chosen = bounded_sequence(whole_numbers([inner] * picks), whole_numbers([outer] * picks), bits)
         ranks = tuple(sorted(start + pick for pick in chosen))
         return Alternative((int(rows.held[row]), ranks), -self._geometry.exact_penalty(row, ranks[-1]))
 

@@ -7,8 +7,6 @@ from fractions import Fraction
 from itertools import permutations
 from typing import Any, ClassVar
 
-import numpy as np
-
 from dpselect.mechanisms.base import Law, Mechanism, check_noise
 from dpselect.mechanisms.classes import Levels, levels_of
 from dpselect.mechanisms.joint_blocks import SequenceBlocks
@@ -16,6 +14,7 @@ from dpselect.mechanisms.ranking import Ranking
 from dpselect.sampling import NOISES, BitSource
 from dpselect.sampling.laws import single_law
 from dpselect.sampling.race import race
+from dpselect.sampling.sequences import whole_numbers
 from dpselect.scores import Members, Scores
 
 
@@ -51,7 +50,7 @@ class Joint(Mechanism):
         self.check_size(scores.size)
         ranking = Ranking.of(scores.distinct)
         winner: Any = race(SequenceBlocks(ranking, self.k, self.rate), NOISES[self.noise], bits).key
-        return ranking.members(np.array(winner))
+        return ranking.members(whole_numbers(winner))
 
     def levels(self, scores: Any) -> Levels:
         """Return every loss level with its size and probability, without sampling; not private."""

@@ -20,7 +20,7 @@ from dpselect.mechanisms.ranking import Ranking, location_bounds, scaled
 from dpselect.sampling import BitSource
 from dpselect.sampling.logcount import PRECISION, log_difference
 from dpselect.sampling.race import SLACK, Alternative
-from dpselect.sampling.sequences import bounded_sequence
+from dpselect.sampling.sequences import bounded_sequence, whole_numbers
 
 Array = npt.NDArray[Any]
 
@@ -55,8 +55,14 @@ class Thresholds:
         return np.ascontiguousarray(self.ranking.ends[::-1])
 
     def places(self, thresholds: Array) -> Array:
-        """Return, for each threshold and row, the place in `ascending` of the lowest score that the row may hold."""
-        return np.searchsorted(self.ascending, self.top[None, :] - thresholds[:, None], side="left")
+        """Return, for each threshold and row, the place in `ascending` of the lowest score that the row may hold.
+
+        Integer thresholds that reach beyond the lowest score of all are cut there, so that they cannot overflow.
+        """
+        reach = thresholds[:, None]
+        if self.ascending.dtype == np.int64:
+            reach = np.minimum(reach, self.top[None, :] - self.ascending[0])
+        return np.searchsorted(self.ascending, self.top[None, :] - reach, side="left")
 
     def bounds(self, threshold: Any) -> Array:
         """Return for each row how many ranks a threshold lets it hold."""
@@ -90,7 +96,8 @@ class SequenceBlocks:
         finished: list[Array] = []
         measures = [np.array([[-SLACK], [SLACK], [best_size], [best_error]])]
         heaviest, total = best_size, 1
-        lower, upper = np.array([thresholds.zero]), np.array([thresholds.widest])
+        kind = thresholds.ascending.dtype
+        lower, upper = np.array([thresholds.zero], dtype=kind), np.array([thresholds.widest], dtype=kind)
         while len(lower):
             measured, middle = self._measured(lower, upper)
             floor, ceiling, log_size = measured[:3]
@@ -152,7 +159,7 @@ class SequenceBlocks:
     def draw(self, block: int, bits: BitSource) -> Alternative:
         """Return a uniformly random sequence of a block; its key is the tuple of ranks."""
         ranks = bounded_sequence(*self._bounds(block), bits)
-        losses = self._thresholds.top - self._thresholds.ranking.scores(np.array(ranks))
+        losses = self._thresholds.top - self._thresholds.ranking.scores(whole_numbers(ranks))
         return Alternative(tuple(ranks), -self._rate * self._exact_loss(ranks, losses))
 
     def _exact_loss(self, ranks: list[int], losses: Array) -> Fraction:
@@ -172,4 +179,5 @@ def _middle(low: Array, high: Array) -> Array:
         middle = np.empty(len(low), dtype=object)
         middle[:] = [(a + b) / 2 if isinstance(a, Fraction) else (a + b) // 2 for a, b in zip(low, high, strict=True)]
         return middle
-    return (low + high) // 2
+    whole: Array = low + (high - low) // 2
+    return whole

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from dpselect.mechanisms.base import Law, Mechanism, check_noise, scaled_locations, spread_over_members
 from dpselect.mechanisms.peeling_blocks import ItemsLeft
 from dpselect.mechanisms.ranking import Ranking
 from dpselect.sampling import NOISES, BitSource, Field, top_k
 from dpselect.sampling.laws import single_law
 from dpselect.sampling.race import race
+from dpselect.sampling.sequences import whole_numbers
 from dpselect.scores import Members, Scores
 
 
@@ -52,7 +51,7 @@ class Peeling(Mechanism):
         for _ in range(self.k):
             ranks.append(race(left, NOISES["exponential"], bits).key)
             left.take(ranks[-1])
-        return ranking.members(np.array(ranks))
+        return ranking.members(whole_numbers(ranks))
 
     def law(self, scores: Any) -> Law:
         """Return the probability of every k-sequence, as a product of rounds."""

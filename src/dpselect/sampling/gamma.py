@@ -29,6 +29,10 @@ UNIFORM = Noise(
 """Uniform on [−1, 1]. Not Lipschitz: private only when a gamma variable scales it."""
 
 
+ACCURACY = 48
+"""Bits to which a gamma variable is known before float64 uses it; in the tails of its law that takes further bits."""
+
+
 class GammaDraw:
     """A variable g with density `g^{n−1} e^{−g} / Γ(n)`: the quantile of a uniform V that is known bit by bit.
 
@@ -42,9 +46,14 @@ class GammaDraw:
         self._bits = bits
         self._draw = Draw(0, 0)
         self._enclosure: Any = None
-        self._widen_to(width)
-        with working_precision(2 * self._draw.width + 64):
-            self.approximate = float(self.ball(width).mid())
+        while True:
+            self._widen_to(width)
+            with working_precision(2 * self._draw.width + 64):
+                enclosure = self.ball(width)
+            if enclosure.rel_accuracy_bits() >= ACCURACY:
+                break
+            width += 64
+        self.approximate = float(enclosure.mid())
 
     def _widen_to(self, width: int) -> None:
         """Know at least `width` bits of V, and more while they are all zeros or all ones."""
@@ -109,7 +118,7 @@ class RandomlyScaledField(Field):
 
     @cached_property
     def slack(self) -> float:
-        """As in Field, and the gamma variable is known to a relative 2⁻⁴⁰ at least."""
+        """As in Field; the gamma variable is known to ACCURACY bits, far better."""
         return max(2.0**-30, self.winners * 2.0**-50)
 
     @cached_property

@@ -43,8 +43,9 @@ def _small_log_gamma(x: FloatArray) -> FloatArray:
 
 def _series(x: FloatArray) -> FloatArray:
     """The tail of Stirling's series; the first term left out is below 1e-17 for x >= 32."""
-    square = 1.0 / (x * x)
-    tail: FloatArray = (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680))) / x
+    inverse = 1.0 / x
+    square = inverse * inverse
+    tail: FloatArray = (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680))) * inverse
     return tail
 
 

@@ -6,6 +6,7 @@ Bounds never fall from one row to the next, so the number of sequences is `Π (o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from math import prod
 from typing import Any
@@ -19,6 +20,14 @@ from dpselect.sampling.race import by_size
 from dpselect.sampling.uniform import uniform_integer
 
 Bounds = npt.NDArray[Any]
+
+_LARGEST_WORD = 2**62
+"""Whole numbers from here on are kept as Python integers: NumPy would turn some of them into floats."""
+
+
+def whole_numbers(numbers: Sequence[int]) -> npt.NDArray[Any]:
+    """Return whole numbers of any size as an array that holds them without error."""
+    return np.array(numbers, dtype=np.int64 if max(numbers, default=0) < _LARGEST_WORD else object)
 
 
 def bounded_sequence(inner: Bounds, outer: Bounds, bits: BitSource) -> list[int]:
