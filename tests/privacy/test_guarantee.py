@@ -64,3 +64,88 @@ def test_a_guarantee_is_a_frozen_value() -> None:
     with pytest.raises(FrozenInstanceError):
         Guarantee(epsilon=1.0).epsilon = 2.0  # type: ignore[misc]
     assert len({Guarantee(epsilon=1), Guarantee(epsilon=1.0), Guarantee(epsilon=2)}) == 2
+
+
+def test_a_zcdp_guarantee_states_an_epsilon_for_the_delta_asked_for() -> None:
+    guarantee = Guarantee.zcdp(0.02, delta=1e-6)
+    # min over α of 0.02 α + log(1 − 1/α) + log(1e6/α)/(α − 1), to six digits
+    assert guarantee.epsilon == pytest.approx(0.899935, abs=5e-7)
+    assert (guarantee.delta, guarantee.rho) == (1e-6, 0.02)
+    assert guarantee.to_approximate(1e-9).epsilon == Guarantee.zcdp(0.02, delta=1e-9).epsilon > guarantee.epsilon
+    assert guarantee.epsilon < 0.02 + 2 * math.sqrt(0.02 * math.log(1e6))
+
+
+@given(st.floats(1e-6, 1e3), st.floats(1e-12, 0.9))
+def test_the_tight_conversion_never_exceeds_the_simple_one(rho: float, delta: float) -> None:
+    """ρ + 2 √(ρ log(1/δ)), Bun and Steinke."""
+    simple = rho + 2 * math.sqrt(rho * math.log(1 / delta))
+    assert Guarantee.zcdp(rho, delta=delta).epsilon <= simple * (1 + 1e-9)
+
+
+@given(st.floats(0.05, 5), st.floats(1e-9, 0.2))
+def test_a_gaussian_with_this_rho_keeps_what_is_stated(rho: float, delta: float) -> None:
+    """N(0, 1) against N(m, 1) is m²/2-zCDP, with the hockey-stick divergence Φ(m/2 − ε/m) − e^ε Φ(−m/2 − ε/m)."""
+    epsilon, shift = Guarantee.zcdp(rho, delta=delta).epsilon, math.sqrt(2 * rho)
+
+    def below(value: float) -> float:
+        return math.erfc(-value / math.sqrt(2)) / 2
+
+    exact = below(shift / 2 - epsilon / shift) - math.exp(epsilon) * below(-shift / 2 - epsilon / shift)
+    assert exact <= delta
+
+
+def test_what_follows_for_composition() -> None:
+    assert Guarantee(0.5).known_rho == Fraction(1, 8)
+    assert Guarantee(4.0).known_rho == 4
+    assert Guarantee.bounded_range(0.5, rounds=2).known_rho == Fraction(1, 16)
+    assert Guarantee(0.5, 1e-6).known_rho is None
+    assert Guarantee(0.5).known_ranges == ((1.0, 1),)
+    assert Guarantee.bounded_range(0.5, rounds=2).epsilon == 1.0
+    assert Guarantee.zcdp(0.1, delta=0.1).known_ranges == ()
+
+
+def test_a_pure_guarantee_has_a_smaller_epsilon_for_a_delta_when_its_loss_is_concentrated() -> None:
+    rounds = Guarantee.bounded_range(0.1, rounds=100)
+    assert rounds.epsilon == pytest.approx(10)
+    assert rounds.to_approximate(1e-6).epsilon == Guarantee.zcdp(0.125, delta=1e-6).epsilon < 3
+    assert Guarantee(0.5).to_approximate(1e-6).epsilon == 0.5
+
+
+def test_a_delta_below_what_is_known_is_refused() -> None:
+    assert Guarantee(0.5, 1e-6).to_approximate(1e-3).epsilon == 0.5
+    with pytest.raises(InvalidInput, match="at least 1e-06"):
+        Guarantee(0.5, 1e-6).to_approximate(1e-9)
+    with pytest.raises(InvalidInput, match="above 0"):
+        Guarantee.zcdp(0.5, delta=0.0)
+    with pytest.raises(InvalidInput, match="above 0"):
+        Guarantee(1.0).to_approximate(0)
+
+
+def test_plain_data_carries_what_is_known_and_rebuilds_the_guarantee() -> None:
+    for guarantee in (Guarantee.zcdp(0.1, delta=1e-6), Guarantee.bounded_range(0.1, rounds=7), Guarantee(1.0, 0.1)):
+        assert Guarantee(**json.loads(json.dumps(guarantee.to_dict()))) == guarantee
+    assert Guarantee.bounded_range(0.1, rounds=7).to_dict()["ranges"] == [[0.1, 7]]
+    assert "rho = 0.1" in str(Guarantee.zcdp(0.1, delta=1e-6))
+
+
+def test_equal_ranges_merge() -> None:
+    assert Guarantee(1.0, ranges=[(0.2, 1), (0.1, 2), (0.2, 3)]).ranges == ((0.1, 2), (0.2, 4))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("rho", [0, -1, math.inf, math.nan, "1", True, 10**400])
+def test_rho_must_be_positive_and_finite(rho: object) -> None:
+    with pytest.raises(InvalidInput, match="rho"):
+        Guarantee(1.0, 0.1, rho=rho)
+
+
+@pytest.mark.parametrize("ranges", [[(0.1, 0)], [(0.1, -1)], [(0, 1)], [(0.1, 1.5)], [0.1], 3, [("a", 1)], "ab"])
+def test_ranges_must_be_pairs_of_a_number_and_a_count(ranges: object) -> None:
+    with pytest.raises(InvalidInput, match="ranges"):
+        Guarantee(1.0, 0.1, ranges=ranges)
+
+
+@given(st.fractions(min_value=Fraction(1, 10**6), max_value=10**6))
+def test_rho_is_never_rounded_down(rho: Fraction) -> None:
+    stated = Guarantee(1.0, 0.1, rho=rho).rho  # type: ignore[arg-type]
+    assert stated is not None
+    assert Fraction(stated) >= rho > Fraction(math.nextafter(stated, 0))

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+import operator
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from dpselect.errors import InvalidInput
+from dpselect.privacy.conversion import epsilon_of_zcdp, float_above, rho_of_pure, rho_of_range
 from dpselect.validation import finite_number, float_below, positive_number
+
+Ranges = tuple[tuple[float, int], ...]
+"""Pairs (r, n): n rounds of bounded range r."""
 
 
 @dataclass(frozen=True)
@@ -16,20 +22,88 @@ class Guarantee:
     `P[M(D) ∈ S] <= exp(ε) · P[M(D') ∈ S] + δ`.
 
     `protects` names the unit of protection, `neighbours` how two data sets differ by one such unit.
+
+    What else is known to hold, for composition. `rho`: M is ρ-zero-concentrated, its Rényi divergences of order α are
+    at most ρ α. `ranges`: M consists of rounds, n of bounded range r for each pair (r, n), where the privacy loss of a
+    round lies in an interval of length r.
     """
 
     epsilon: float
     delta: float = 0.0
     protects: str = "one person"
     neighbours: str = "add or remove"
+    rho: float | None = None
+    ranges: Ranges = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", positive_number("epsilon", self.epsilon))
-        object.__setattr__(self, "delta", _probability_of_failure(self.delta))
+        object.__setattr__(self, "delta", probability_of_failure(self.delta))
+        if self.rho is not None:
+            object.__setattr__(self, "rho", _positive_above("rho", self.rho))
+        object.__setattr__(self, "ranges", _merged(self.ranges))
+
+    @classmethod
+    def zcdp(
+        cls, rho: float, *, delta: float, protects: str = "one person", neighbours: str = "add or remove"
+    ) -> Guarantee:
+        """Return the guarantee of a ρ-zero-concentrated mechanism, stated as (ε, δ) for the δ given."""
+        rho, delta = _positive_above("rho", rho), _positive_delta(delta)
+        epsilon = epsilon_of_zcdp(Fraction(rho), Fraction(delta))
+        return cls(epsilon, delta, protects, neighbours, rho=rho)
+
+    @classmethod
+    def bounded_range(
+        cls, width: float, *, rounds: int = 1, protects: str = "one person", neighbours: str = "add or remove"
+    ) -> Guarantee:
+        """Return the pure guarantee of rounds of bounded range r: the exponential mechanism, not permute-and-flip."""
+        ranges = _merged([(width, rounds)])
+        return cls(float_above(sum_of_ranges(ranges)), 0.0, protects, neighbours, ranges=ranges)
+
+    @property
+    def known_rho(self) -> Fraction | None:
+        """The least ρ that follows from what is stated, or None."""
+        found = []
+        if self.rho is not None:
+            found.append(Fraction(self.rho))
+        if self.ranges:
+            found.append(sum((rounds * rho_of_range(Fraction(width)) for width, rounds in self.ranges), Fraction()))
+        if not self.delta:
+            found.append(rho_of_pure(Fraction(self.epsilon)))
+        return min(found, default=None)
+
+    @property
+    def known_ranges(self) -> Ranges:
+        """The rounds of bounded range it consists of; a loss between −ε and ε has range 2ε. Empty if not known."""
+        doubled = 2 * self.epsilon
+        return self.ranges or (() if self.delta or math.isinf(doubled) else ((doubled, 1),))
+
+    def to_approximate(self, delta: float) -> Guarantee:
+        """Return the same promise with another δ, with the smallest ε that follows."""
+        delta = _positive_delta(delta)
+        rho = self.known_rho
+        found = [self.epsilon] if self.delta <= delta else []
+        if rho is not None:
+            found.append(epsilon_of_zcdp(rho, Fraction(delta)))
+        if not found:
+            raise InvalidInput(
+                "delta", delta, f"at least {self.delta:g}, the delta of this guarantee, is needed: it carries no rho"
+            )
+        known = self.rho if rho is None else float_above(rho)
+        return Guarantee(min(found), delta, self.protects, self.neighbours, known, self.ranges)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the guarantee as plain data."""
-        return asdict(self)
+        """Return the guarantee as plain data, with rho and ranges where they are known."""
+        data: dict[str, Any] = {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "protects": self.protects,
+            "neighbours": self.neighbours,
+        }
+        if self.rho is not None:
+            data["rho"] = self.rho
+        if self.ranges:
+            data["ranges"] = [list(pair) for pair in self.ranges]
+        return data
 
     def __str__(self) -> str:
         """Say the guarantee in words."""
@@ -40,11 +114,19 @@ class Guarantee:
         )
         if self.delta:
             promise += f", except with probability {self.delta:g}"
+        if self.rho is not None:
+            promise += f"; the loss is concentrated (rho = {self.rho:.3g}), so that many releases add up slowly"
         label = f"epsilon = {self.epsilon:g}" + (f", delta = {self.delta:g}" if self.delta else "")
         return f"{label}: {promise}"
 
 
-def _probability_of_failure(delta: Any) -> float:
+def sum_of_ranges(ranges: Ranges) -> Fraction:
+    """Return Σ n r, the ε of rounds of bounded range by plain addition."""
+    return sum((rounds * Fraction(width) for width, rounds in ranges), Fraction())
+
+
+def probability_of_failure(delta: Any) -> float:
+    """Return `delta` as a float, rounded down, if it is a probability below 1."""
     try:
         number = float_below(finite_number("delta", delta))
         if 0 <= number < 1:
@@ -52,6 +134,37 @@ def _probability_of_failure(delta: Any) -> float:
     except InvalidInput:
         pass
     raise InvalidInput("delta", delta, "a number from 0 (pure) up to, but not including, 1 is needed")
+
+
+def _positive_delta(delta: Any) -> float:
+    number = probability_of_failure(delta)
+    if not number:
+        raise InvalidInput("delta", delta, "a probability above 0 is needed: this conversion has no pure form")
+    return number
+
+
+def _positive_above(argument: str, value: Any) -> float:
+    """Return a claim as a float, rounded up."""
+    positive_number(argument, value)
+    number = float_above(Fraction(finite_number(argument, value)))
+    if math.isinf(number):
+        raise InvalidInput(argument, value, "a positive, finite number is needed")
+    return number
+
+
+def _merged(ranges: Any) -> Ranges:
+    """Return pairs (r, n) with each r once, in ascending order."""
+    counts: dict[float, int] = {}
+    try:
+        pairs = [(width, operator.index(rounds)) for width, rounds in ranges]
+    except (TypeError, ValueError):
+        pairs = [(None, 0)]
+    for width, rounds in pairs:
+        if rounds < 1:
+            raise InvalidInput("ranges", ranges, "pairs (range, number of rounds) are needed, as in [(0.1, 20)]")
+        number = _positive_above("ranges", width)
+        counts[number] = counts.get(number, 0) + rounds
+    return tuple(sorted(counts.items()))
 
 
 def _change(neighbours: str) -> str:

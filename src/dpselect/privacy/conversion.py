@@ -1,0 +1,135 @@
+"""From one way of stating a privacy loss to another, every number rounded towards privacy.
+
+Formulas are evaluated in balls that hold the true value; what is returned is an end of the ball.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dpselect.sampling.balls import working_precision
+
+SMALLEST_EPSILON = sys.float_info.min
+"""What is stated when a formula gives an ε of 0 or less: a claim is always positive."""
+
+_PRECISION = 128
+
+
+def float_above(number: Fraction) -> float:
+    """Return the smallest float that is not below a number, infinite beyond the range of floats."""
+    try:
+        nearest = float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -sys.float_info.max
+    return nearest if not math.isfinite(nearest) or Fraction(nearest) >= number else math.nextafter(nearest, math.inf)
+
+
+def rho_of_pure(epsilon: Fraction) -> Fraction:
+    """Return the zCDP parameter of a pure guarantee, `ρ = min(ε²/2, ε)`.
+
+    ε²/2: Bun and Steinke, proposition 1.4. ε: every Rényi divergence is at most ε, which is at most ε α.
+    """
+    return min(epsilon * epsilon / 2, epsilon)
+
+
+def rho_of_range(width: Fraction) -> Fraction:
+    """Return the zCDP parameter of a mechanism of bounded range r, `ρ = min(r²/8, r)`.
+
+    Bounded range: log P(y)/P'(y) lies in an interval of length r, for each pair of neighbours. r²/8 is
+    Hoeffding's lemma (Rogers and Steinke); r as for a pure guarantee, since the interval holds 0.
+    """
+    return min(width * width / 8, width)
+
+
+@lru_cache(maxsize=4096)
+def epsilon_of_zcdp(rho: Fraction, delta: Fraction) -> float:
+    """Return an ε for which ρ-zCDP implies (ε, δ)-DP.
+
+    `ε = min over α > 1 of α ρ + log(1 − 1/α) + log(1/(α δ)) / (α − 1)`, Canonne, Kamath and Steinke, proposition 12.
+    Every α gives a valid ε, so floating point may choose α as long as the formula is then evaluated with care.
+    """
+    if delta <= 0:
+        return math.inf
+    order = Fraction(_best_order(float(rho), float(delta))) + 1
+
+    def formula() -> Any:
+        alpha = _ball(order)
+        return alpha * _ball(rho) + (1 - 1 / alpha).log() - (alpha * _ball(delta)).log() / (alpha - 1)
+
+    return max(_upper(formula, order), SMALLEST_EPSILON)
+
+
+def _best_order(rho: float, delta: float) -> float:
+    """Return α − 1 with nearly the least ε, found on a grid of its logarithm that is refined around the best point."""
+    rho = max(rho, sys.float_info.min)
+    centre = (math.log(max(-math.log(delta), 1e-9)) - math.log(rho)) / 2
+    step, best = 0.25, centre
+    with np.errstate(over="ignore"):
+        for points in (range(-160, 81), *[range(-16, 17)] * 5):
+            logs = best + step * np.array(points)
+            above = np.exp(np.clip(logs, -300, 600))
+            values = (1 + above) * rho - np.log1p(1 / above) - (np.log1p(above) + math.log(delta)) / above
+            best = float(logs[int(np.argmin(values))])
+            step /= 8
+    return math.exp(min(max(best, -300.0), 600.0))
+
+
+@lru_cache(maxsize=4096)
+def mean_of_range(width: Fraction) -> Fraction:
+    """Return the largest expected privacy loss of a mechanism of bounded range r, as a bound from above.
+
+    `x − 1 − log x` with `x = r / (1 − e^{−r})`; Dong, Durfee and Rogers; mathematics, section 6.
+    """
+
+    def formula() -> Any:
+        ball = _ball(width) / -(-_ball(width)).expm1()
+        return ball - 1 - ball.log()
+
+    return Fraction(_upper(formula, width))
+
+
+def epsilon_of_ranges(mean: Fraction, squares: Fraction, delta: Fraction) -> float:
+    """Return the ε of rounds of bounded range r_i whose expected losses add up to `mean`.
+
+    `ε = mean + √(½ Σ r_i² · log(1/δ))`: the total loss exceeds its mean by more than the root with probability at most
+    δ, by Hoeffding's and Azuma's inequality. Mathematics, section 6.
+    """
+    if delta <= 0:
+        return math.inf
+    return _upper(lambda: _ball(mean) + (-_ball(squares) / 2 * _ball(delta).log()).sqrt(), squares)
+
+
+def rate_of_oneshot_laplace(epsilon: Fraction, delta: Fraction, k: int, size: int) -> Fraction:
+    """Return the inverse of the noise scale for a spread of 1, `ε / (4 √(k log(d/δ)))`, as a bound from below.
+
+    One-shot paper, theorem 2.2, whose sensitivity is half a spread; mathematics, section 6.
+    """
+    above = _upper(lambda: 4 * (k * (size / _ball(delta)).log()).sqrt(), delta)
+    return epsilon / Fraction(above)
+
+
+def _ball(number: Fraction) -> Any:
+    import flint
+
+    return flint.arb(flint.fmpq(number.numerator, number.denominator))
+
+
+def _upper(formula: Callable[[], Any], smallest: Fraction) -> float:
+    """Return a float that is not below the value of a formula.
+
+    Formulas cancel to about the square of their smallest argument, so the precision grows when that is tiny.
+    """
+    bits = max(smallest.denominator.bit_length(), smallest.numerator.bit_length(), 1)
+    with working_precision(_PRECISION + 4 * bits):
+        value = formula()
+        if not value.is_finite():
+            return math.inf
+        nearest = float(value.upper())
+    return math.nextafter(nearest, math.inf)
