@@ -31,20 +31,49 @@ class InvalidInput(DpSelectError, ValueError):
 
 
 class BudgetExceeded(DpSelectError):
-    """A release would cost more than what is left of the budget."""
+    """A release would cost more than what is left of the budget.
 
-    def __init__(self, requested: float, remaining: float) -> None:
+    `requested`, `remaining` and `difference` are epsilons; where a delta is part of the budget, `requested_delta` and
+    `remaining_delta` say how much of it was asked for and is left. `dataset` names whose budget it is, if known.
+    """
+
+    def __init__(
+        self,
+        requested: float,
+        remaining: float,
+        requested_delta: float = 0.0,
+        remaining_delta: float = 0.0,
+        dataset: str | None = None,
+    ) -> None:
         self.requested = requested
         self.remaining = remaining
         self.difference = requested - remaining
-        super().__init__(
-            f"the budget does not allow this release: requested {requested:g}, "
-            f"remaining {remaining:g}, short by {self.difference:g}"
-        )
+        self.requested_delta = requested_delta
+        self.remaining_delta = remaining_delta
+        self.dataset = dataset
+        whose = "the budget" if dataset is None else f"the budget of {_brief(dataset)}"
+        super().__init__(f"{whose} does not allow this release: " + "; ".join(self._shortages()))
 
-    def __reduce__(self) -> tuple[type[BudgetExceeded], tuple[float, float]]:
-        """Rebuild from the two amounts, so that the error crosses process boundaries."""
-        return (type(self), (self.requested, self.remaining))
+    def _shortages(self) -> list[str]:
+        shortages = []
+        if self.requested > self.remaining or self.requested_delta <= self.remaining_delta:
+            shortages.append(_shortage(self.requested, self.remaining))
+        if self.requested_delta > self.remaining_delta:
+            shortages.append("delta: " + _shortage(self.requested_delta, self.remaining_delta))
+        return shortages
+
+    def __reduce__(self) -> tuple[type[BudgetExceeded], tuple[float, float, float, float, str | None]]:
+        """Rebuild from the amounts, so that the error crosses process boundaries."""
+        parts = (self.requested, self.remaining, self.requested_delta, self.remaining_delta, self.dataset)
+        return (type(self), parts)
+
+
+def _shortage(requested: float, remaining: float) -> str:
+    """Say what is short, with all digits where fewer would make the two amounts look the same."""
+    short = f"short by {requested - remaining:g}"
+    if f"{requested:g}" == f"{remaining:g}":
+        return f"requested {requested!r}, remaining {remaining!r}, {short}; sums are exact, so ask for {remaining!r}"
+    return f"requested {requested:g}, remaining {remaining:g}, {short}"
 
 
 class SourceError(DpSelectError):
