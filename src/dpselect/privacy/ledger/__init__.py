@@ -1,0 +1,22 @@
+"""The ledger: what each data set may cost, what it has cost, and every release that made it so.
+
+* `ledger`  Ledger: create, spend, remaining, entries, check
+* `chain`   what an entry holds, and the hash that ties it to all entries before it
+* `amounts` exact sums of epsilons and deltas
+* `schema`  the tables and the steps from each version of them to the next
+* `store`   SQLite and PostgreSQL behind one door, and what their failures mean
+* `records` reading and writing the rows, inside one transaction
+* `audit`   whether all of it is still what was written
+* `statement` spent, left, and what the remainder would still buy
+* `reserve` how select() and top() record a release before they answer
+
+SQLAlchemy is loaded when a ledger is opened, not before.
+"""
+
+from dpselect.privacy.ledger.amounts import Budget
+from dpselect.privacy.ledger.chain import Account, Entry, Fault
+from dpselect.privacy.ledger.ledger import Ledger
+from dpselect.privacy.ledger.reserve import reservation
+from dpselect.privacy.ledger.statement import Statement
+
+__all__ = ["Account", "Budget", "Entry", "Fault", "Ledger", "Statement", "reservation"]

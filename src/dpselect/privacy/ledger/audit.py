@@ -1,0 +1,90 @@
+"""Whether a ledger is still what was written: every hash, every link, every sum, from the first entry to the last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+import sqlalchemy as sql
+
+from dpselect.errors import InvalidInput
+from dpselect.privacy.ledger.amounts import Amount
+from dpselect.privacy.ledger.chain import Account, Fault, Record
+from dpselect.privacy.ledger.records import all_accounts
+from dpselect.privacy.ledger.schema import accounts, entries
+
+
+def faults(connection: sql.Connection, dataset: str | None, head: str | None) -> list[Fault]:
+    """Return the faults of one data set, or of all."""
+    known = all_accounts(connection)
+    if dataset is not None and dataset not in {account.dataset for account in known}:
+        raise InvalidInput("dataset", dataset, "the name of a data set in the ledger is needed")
+    chosen = [account for account in known if dataset in (None, account.dataset)]
+    found = [fault for account in chosen for fault in _of_account(account, _records(connection, account))]
+    if dataset is None:
+        found += _orphans(connection)
+    if head is not None and not _holds(connection, chosen, head):
+        found.append(
+            Fault(dataset or "ledger", None, "the given hash is no longer in it: entries were replaced or removed")
+        )
+    return found
+
+
+def _records(connection: sql.Connection, account: Account) -> Iterator[Record]:
+    wanted = sql.select(entries).where(entries.c.dataset == account.dataset).order_by(entries.c.sequence)
+    for row in connection.execution_options(yield_per=1000).execute(wanted):
+        yield Record(*row)
+
+
+def _of_account(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
+    name, previous, time, spent, number = account.dataset, account.genesis, account.created, Amount(), 0
+    for record in records:
+        number += 1
+        if record.sequence != number:
+            yield Fault(name, record.sequence, f"{_these(number, record.sequence - 1)} missing before it")
+            number = record.sequence
+        elif record.previous != previous:
+            before = "the agreed total and unit" if number == 1 else f"entry {number - 1}"
+            yield Fault(name, number, f"it does not follow {before}: one of the two was changed or replaced")
+        if record.hash != record.expected_hash():
+            yield Fault(name, number, "it was changed: its content does not have its hash")
+        else:
+            spent += Amount(Fraction(record.epsilon), Fraction(record.delta))
+            if record.time < time:
+                yield Fault(name, number, "it is older than the entry before it")
+            if record.spent != spent:
+                yield Fault(name, number, "its running sum is not the sum of the costs up to it")
+            if not record.spent.within(Amount.of(account.total)):
+                yield Fault(name, number, "it overdraws the total")
+            time, spent = record.time, record.spent
+        previous = record.hash
+    if number < account.count:
+        yield Fault(name, number + 1, f"{_these(number + 1, account.count)} missing at the end")
+    elif number > account.count:
+        yield Fault(name, account.count + 1, f"the data set counts {account.count} entries only")
+    elif account.head != previous:
+        problem = (
+            "it is not what the data set says its record ends with" if number else "its total or unit is not as agreed"
+        )
+        yield Fault(name, number or None, f"{problem}: one of the two was changed")
+
+
+def _these(first: int, last: int) -> str:
+    return f"entry {first} is" if first == last else f"entries {first} to {last} are"
+
+
+def _orphans(connection: sql.Connection) -> list[Fault]:
+    wanted = sql.select(entries.c.dataset, sql.func.count()).group_by(entries.c.dataset)
+    wanted = wanted.where(entries.c.dataset.not_in(sql.select(accounts.c.dataset)))
+    return [
+        Fault(name, None, f"the data set was removed, but {count} of its entries are there")
+        for name, count in connection.execute(wanted)
+    ]
+
+
+def _holds(connection: sql.Connection, chosen: list[Account], head: str) -> bool:
+    if head in {account.genesis for account in chosen}:
+        return True
+    names = [account.dataset for account in chosen]
+    wanted = sql.select(sql.func.count()).where(entries.c.hash == head, entries.c.dataset.in_(names))
+    return bool(connection.execute(wanted).scalar_one())

@@ -1,0 +1,123 @@
+"""Reading and writing the rows of a ledger inside a transaction that the store has begun."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+import sqlalchemy as sql
+
+from dpselect.errors import InvalidInput, SourceError
+from dpselect.privacy.ledger.amounts import Budget
+from dpselect.privacy.ledger.chain import Account, Record
+from dpselect.privacy.ledger.schema import accounts, entries
+
+_ACCOUNT = sql.select(accounts).where(accounts.c.dataset == sql.bindparam("name"))
+_LOCKED_ACCOUNT = _ACCOUNT.with_for_update()
+_ENTRY = sql.select(entries).where(
+    entries.c.dataset == sql.bindparam("name"), entries.c.sequence == sql.bindparam("number")
+)
+_APPEND = sql.insert(entries)
+_MOVE_HEAD = (
+    sql.update(accounts)
+    .where(accounts.c.dataset == sql.bindparam("name"))
+    .values(count=sql.bindparam("new_count"), head=sql.bindparam("new_head"))
+)
+
+
+def add_account(connection: sql.Connection, account: Account) -> Account:
+    """Add a data set that the ledger does not have yet."""
+    account = replace(account, head=account.genesis)
+    if connection.dialect.name == "postgresql":
+        # Two processes that create at once must wait for each other before they look.
+        connection.execute(sql.text(f"LOCK TABLE {accounts.name} IN SHARE ROW EXCLUSIVE MODE"))
+    found = connection.execute(_ACCOUNT, {"name": account.dataset}).first()
+    if found is not None:
+        total = f"epsilon {found.epsilon:g}" + (f", delta {found.delta:g}" if found.delta else "")
+        raise InvalidInput(
+            "dataset",
+            account.dataset,
+            f"the ledger has a data set of that name, with a total of {total}, which cannot be changed; "
+            "use it, or choose another name",
+        )
+    row = asdict(account)
+    row.update(row.pop("total"))
+    connection.execute(accounts.insert().values(**row))
+    return account
+
+
+def locked(connection: sql.Connection, dataset: str) -> tuple[Account, Record | None]:
+    """Return a data set and its last entry, and keep other spenders out until the transaction ends.
+
+    The lock comes first and the entry is read in a statement of its own: it then sees what the spender before wrote.
+    """
+    return _state(connection, _LOCKED_ACCOUNT, dataset)
+
+
+def state(connection: sql.Connection, dataset: str) -> tuple[Account, Record | None]:
+    """Return a data set and its last entry."""
+    return _state(connection, _ACCOUNT, dataset)
+
+
+def append(connection: sql.Connection, record: Record) -> Record:
+    """Write an entry and move the head of its data set to it."""
+    record = replace(record, hash=record.expected_hash())
+    connection.execute(_APPEND, record.__dict__)
+    connection.execute(_MOVE_HEAD, {"name": record.dataset, "new_count": record.sequence, "new_head": record.hash})
+    return record
+
+
+def all_accounts(connection: sql.Connection) -> list[Account]:
+    """Return all data sets, by name."""
+    return sorted((_account(row) for row in connection.execute(sql.select(accounts))), key=lambda one: one.dataset)
+
+
+def entries_of(connection: sql.Connection, account: Account, last: int | None) -> list[Record]:
+    """Return the entries of a data set, oldest first, or the last ones only."""
+    wanted = sql.select(entries).where(entries.c.dataset == account.dataset).order_by(entries.c.sequence)
+    if last is not None:
+        wanted = wanted.where(entries.c.sequence > account.count - last)
+    return [Record(*row) for row in connection.execute(wanted)]
+
+
+def _state(connection: sql.Connection, statement: Any, dataset: str) -> tuple[Account, Record | None]:
+    row = connection.execute(statement, {"name": dataset}).first() if isinstance(dataset, str) else None
+    if row is None:
+        known = ", ".join(account.dataset for account in all_accounts(connection)[:10])
+        raise InvalidInput(
+            "dataset",
+            dataset,
+            f"the name of a data set in the ledger is needed ({known or 'it has none yet'}); "
+            "`dpselect ledger create` makes a new one",
+        )
+    account = _account(row)
+    last = connection.execute(_ENTRY, {"name": dataset, "number": account.count}).first()
+    record = None if last is None else Record(*last)
+    _check_end(account, record)
+    return account, record
+
+
+def _check_end(account: Account, last: Record | None) -> None:
+    """Refuse to go on from a record that does not end where the data set says it ends."""
+    if last is None:
+        sound = account.count == 0 and account.head == account.genesis
+    else:
+        sound = account.head == last.hash == last.expected_hash()
+    if not sound:
+        raise SourceError(
+            f"ledger: the record of data set {account.dataset!r} was changed from outside, so what is left of its "
+            "budget is not known; nothing was released. See where with `dpselect ledger check`, and restore a copy"
+        )
+
+
+def _account(row: Any) -> Account:
+    return Account(
+        dataset=row.dataset,
+        total=Budget(row.epsilon, row.delta),
+        protects=row.protects,
+        neighbours=row.neighbours,
+        composition=row.composition,
+        created=row.created,
+        count=row.count,
+        head=row.head,
+    )

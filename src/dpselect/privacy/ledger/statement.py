@@ -1,0 +1,77 @@
+"""What a ledger says about one data set: spent, left, and what the remainder would still buy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dpselect.privacy.guarantee import Guarantee
+from dpselect.privacy.ledger.amounts import Amount, Budget
+from dpselect.privacy.ledger.chain import Account, Entry
+
+
+@dataclass(frozen=True)
+class Offer:
+    """How many releases of one cost the remainder allows."""
+
+    releases: int
+    cost: Budget
+    like_the_last: bool
+
+    def __str__(self) -> str:
+        """Say what could be bought."""
+        cost = f"epsilon {self.cost.epsilon:g}" + (f", delta {self.cost.delta:g}" if self.cost.delta else "")
+        number = f"{self.releases} release" + ("" if self.releases == 1 else "s")
+        if not self.like_the_last:
+            return f"{number} of {cost}"
+        return number.replace("release", "more release") + f" like the last one ({cost})"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One consistent view of a data set: its account, the exact sum of its costs, and its last entries."""
+
+    account: Account
+    exact_spent: Amount
+    entries: list[Entry]
+
+    @property
+    def spent(self) -> Budget:
+        """The sum of all releases, rounded up."""
+        return self.exact_spent.rounded_up()
+
+    @property
+    def remaining(self) -> Budget:
+        """What is left of the total, rounded down."""
+        return self._left().rounded_down()
+
+    def buys(self, cost: Guarantee | Budget) -> int:
+        """Return how many releases of that cost the remainder allows."""
+        return self._left().buys(Amount.of(cost))
+
+    def offers(self) -> list[Offer]:
+        """Return what the remainder buys: releases like the last one, and pure ones of a round epsilon."""
+        costs = []
+        if self.entries:
+            guarantee = self.entries[-1].guarantee
+            costs.append((Budget(guarantee.epsilon, guarantee.delta), True))
+        left = self.remaining.epsilon
+        if left > 0:
+            power = math.floor(math.log10(left / 2)) if left / 2 > 0 else 0
+            costs.append((Budget(float(Fraction(10) ** power)), False))
+        return [Offer(self.buys(cost), cost, like) for cost, like in costs if cost.epsilon > 0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the statement as plain data that json.dumps accepts."""
+        return {
+            **self.account.to_dict(),
+            "spent": self.spent.to_dict(),
+            "remaining": self.remaining.to_dict(),
+            "buys": [{"releases": offer.releases, **offer.cost.to_dict()} for offer in self.offers()],
+            "entries": [entry.to_dict() for entry in self.entries],
+        }
+
+    def _left(self) -> Amount:
+        return Amount.of(self.account.total) - self.exact_spent

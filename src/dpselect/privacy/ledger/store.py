@@ -1,0 +1,250 @@
+"""SQLite and PostgreSQL behind one door: how a ledger is opened, locked and committed, and what failures mean.
+
+A commit is on the disk when it returns. SQLite: write-ahead log, synchronous=FULL, and BEGIN IMMEDIATE, so that one
+writer at a time reads the state it then changes. PostgreSQL: a lock on the row of the data set does the same, and
+synchronous_commit is switched on where the server has it off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sql
+from sqlalchemy import event, exc
+from sqlalchemy.engine import URL, make_url
+
+from dpselect.errors import DpSelectError, InvalidInput, SourceError, plain
+from dpselect.privacy.ledger import schema
+
+Result = TypeVar("Result")
+
+BUSY_SECONDS = 60
+"""How long SQLite waits for another writer; a spend holds the lock for milliseconds."""
+
+_ATTEMPTS = 20
+_CREATION_LOCK = 4_851_170_209
+_WRITE = "dpselect_write"
+_TRY_AGAIN = {"40001", "40P01"}
+_ACCEPTED = "the path of a file, or a URL that starts with sqlite:/// or postgresql+psycopg:// is needed"
+
+
+class Store:
+    """One database that holds, or is about to hold, a ledger; used by the process that made it only."""
+
+    def __init__(self, place: str | os.PathLike[str]) -> None:
+        self.url = _url(place)
+        self.file = Path(self.url.database or "") if self.url.get_backend_name() == "sqlite" else None
+        self.process = os.getpid()
+        self._engine: sql.Engine | None = None
+
+    @property
+    def name(self) -> str:
+        """What may be shown: a file's path, or the kind of database; never a URL, which can hold a password."""
+        return "a PostgreSQL ledger" if self.file is None else str(self.file)
+
+    def read(self, work: Callable[[sql.Connection], Result]) -> Result:
+        """Return what `work` finds in one consistent state of the ledger."""
+        return self._run(self._opened(), work, {})
+
+    def write(self, work: Callable[[sql.Connection], Result]) -> Result:
+        """Return what `work` returns once its changes are on the disk; no other process writes meanwhile."""
+        return self._run(self._opened(), work, {_WRITE: True})
+
+    def install(self) -> None:
+        """Make the tables of a ledger, if the database holds none yet."""
+        if self.file is not None:
+            if not self.file.parent.is_dir() or self.file.is_dir():
+                raise InvalidInput("ledger", self.name, "a file in an existing folder is needed")
+            if not self.file.exists():
+                self._prepare_file(self.file)
+        engine = self._connect()
+        self._run(engine, self._install, {_WRITE: True})
+        self._engine = engine
+
+    def close(self) -> None:
+        """Let go of all connections; in another process than the one that made them they are not to be touched."""
+        if self._engine is not None and self.process == os.getpid():
+            self._engine.dispose()
+            self._engine = None
+
+    def _opened(self) -> sql.Engine:
+        if self._engine is None:
+            if self.file is not None and not self.file.is_file():
+                raise self._no_ledger()
+            engine = self._connect()
+            version = self._run(engine, schema.stored_version, {})
+            if version is None:
+                engine.dispose()
+                raise self._no_ledger()
+            if version != schema.VERSION:
+                self._run(engine, lambda link: schema.migrate(link, schema.STEPS, schema.VERSION), {_WRITE: True})
+            self._engine = engine
+        return self._engine
+
+    def _no_ledger(self) -> InvalidInput:
+        return InvalidInput(
+            "ledger",
+            plain(self.name),
+            "there is no ledger there; name another, or make one with `dpselect ledger create`",
+        )
+
+    def _prepare_file(self, file: Path) -> None:
+        """Make an empty database with a write-ahead log and give it its name only then.
+
+        Switching the log on does not wait for other processes, so it is done before any can see the file; and the
+        file gets its name only if no other process was faster.
+        """
+        import sqlite3
+
+        draft = file.with_name(f".{file.name}.{os.getpid()}.{time.monotonic_ns()}")
+        try:
+            connection = sqlite3.connect(draft)
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("VACUUM")
+            finally:
+                connection.close()
+            with contextlib.suppress(FileExistsError):
+                os.link(draft, file)
+            folder = os.open(file.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        except (OSError, sqlite3.Error):
+            raise SourceError(
+                f"ledger: {self.name} cannot be made; check permissions and disk space of its folder"
+            ) from None
+        finally:
+            for rest in file.parent.glob(f"{draft.name}*"):
+                rest.unlink(missing_ok=True)
+
+    def _install(self, connection: sql.Connection) -> None:
+        if self.file is None:
+            connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_CREATION_LOCK)))
+        if schema.stored_version(connection) is None:
+            schema.install(connection)
+        else:
+            schema.migrate(connection, schema.STEPS, schema.VERSION)
+
+    def _connect(self) -> sql.Engine:
+        try:
+            if self.file is None:
+                engine = sql.create_engine(self.url, isolation_level="READ COMMITTED", hide_parameters=True)
+                event.listen(engine, "connect", _prepare_postgresql)
+                return engine
+            # mode=rw: a mistyped path must not become an empty database.
+            address = f"sqlite:///file:{_escaped(self.file)}?mode=rw&uri=true"
+            engine = sql.create_engine(address, hide_parameters=True, connect_args={"timeout": BUSY_SECONDS})
+        except ModuleNotFoundError:
+            raise InvalidInput(
+                "ledger", plain("a PostgreSQL URL"), "its driver is needed: pip install 'dpselect[postgresql]'"
+            ) from None
+        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+
+    def _run(self, engine: sql.Engine, work: Callable[[sql.Connection], Result], options: dict[str, Any]) -> Result:
+        for attempt in range(_ATTEMPTS):
+            try:
+                with engine.connect().execution_options(**options) as connection, connection.begin():
+                    return work(connection)
+            except DpSelectError:
+                raise
+            except exc.SQLAlchemyError as error:
+                # PostgreSQL has undone such a transaction as a whole, so that it may be run once more.
+                if _code(error) not in _TRY_AGAIN:
+                    failure = self._failure(error)
+                    break
+            time.sleep(0.01 * (attempt + 1))
+        else:
+            failure = SourceError(f"ledger: {self.name} is too busy; nothing was recorded or released, try again")
+        # Outside the except block, so that the database's own words, which can hold credentials, are not chained to it.
+        raise failure
+
+    def _failure(self, error: exc.SQLAlchemyError) -> DpSelectError:
+        code = _code(error)
+        for start, meaning in _MEANINGS.items():
+            if code.startswith(start):
+                return SourceError(f"ledger: {self.name} {meaning}")
+        return SourceError(
+            f"ledger: {self.name} failed ({code or type(error).__name__}); nothing was released. Check that the "
+            "database runs, that its address, user and password are right, and ask again"
+        )
+
+
+_PERMISSION = "permission to write to the file and its folder is needed. Nothing was released"
+
+_MEANINGS = {
+    "SQLITE_READONLY": "cannot be written; " + _PERMISSION,
+    "SQLITE_CANTOPEN": "cannot be opened; " + _PERMISSION,
+    "SQLITE_PERM": "cannot be opened; " + _PERMISSION,
+    "SQLITE_FULL": "has no room on its disk; nothing was recorded or released. Free some space and ask again",
+    "SQLITE_IOERR": "cannot be read or written; nothing was released. Check the disk and its free space, and ask again",
+    "SQLITE_CORRUPT": "is damaged; nothing was released. Restore it from a copy, and add what was released since",
+    "SQLITE_NOTADB": "is not a ledger, or is damaged; nothing was released. Name another file, or restore a copy",
+    "SQLITE_BUSY": f"was held by another process for {BUSY_SECONDS} seconds; nothing was released. Try again",
+    "SQLITE_ERROR": "lacks a part of its tables; nothing was released. Restore it from a copy",
+    "53": "has no room or no free connection on its server; nothing was released. Ask again later",
+    "42501": "may not be used by this user of the server; nothing was released. Ask for permission to its tables",
+}
+
+
+def _url(place: Any) -> URL:
+    """Understand a path or URL; what is refused is never shown, as it can hold a password."""
+    if not isinstance(place, str | os.PathLike) or not os.fspath(place):
+        raise InvalidInput("ledger", place, _ACCEPTED)
+    text = os.fspath(place)
+    if not isinstance(text, str) or "\0" in text:
+        raise InvalidInput("ledger", plain("such a path"), _ACCEPTED)
+    if "://" not in text:
+        url = URL.create("sqlite", database=text)
+    else:
+        try:
+            url = make_url(text)
+        except (exc.ArgumentError, ValueError):
+            raise InvalidInput("ledger", plain("a URL that cannot be read"), _ACCEPTED) from None
+    if url.drivername in ("postgres", "postgresql"):
+        url = url.set(drivername="postgresql+psycopg")
+    if url.drivername not in ("sqlite", "postgresql+psycopg") or (url.drivername == "sqlite" and url.query):
+        raise InvalidInput("ledger", plain("another kind of URL"), _ACCEPTED)
+    if url.drivername == "sqlite" and url.database in (None, "", ":memory:"):
+        raise InvalidInput("ledger", plain("a database in memory"), "a ledger must last; " + _ACCEPTED)
+    return url
+
+
+def _escaped(file: Path) -> str:
+    from urllib.parse import quote
+
+    return quote(str(file.absolute()))
+
+
+def _code(error: exc.SQLAlchemyError) -> str:
+    """Return SQLite's name of the error or PostgreSQL's SQLSTATE: kinds of failures, never their words."""
+    cause = getattr(error, "orig", None)
+    return str(getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None) or "")
+
+
+def _prepare_sqlite(connection: Any, _: Any) -> None:
+    connection.isolation_level = None  # the driver must not begin transactions in its own way
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _begin_sqlite(connection: sql.Connection) -> None:
+    write = connection.get_execution_options().get(_WRITE, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+
+def _prepare_postgresql(connection: Any, _: Any) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT set_config('synchronous_commit', 'on', false) "
+            "WHERE current_setting('synchronous_commit') IN ('off', 'local')"
+        )
+    connection.commit()
