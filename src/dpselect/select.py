@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from dpselect.mechanisms import Mechanism, mechanism_for
+from dpselect.privacy.ledger import Ledger, reservation
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
 from dpselect.release import Release
 from dpselect.sampling import bit_source
@@ -22,6 +24,9 @@ def select(
     sensitivity: Sensitivity = COUNTS,
     ordered: bool = False,
     seed: int | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    dataset: str | None = None,
+    purpose: str = "",
 ) -> Release:
     """Choose k items with high scores, so that no one person shows in the answer.
 
@@ -33,14 +38,19 @@ def select(
     sensitivity: how far one person can move a score; COUNTS when each person counts at most once per item.
     ordered: whether the order of the answer must mean something.
     seed: for tests and examples; the release is then reproducible and not secure.
+    ledger, dataset, purpose: a `privacy.Ledger`, or its path or URL, in which the release is charged to that data set
+        before it is drawn; BudgetExceeded is raised if not enough is left. A release that fails later stays charged.
 
     >>> import dpselect as dps
     >>> dps.select({"tea": 90, "coffee": 80, "milk": 3}, k=2, epsilon=1.0, seed=1).k
     2
     """
     chosen = mechanism_for(mechanism, k=k, epsilon=epsilon, delta=delta, sensitivity=sensitivity, ordered=ordered)
+    reserved = reservation(ledger, dataset, purpose)
     bits = bit_source(seed_or_none(seed))
     table = Scores.of(scores)
+    chosen.check_size(table.size)
+    reserved.record(chosen.guarantee, chosen.describe(), secure=bits.secure)
     members = chosen.draw(table, bits)
     return Release(
         items=table.items(members.positions().tolist()),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 from dpselect.errors import InvalidInput
 from dpselect.mechanisms import Mechanism, mechanism_for
+from dpselect.privacy.ledger import Ledger, reservation
 from dpselect.privacy.sensitivity import COUNTS
 from dpselect.release import Release
 from dpselect.sampling import bit_source
@@ -27,6 +29,9 @@ def top(
     mechanism: str | Mechanism = "auto",
     ordered: bool = False,
     seed: int | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    dataset: str | None = None,
+    purpose: str = "",
     progress: Callable[[float | None], None] | None = None,
 ) -> Release:
     """Choose k items that many people have, so that no one person shows in the answer.
@@ -37,6 +42,7 @@ def top(
     domain: the items that could be answered, which are public: a list, array or table column, the path of a file that
         lists them, or their number. Of a number, items that nobody has are answered as `Unseen`.
     progress: called every tenth of a second while the engine counts, with the share done, or None if it is not known.
+    ledger, dataset, purpose: as in `select`; the release is charged before any row is read.
     Other arguments: as in `select`.
 
     >>> import dpselect as dps
@@ -50,10 +56,12 @@ def top(
         raise InvalidInput(
             "mechanism", chosen.sensitivity, "counting people needs a mechanism with sensitivity=dpselect.COUNTS"
         )
+    reserved = reservation(ledger, dataset, purpose)
     bits = bit_source(seed_or_none(seed))
     possible = Domain.of(domain)
     if possible.number is not None:
         chosen.check_size(possible.number)
+    reserved.record(chosen.guarantee, chosen.describe(), secure=bits.secure)
     with open_counts(table, item=item, person=person, domain=possible, k=chosen.k, progress=progress) as counts:
         members = chosen.draw(Scores.from_histogram(*counts.histogram()), bits)
         items = counts.fetch(members.values.tolist(), members.indexes.tolist())
