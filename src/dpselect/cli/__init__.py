@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 import dpselect
 from dpselect.cli.demo import demo_command
+from dpselect.cli.ledger import ledger_commands
 from dpselect.cli.top import top_command
 from dpselect.cli.verify import verify_command
 
@@ -57,6 +58,7 @@ app = typer.Typer(
 app.command("top")(top_command)
 app.command("demo")(demo_command)
 app.command("verify")(verify_command)
+app.add_typer(ledger_commands, name="ledger")
 
 
 def _show_version(wanted: bool) -> None:

@@ -47,6 +47,14 @@ def top_command(
     seed: Annotated[
         int | None, typer.Option(parser=whole_number, help="For tests: reproducible, not secure.", metavar="N")
     ] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            help="Charge the release to this ledger first; a file or URL.", envvar="DPSELECT_LEDGER", metavar="PLACE"
+        ),
+    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="Data set of the ledger.", metavar="NAME")] = None,
+    purpose: Annotated[str, typer.Option(help="What the release is for; kept in the ledger.", metavar="TEXT")] = "",
     form: Annotated[Format | None, typer.Option("--format", help="Default: table, or what OUTPUT's name says.")] = None,
     output: Annotated[
         Path | None, typer.Option(help="Write the result there instead of to standard output.", metavar="FILE")
@@ -75,6 +83,9 @@ def top_command(
             mechanism=_mechanism(mechanism, noise, k, epsilon),
             ordered=ordered,
             seed=seed,
+            ledger=ledger,
+            dataset=dataset,
+            purpose=purpose,
             progress=progress,
         )
     note_seed(release)
