@@ -15,6 +15,8 @@ class Release:
 
     `ordered` says whether the order of `items` is part of the private output; if not, it is random. `secure` is False
     when a seed was given: whoever knows the seed can undo the noise, so such a release protects nobody.
+    Where noisy scores were asked for, `values` holds one for each item, in the order of `items`, and `intervals` a pair
+    (low, high) for each that holds the true score with probability `confidence`; their cost is part of `guarantee`.
     """
 
     items: list[Any]
@@ -23,6 +25,8 @@ class Release:
     mechanism: Mechanism
     secure: bool
     values: list[Any] | None = None
+    intervals: list[tuple[Any, Any]] | None = None
+    confidence: float | None = None
 
     @property
     def k(self) -> int:
@@ -31,7 +35,7 @@ class Release:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the release as plain data that json.dumps accepts."""
-        return {
+        data = {
             "items": [_plain(item) for item in self.items],
             "ordered": self.ordered,
             "values": self.values,
@@ -40,6 +44,10 @@ class Release:
             "secure": self.secure,
             "k": self.k,
         }
+        if self.intervals is not None:
+            data["intervals"] = [list(interval) for interval in self.intervals]
+            data["confidence"] = self.confidence
+        return data
 
 
 def _plain(item: Any) -> Any:
