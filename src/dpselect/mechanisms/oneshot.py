@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar
 
+from dpselect.errors import InvalidInput
 from dpselect.mechanisms.base import (
     Law,
     Mechanism,
@@ -13,9 +15,15 @@ from dpselect.mechanisms.base import (
     scaled_locations,
     spread_over_members,
 )
+from dpselect.privacy.calibration import guarantee_of_rounds, range_per_round
+from dpselect.privacy.conversion import rate_of_oneshot_laplace
+from dpselect.privacy.guarantee import Guarantee, probability_of_failure
 from dpselect.sampling import NOISES, BitSource, Field, top_k
 from dpselect.sampling.laws import set_law
 from dpselect.scores import Members, Scores
+
+LARGEST_EPSILON, LARGEST_DELTA = 0.2, 0.05
+"""Beyond these theorem 2.2 of the one-shot paper says nothing, and the pure scale is used."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,31 +34,76 @@ class OneShot(Mechanism):
     mechanism (gumbel) and report-noisy-max (laplace). Only the set is private: neither the order of
     the noisy values nor the values themselves may be shown. Canonical, section 3; mathematics, section 2; proof in
     oneshot.md.
+
+    `delta` makes the scale smaller where a proof allows it: for gumbel noise that of CDP-PEEL, for laplace noise
+    `8 (w/2) √(k log(d/δ)) / ε` with d the public number of items (one-shot paper, theorem 2.2).
     """
 
     name: ClassVar[str] = "oneshot"
+    noises_with_delta: ClassVar[tuple[str, ...]] = ("gumbel", "laplace")
 
     noise: str = "exponential"
+    delta: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_noise(self.noise, NOISES)
+        object.__setattr__(self, "delta", probability_of_failure(self.delta))
+        if self.delta and self.noise not in self.noises_with_delta:
+            accepted = " or ".join(self.noises_with_delta)
+            raise InvalidInput(
+                "delta", self.delta, f"{self.noise} noise has no use for it: leave it out, or take {accepted} noise"
+            )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """(ε, δ), or pure where δ makes no difference whatever the size of the domain."""
+        if not self.delta:
+            return super().guarantee
+        if self.noise == "gumbel":
+            share = range_per_round(self.epsilon, self.delta, self.k)
+            return guarantee_of_rounds(self.epsilon, self.delta, self.k, share, share)
+        # The scale grows with d, so that k items, the smallest domain, decide whether δ is ever used.
+        used = self._share(self.k) > Fraction(self.epsilon) / self.k
+        return Guarantee(epsilon=self.epsilon, delta=self.delta if used else 0.0)
+
+    def rate(self, size: int) -> Fraction:
+        """Return the inverse of the noise scale for a domain of so many items."""
+        return self._share(size) / Fraction(self.sensitivity.spread)
+
+    def _share(self, size: int) -> Fraction:
+        """Return the inverse of the noise scale for a spread of 1: at least ε/k."""
+        plainly = Fraction(self.epsilon) / self.k
+        if not self.delta:
+            return plainly
+        if self.noise == "gumbel":
+            return range_per_round(self.epsilon, self.delta, self.k)
+        if size < 2 or self.epsilon > LARGEST_EPSILON or self.delta > LARGEST_DELTA:
+            return plainly
+        # The floats 0.2 and 0.05 lie a little above the numbers that the theorem allows.
+        epsilon, delta = min(Fraction(self.epsilon), Fraction(1, 5)), min(Fraction(self.delta), Fraction(1, 20))
+        return max(plainly, rate_of_oneshot_laplace(epsilon, delta, self.k, size))
 
     @property
     def ordered(self) -> bool:
         """A set: its order is random."""
         return False
 
+    def describe(self) -> dict[str, Any]:
+        """Return the name and all parameters as plain data, delta only where there is one."""
+        described = super().describe()
+        return described if self.delta else {key: value for key, value in described.items() if key != "delta"}
+
     def draw(self, scores: Scores, bits: BitSource) -> Members:
         """Return the chosen set, in uniformly random order."""
         self.check_size(scores.size)
         grouping = scores.entries
-        field = Field(grouping.values, self.exact_rate() / self.k, grouping.multiplicities, winners=self.k)
+        field = Field(grouping.values, self.rate(scores.size), grouping.multiplicities, winners=self.k)
         winners = top_k(field, NOISES[self.noise], bits)
         return spread_over_members(grouping, in_random_order(winners, bits), bits)
 
     def law(self, scores: Any) -> Law:
         """Return the probability of every k-subset, by numerical integration."""
         scores = self.small_domain(scores)
-        locations = scaled_locations(scores, self.exact_rate() / self.k)
+        locations = scaled_locations(scores, self.rate(scores.size))
         return set_law(locations, self.k, NOISES[self.noise])

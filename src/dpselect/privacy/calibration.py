@@ -7,6 +7,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 from dpselect.privacy.composition import least_epsilon
+from dpselect.privacy.conversion import float_above, rho_of_range
+from dpselect.privacy.guarantee import Guarantee
 
 _STEPS = 48
 """Bisections: the answer is within a relative 2^−48 of the best."""
@@ -43,3 +45,13 @@ def pure_per_round(epsilon: float, delta: float, k: int) -> Fraction:
     A loss between −ε₀ and ε₀ has range 2ε₀, so half of `range_per_round` will do, and ε/k always does.
     """
     return max(Fraction(epsilon) / k, range_per_round(epsilon, delta, k) / 2)
+
+
+def guarantee_of_rounds(epsilon: float, delta: float, k: int, share: Fraction, width: Fraction) -> Guarantee:
+    """Return the guarantee of k rounds that were calibrated for (ε, δ), each `share`-DP and of bounded range `width`.
+
+    Where plain addition stays within ε, the guarantee is pure and δ is not spent. `ρ = k · width²/8` is carried.
+    """
+    spent = 0.0 if k * share <= Fraction(epsilon) else delta
+    rho = float_above(k * rho_of_range(width))
+    return Guarantee(epsilon, spent, rho=rho, ranges=((float_above(width), k),))

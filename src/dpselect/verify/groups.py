@@ -13,13 +13,13 @@ Counts = tuple[int, ...]
 
 def oneshot_groups(mechanism: OneShot, values: Sequence[float], sizes: Sequence[int]) -> dict[Counts, float]:
     """Return the law for the k largest of one noisy vector."""
-    rate = float(mechanism.exact_rate() / mechanism.k)
+    rate = float(mechanism.rate(sum(sizes)))
     return group_law([rate * value for value in values], sizes, mechanism.k, NOISES[mechanism.noise])
 
 
 def peeling_groups(mechanism: Peeling, values: Sequence[float], sizes: Sequence[int]) -> dict[Counts, float]:
     """Return the law for k rounds, each of which takes one item from what is left."""
-    rate = float(mechanism.exact_rate() / mechanism.k)
+    rate = float(mechanism.rate())
     law: dict[Counts, float] = {tuple(0 for _ in sizes): 1.0}
     for _ in range(mechanism.k):
         after: dict[Counts, float] = {}

@@ -1,0 +1,148 @@
+"""What delta buys: larger shares for each round, a stated (epsilon, delta), and nothing else changed."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpselect as dps
+from dpselect.mechanisms import MECHANISMS, Mechanism
+from dpselect.privacy import compose
+from dpselect.verify import Domain, check_privacy, check_sampler
+
+SCORES = [50, 3, 3, 3, -7, 20, 0, 0]
+
+VARIANTS = [
+    dps.Peeling(k=3, epsilon=1.5, noise="gumbel", delta=0.05),
+    dps.Peeling(k=3, epsilon=0.5, noise="exponential", delta=0.05),
+    dps.OneShot(k=3, epsilon=1.5, noise="gumbel", delta=0.05),
+    dps.OneShot(k=3, epsilon=0.1, noise="laplace", delta=0.05),
+]
+every = pytest.mark.parametrize("mechanism", VARIANTS, ids=repr)
+
+
+@every
+def test_delta_is_a_parameter_like_any_other(mechanism: Mechanism) -> None:
+    described = json.loads(json.dumps(mechanism.describe()))
+    assert described["delta"] == 0.05
+    kind = MECHANISMS[described.pop("name")]
+    described["sensitivity"] = dps.Sensitivity(**described["sensitivity"])
+    assert kind(**described) == mechanism == pickle.loads(pickle.dumps(mechanism))
+
+
+@every
+def test_the_answer_is_k_distinct_positions(mechanism: Mechanism) -> None:
+    for scores in (SCORES, np.arange(1 << 15) // 7, dps.Scores.from_histogram([(5, 4), (3, 10**30)])):
+        assert len(set(mechanism.select(scores).tolist())) == 3
+    assert mechanism.select(SCORES, seed=3).tolist() == mechanism.select(SCORES, seed=3).tolist()
+
+
+@every
+def test_the_sampler_draws_from_the_stated_law(mechanism: Mechanism) -> None:
+    """It fails with a chance of at most 1e-6, and with the fixed seed of the check always or never."""
+    assert check_sampler(mechanism, [2, 1, 0, 1], draws=1500).passed
+
+
+@pytest.mark.parametrize("delta", [-0.1, 1, math.nan, "0.1", None])
+def test_a_bad_delta_is_refused(delta: Any) -> None:
+    for kind in (dps.Peeling, dps.OneShot):
+        with pytest.raises(dps.InvalidInput, match="delta"):
+            kind(k=2, epsilon=1.0, noise="gumbel", delta=delta)
+
+
+@pytest.mark.parametrize("noise", ["exponential", "logistic", "half-logistic"])
+def test_a_noise_without_a_proof_for_delta_refuses_it(noise: str) -> None:
+    with pytest.raises(dps.InvalidInput, match=r"leave it out, or take gumbel or laplace"):
+        dps.OneShot(k=2, epsilon=1.0, noise=noise, delta=1e-6)
+
+
+@pytest.mark.parametrize("noise", ["exponential", "gumbel"])
+def test_without_delta_nothing_changes(noise: str) -> None:
+    mechanism = dps.Peeling(k=3, epsilon=1.5, noise=noise)
+    assert mechanism.rate() == Fraction(1, 2)
+    assert mechanism.guarantee == dps.Guarantee(epsilon=1.5)
+    assert "delta" not in mechanism.describe()
+    assert dps.OneShot(k=3, epsilon=1.5, noise=noise).rate(10**9) == Fraction(1, 2)
+
+
+@pytest.mark.parametrize("k", [2, 10, 100])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("noise", ["exponential", "gumbel"])
+def test_peeling_states_what_its_rounds_compose_to(noise: str, epsilon: float, k: int) -> None:
+    mechanism = dps.Peeling(k=k, epsilon=epsilon, noise=noise, delta=1e-6)
+    share, guarantee = mechanism.per_round(), mechanism.guarantee
+    assert share >= Fraction(epsilon) / k
+    assert guarantee.delta == (1e-6 if share > Fraction(epsilon) / k else 0.0)
+    part = dps.Guarantee.bounded_range(float(share)) if noise == "gumbel" else dps.Guarantee(float(share))
+    if guarantee.delta:
+        assert compose([part] * k, delta=1e-6).epsilon <= guarantee.epsilon == epsilon
+    assert guarantee.rho == pytest.approx(k * float(share) ** 2 / (8 if noise == "gumbel" else 2))
+
+
+def test_many_rounds_get_several_times_the_plain_share() -> None:
+    mechanism = dps.Peeling(k=200, epsilon=1.0, noise="gumbel", delta=1e-6)
+    assert float(mechanism.per_round()) == pytest.approx(0.0312128, abs=1e-7)
+    assert float(mechanism.per_round()) > 6 / 200
+
+
+def test_the_set_of_one_shot_gumbel_is_that_of_peeling() -> None:
+    sets = dps.OneShot(k=2, epsilon=0.5, noise="gumbel", delta=0.05)
+    sequences = dps.Peeling(k=2, epsilon=0.5, noise="gumbel", delta=0.05)
+    assert sets.guarantee == sequences.guarantee
+    law = sets.law([3, 1, 0, 2])
+    merged: dict[frozenset[int], float] = {}
+    for sequence, chance in sequences.law([3, 1, 0, 2]).items():
+        merged[frozenset(sequence)] = merged.get(frozenset(sequence), 0.0) + chance
+    assert {outcome: pytest.approx(chance, rel=1e-9) for outcome, chance in merged.items()} == law
+
+
+def test_laplace_takes_the_scale_of_the_theorem_where_it_is_smaller() -> None:
+    k, epsilon, delta, size = 1000, 0.2, 1e-6, 5000
+    mechanism = dps.OneShot(k=k, epsilon=epsilon, noise="laplace", delta=delta, sensitivity=dps.Sensitivity(-3, 3))
+    scale = 8 * 3 * math.sqrt(k * math.log(size / delta)) / epsilon
+    assert 1 / float(mechanism.rate(size)) == pytest.approx(scale, rel=1e-12)
+    assert scale < k * 6 / epsilon
+    assert mechanism.guarantee == dps.Guarantee(epsilon, delta)
+
+
+def test_laplace_grows_with_the_public_domain_up_to_the_pure_scale() -> None:
+    mechanism = dps.OneShot(k=400, epsilon=0.1, noise="laplace", delta=1e-6)
+    rates = [mechanism.rate(size) for size in (400, 10**4, 10**6, 10**30)]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[0] > rates[-1] == Fraction(0.1) / 400
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "k"), [(0.2001, 1e-6, 5000), (0.1, 0.0501, 5000), (0.1, 1e-6, 10)], ids=str
+)
+def test_outside_the_range_of_the_theorem_laplace_is_pure(epsilon: float, delta: float, k: int) -> None:
+    mechanism = dps.OneShot(k=k, epsilon=epsilon, noise="laplace", delta=delta)
+    assert mechanism.rate(5000) == Fraction(epsilon) / k
+    assert mechanism.guarantee == dps.Guarantee(epsilon)
+
+
+def test_the_border_of_the_theorem_is_inside() -> None:
+    assert dps.OneShot(k=5000, epsilon=0.2, noise="laplace", delta=0.05).guarantee.delta == 0.05
+
+
+@pytest.mark.parametrize("delta", [1e-3, 0.05])
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 2.0])
+@pytest.mark.parametrize("noise", ["exponential", "gumbel"])
+def test_the_stated_epsilon_and_delta_hold_on_all_neighbours(noise: str, epsilon: float, delta: float) -> None:
+    for k in (2, 3):
+        mechanism = dps.Peeling(k=k, epsilon=epsilon, noise=noise, delta=delta)
+        check = check_privacy(mechanism, Domain(4, 2))
+        assert check.passed, check
+        assert check.divergence <= mechanism.guarantee.delta + 1e-15
+
+
+def test_delta_is_used_and_not_only_claimed() -> None:
+    check = check_privacy(dps.Peeling(k=2, epsilon=0.5, noise="gumbel", delta=0.05), Domain(4, 2))
+    assert check.worst_loss > 0.5
+    assert 0.01 < check.divergence < 0.05
