@@ -1,0 +1,245 @@
+"""The Gaussian mechanism: its calibration is proven and tight, its law keeps the claim, its draws follow the law."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dpselect as dps
+from dpselect.mechanisms.gaussian import Gaussian
+from dpselect.privacy.conversion import epsilon_of_zcdp
+from dpselect.privacy.gaussian import concentrated_rho, gaussian_delta, unit_sigma
+from dpselect.sampling.balls import working_precision
+from dpselect.sampling.laws import group_law
+from dpselect.sampling.normal import NORMAL
+from dpselect.verify import Domain, check_privacy, check_sampler
+from dpselect.verify.broken.gaussian import BrokenGaussian, ClassicalSigma, ForgottenRoot
+from dpselect.verify.domain import ScoreVector
+from dpselect.verify.registry import reject
+from dpselect.verify.sampler import check_groups
+
+BOTH_WAYS = dps.Sensitivity(-1, 1)
+TARGETS = [(1e-6, 1e-3), (0.1, 1e-9), (1.0, 1e-6), (1.0, 0.3), (10.0, 1e-5), (1e3, 1e-300), (1e6, 0.5), (1e-200, 1e-10)]
+targets = pytest.mark.parametrize(("epsilon", "delta"), TARGETS)
+
+
+@targets
+def test_sigma_is_proven_and_hardly_less_would_do(epsilon: float, delta: float) -> None:
+    sigma = unit_sigma(epsilon, delta)
+    with working_precision(2000):
+        assert gaussian_delta(sigma, epsilon) <= float(delta)
+        assert gaussian_delta(sigma * (1 - 1e-11), epsilon) > float(delta)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-9), (1.0, 1e-6), (1.0, 0.3), (10.0, 1e-5)])
+def test_sigma_agrees_with_an_independent_program(epsilon: float, delta: float) -> None:
+    from dp_accounting.pld.privacy_loss_mechanism import GaussianPrivacyLoss
+
+    loss = GaussianPrivacyLoss(unit_sigma(epsilon, delta))
+    assert loss.get_delta_for_epsilon(epsilon) == pytest.approx(delta, rel=1e-6)
+
+
+def test_sigma_is_below_the_classical_one_in_its_range_and_above_it_beyond() -> None:
+    def classical(epsilon: float, delta: float) -> float:
+        return math.sqrt(2 * math.log(1.25 / delta)) / epsilon
+
+    assert unit_sigma(0.5, 1e-6) < 0.85 * classical(0.5, 1e-6)
+    assert unit_sigma(50.0, 1e-6) > 1.2 * classical(50.0, 1e-6)
+
+
+@targets
+def test_rho_implies_the_target_and_hardly_more_would(epsilon: float, delta: float) -> None:
+    """The converse conversion is computed elsewhere, by another search; at 1e-200 it stops at the smallest float."""
+    rho = concentrated_rho(epsilon, delta)
+    if epsilon >= 1e-6:
+        assert epsilon_of_zcdp(rho, Fraction(delta)) == pytest.approx(epsilon, rel=1e-5)
+    assert rho * 2 * Fraction(unit_sigma(epsilon, delta)) ** 2 <= 1
+
+
+@pytest.mark.parametrize("function", [unit_sigma, concentrated_rho])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.0), (1.0, 1.0), (0.0, 0.1), (1.0, -0.1), (math.nan, 0.1)])
+def test_a_target_without_a_gaussian_is_refused(function: object, epsilon: float, delta: float) -> None:
+    with pytest.raises(dps.InvalidInput):
+        function(epsilon, delta)  # type: ignore[operator]
+
+
+def test_noise_beyond_floats_is_refused() -> None:
+    with pytest.raises(dps.InvalidInput, match="delta"):
+        unit_sigma(5e-324, 5e-324)
+
+
+def gaussian(**change: object) -> Gaussian:
+    return Gaussian(**{"k": 2, "epsilon": 1.0, "delta": 1e-3, "max_items_per_person": 3, **change})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("items", [1, 2, 4, 10**6])
+@pytest.mark.parametrize("sensitivity", [dps.COUNTS, BOTH_WAYS, dps.Sensitivity(-0.3, 0.1)], ids=str)
+def test_noise_follows_the_root_of_the_number_of_items_and_rounds_up(items: int, sensitivity: dps.Sensitivity) -> None:
+    mechanism = gaussian(max_items_per_person=items, sensitivity=sensitivity)
+    reach = max(abs(Fraction(sensitivity.low)), abs(Fraction(sensitivity.high)))
+    least = Fraction(unit_sigma(1.0, 1e-3)) ** 2 * items * reach**2
+    assert least <= Fraction(mechanism.sigma) ** 2 <= least * (1 + Fraction(1, 10**15))
+
+
+def test_noise_does_not_grow_with_k() -> None:
+    assert gaussian(k=1).sigma == gaussian(k=100).sigma
+
+
+def test_the_guarantee_is_approximate_and_carries_its_rho() -> None:
+    guarantee = gaussian(epsilon=0.5, delta=1e-6).guarantee
+    assert (guarantee.epsilon, guarantee.delta) == (0.5, 1e-6)
+    assert guarantee.rho == pytest.approx(1 / (2 * unit_sigma(0.5, 1e-6) ** 2), rel=1e-12)
+
+
+@dataclass(frozen=True)
+class FewTouched(Domain):
+    """A domain in which one person touches at most `touched` items."""
+
+    touched: int = 1
+
+    def moves(self) -> list[ScoreVector]:
+        return [move for move in super().moves() if sum(change != 0 for change in move) <= self.touched]
+
+
+@pytest.mark.parametrize(
+    ("k", "domain", "touched"),
+    [
+        (1, Domain(2, 2, BOTH_WAYS), 2),
+        (2, Domain(3, 2, dps.COUNTS), 3),
+        (2, FewTouched(3, 2, dps.COUNTS, touched=1), 1),
+        (1, FewTouched(4, 1, dps.COUNTS, touched=2), 2),
+        (3, FewTouched(4, 1, dps.COUNTS, touched=2), 2),
+        (2, FewTouched(3, 1, BOTH_WAYS, touched=2), 2),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 0.3), (0.5, 0.1), (1.0, 0.01), (10.0, 0.1)])
+def test_the_law_keeps_the_claim(k: int, domain: Domain, touched: int, epsilon: float, delta: float) -> None:
+    mechanism = Gaussian(
+        k=k, epsilon=epsilon, delta=delta, max_items_per_person=touched, sensitivity=domain.sensitivity
+    )
+    check = check_privacy(mechanism, domain)
+    assert check.passed
+    assert check.faults == ()
+
+
+def test_the_claim_is_nearly_reached() -> None:
+    """Two items that move against each other from −1 to 1: what is seen is the noise along the move, all of it."""
+    mechanism = Gaussian(k=1, epsilon=0.01, delta=0.3, max_items_per_person=2, sensitivity=BOTH_WAYS)
+    assert 0.2999 < check_privacy(mechanism, Domain(2, 2, BOTH_WAYS)).divergence <= 0.3
+
+
+def test_a_person_who_touches_more_items_than_said_breaks_the_claim() -> None:
+    mechanism = Gaussian(k=1, epsilon=0.01, delta=0.3, max_items_per_person=1, sensitivity=BOTH_WAYS)
+    assert not check_privacy(mechanism, Domain(2, 2, BOTH_WAYS)).passed
+    assert check_privacy(mechanism, FewTouched(2, 2, BOTH_WAYS, touched=1)).passed
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        ForgottenRoot(k=1, epsilon=0.5, delta=0.1),
+        ForgottenRoot(k=2, epsilon=0.01, delta=0.3),
+        ClassicalSigma(k=1, epsilon=10.0, delta=0.1),
+        ClassicalSigma(k=1, epsilon=20.0, delta=0.1),
+    ],
+    ids=lambda broken: f"{broken.name}, {broken.epsilon}",
+)
+def test_broken_twins_are_rejected_and_the_sound_one_is_not(broken: BrokenGaussian) -> None:
+    rejection = reject(broken)
+    assert not rejection.of_broken.passed
+    assert rejection.of_sound.passed
+    assert check_privacy(broken, Domain(3, 2, broken.sensitivity)).faults == ()
+
+
+@pytest.mark.parametrize(
+    "scores", [[2, 1, 0, 1, 1], dps.Scores.from_histogram([2, 1, 0], [1, 3, 2])], ids=["list", "ties"]
+)
+def test_draws_follow_the_law(scores: object) -> None:
+    """A sound sampler fails with a probability of at most 1e-6 (verify.sampler)."""
+    mechanism = gaussian(epsilon=2.0, delta=0.1)
+    assert check_sampler(mechanism, scores, draws=1000).passed
+
+
+def test_a_wrong_sigma_shows_in_the_draws() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Narrow(Gaussian):
+        def law(self, scores: object) -> dict[object, float]:
+            return replace(self, max_items_per_person=1).drawn(scores)
+
+        def drawn(self, scores: object) -> dict[object, float]:
+            return Gaussian.law(self, scores)
+
+    mechanism = Narrow(k=2, epsilon=2.0, delta=0.1, max_items_per_person=9)
+    assert not check_sampler(mechanism, [3, 1, 0, 1, 1], draws=3000).passed
+
+
+def test_draws_from_groups_beyond_memory_follow_the_law() -> None:
+    values, sizes = [40, 21, 0], [3, 10**9, 10**18]
+    mechanism = gaussian(epsilon=2.0, delta=0.1)
+    law = group_law([value / mechanism.sigma for value in values], sizes, mechanism.k, NORMAL)
+    assert sum(law.values()) == pytest.approx(1.0, abs=1e-9)
+    assert check_groups(mechanism, values, sizes, law, draws=1000).passed
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        np.arange(1 << 15) // 7,
+        np.arange(5000) / 7,
+        [10**400, 50, 3, 3],
+        dps.Scores.from_histogram([(5, 4), (3, 10**30)]),
+    ],
+    ids=["many", "floats", "huge", "huge histogram"],
+)
+def test_the_answer_is_k_distinct_positions(scores: object) -> None:
+    positions = gaussian(k=3).select(scores).tolist()
+    assert len(set(positions)) == 3
+    assert all(0 <= position < dps.Scores.of(scores).size for position in positions)
+
+
+def test_items_far_ahead_come_first_and_in_order() -> None:
+    """Leads of 10^4 are lost with probability below e^-10^5."""
+    assert gaussian(k=3).select([0, 30_000, 0, 10_000, 20_000]).tolist() == [1, 4, 3]
+
+
+def test_all_items_are_returned_when_k_is_the_size_of_the_domain() -> None:
+    assert sorted(gaussian(k=4).select([4, 4, 1, 0]).tolist()) == [0, 1, 2, 3]
+    assert sum(gaussian(k=3).law([4, 1, 1]).values()) == pytest.approx(1.0, abs=1e-9)
+
+
+def test_the_description_is_plain_data() -> None:
+    described = json.loads(json.dumps(gaussian().describe()))
+    assert described == {
+        "name": "gaussian",
+        "k": 2,
+        "epsilon": 1.0,
+        "sensitivity": {"low": 0, "high": 1},
+        "delta": 1e-3,
+        "max_items_per_person": 3,
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "argument"),
+    [
+        ({"delta": 0.0}, "delta"),
+        ({"delta": 1.0}, "delta"),
+        ({"delta": "1"}, "delta"),
+        ({"max_items_per_person": None}, "max_items_per_person"),
+        ({"max_items_per_person": 0}, "max_items_per_person"),
+        ({"max_items_per_person": 1.5}, "max_items_per_person"),
+        ({"sensitivity": dps.Sensitivity(-1e248, 1e248), "max_items_per_person": 10**8}, "sensitivity"),
+        ({"epsilon": 0.0}, "epsilon"),
+    ],
+    ids=str,
+)
+def test_bad_parameters_are_refused(change: dict[str, object], argument: str) -> None:
+    with pytest.raises(dps.InvalidInput) as caught:
+        gaussian(**change)
+    assert caught.value.argument == argument
