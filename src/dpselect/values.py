@@ -121,8 +121,8 @@ def noisy_values(
 ) -> NoisyValues:
     """Return the scores of at most k chosen items with fresh noise, at a cost of (ε, δ) on top of choosing them.
 
-    The bits must not have served the selection. `max_items_per_person`, where the caller enforces it, bounds how many
-    of the k scores one person can move.
+    `bits` may be the source that served the selection, since it hands out every bit once. `max_items_per_person`, where
+    the caller enforces it, bounds how many of the k scores one person can move.
     """
     noise = value_noise(
         k=k, epsilon=epsilon, delta=delta, sensitivity=sensitivity, max_items_per_person=max_items_per_person

@@ -18,11 +18,16 @@ WORD = 64
 
 
 def bernoulli(probability: Fraction, bits: BitSource) -> bool:
-    """Return True with a probability in [0, 1] that is any rational number.
+    """Return True with a probability in [0, 1] that is any rational number."""
+    return _less_than(probability.numerator, probability.denominator, bits)
 
-    A uniform U in [0, 1) is compared with `probability` word by word of their binary expansions: `U < probability`.
+
+def _less_than(numerator: int, denominator: int, bits: BitSource) -> bool:
+    """Return whether `U < numerator/denominator` for a uniform U in [0, 1), word by word of their binary expansions.
+
+    Plain integers, not brought to lowest terms, make the many comparisons of one draw several times faster.
     """
-    remainder, denominator = probability.numerator, probability.denominator
+    remainder = numerator
     if remainder >= denominator:
         return True
     while remainder:
@@ -38,20 +43,20 @@ def bernoulli_exp(exponent: Fraction, bits: BitSource) -> bool:
 
     Exp(−γ) is a product of ⌊γ⌋ factors exp(−1) and one exp(−fraction), each a Bernoulli of its own.
     """
-    whole = exponent.numerator // exponent.denominator
+    whole, rest = divmod(exponent.numerator, exponent.denominator)
     for _ in range(whole):
-        if not _bernoulli_exp_fraction(Fraction(1), bits):
+        if not _survives(1, 1, bits):
             return False
-    return _bernoulli_exp_fraction(exponent - whole, bits)
+    return _survives(rest, exponent.denominator, bits)
 
 
-def _bernoulli_exp_fraction(exponent: Fraction, bits: BitSource) -> bool:
-    """Return True with probability exp(−γ) for γ in [0, 1], by von Neumann's series.
+def _survives(numerator: int, denominator: int, bits: BitSource) -> bool:
+    """Return True with probability exp(−γ) for γ = numerator/denominator in [0, 1], by von Neumann's series.
 
     The first K with Bernoulli(γ/K) False has `P[K > n] = γ^n / n!`, hence `P[K odd] = Σ (−γ)^n / n! = exp(−γ)`.
     """
     count = 1
-    while bernoulli(exponent / count, bits):
+    while _less_than(numerator, denominator * count, bits):
         count += 1
     return count % 2 == 1
 
@@ -65,13 +70,13 @@ def discrete_laplace(scale: Fraction, bits: BitSource) -> int:
     numerator, denominator = scale.numerator, scale.denominator
     while True:
         remainder = uniform_integer(numerator, bits)
-        if not _bernoulli_exp_fraction(Fraction(remainder, numerator), bits):
+        if not _survives(remainder, numerator, bits):
             continue
         quotient = 0
-        while _bernoulli_exp_fraction(Fraction(1), bits):
+        while _survives(1, 1, bits):
             quotient += 1
         magnitude = (remainder + numerator * quotient) // denominator
-        negative = bernoulli(Fraction(1, 2), bits)
+        negative = _less_than(1, 2, bits)
         if magnitude or not negative:
             return -magnitude if negative else magnitude
 
