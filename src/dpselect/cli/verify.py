@@ -156,7 +156,10 @@ def _broken_table(found: list[Rejection]) -> Table:
     for rejection in found:
         check, claim = rejection.of_broken, rejection.mechanism.guarantee.epsilon
         if isinstance(check, Check):
-            evidence = f"privacy: loss {check.worst_loss:.2f} > {claim:g}"
+            found_and_claimed = (
+                ("delta", check.divergence, check.delta) if check.delta else ("loss", check.worst_loss, claim)
+            )
+            evidence = "privacy: {} {:.2f} > {:g}".format(*found_and_claimed)
         else:
             evidence = f"sampler: p = {check.p_value:.1g}" if check.p_value else "sampler: p = 0"
         name = f"{rejection.mechanism.name}, {rejection.mechanism.noise}"
@@ -228,7 +231,7 @@ def _parameters(mechanism: Any) -> str:
     words = []
     for field in fields(mechanism):
         value = getattr(mechanism, field.name)
-        if field.name in ("k", "epsilon", "sensitivity", "noise"):
+        if field.name in ("k", "epsilon", "sensitivity", "noise") or (field.name == "delta" and not value):
             continue
         if isinstance(value, bool):
             words.append(field.name if value else f"no {field.name}")

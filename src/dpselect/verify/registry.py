@@ -50,18 +50,26 @@ SETTINGS = [
     Setting(3, 2.0, Domain(4, 1, BOTH_WAYS)),
 ]
 
+APPROXIMATE_SETTINGS = [
+    Setting(2, 0.5, Domain(4, 3, COUNTS)),
+    Setting(3, 2.0, Domain(4, 2, COUNTS)),
+    Setting(3, 0.5, Domain(4, 1, BOTH_WAYS)),
+]
+
 
 @dataclass(frozen=True)
 class Entry:
     """A mechanism under test: specimens, which get every check, and its law of counts per group of ties, if known.
 
     Further variants have their privacy checked, in fewer settings; the slow tests draw from them as well.
+    Those with a delta are checked in settings in which it makes a difference; from the first of them draws are taken.
     A mechanism whose law is slow to compute has settings of its own.
     """
 
     specimens: Sequence[Mechanism]
     group_law: Callable[[Any, Sequence[float], Sequence[int]], dict[tuple[int, ...], float]] | None = None
     variants: Sequence[Mechanism] = ()
+    approximate: Sequence[Mechanism] = ()
     settings: Sequence[Setting] | None = None
 
 
@@ -83,8 +91,24 @@ UNDER_TEST: dict[str, Entry] = {
         settings=[Setting(2, 1.0, Domain(3, 2, COUNTS)), Setting(1, 2.0, Domain(3, 2, BOTH_WAYS))],
     ),
     "joint": Entry([Joint(k=2, epsilon=1.0, noise=noise) for noise in ("exponential", "gumbel")]),
-    "oneshot": Entry([OneShot(k=2, epsilon=1.0, noise=noise) for noise in NOISES], oneshot_groups),
-    "peeling": Entry([Peeling(k=2, epsilon=1.0, noise=noise) for noise in ("exponential", "gumbel")], peeling_groups),
+    "oneshot": Entry(
+        [OneShot(k=2, epsilon=1.0, noise=noise) for noise in NOISES],
+        oneshot_groups,
+        approximate=[
+            OneShot(k=2, epsilon=0.5, noise=noise, delta=delta)
+            for noise in OneShot.noises_with_delta
+            for delta in (0.05, 1e-3)
+        ],
+    ),
+    "peeling": Entry(
+        [Peeling(k=2, epsilon=1.0, noise=noise) for noise in ("exponential", "gumbel")],
+        peeling_groups,
+        approximate=[
+            Peeling(k=2, epsilon=0.5, noise=noise, delta=delta)
+            for noise in ("gumbel", "exponential")
+            for delta in (0.05, 1e-3)
+        ],
+    ),
 }
 
 
@@ -103,6 +127,10 @@ BROKEN: list[broken.Broken] = [
     broken.NarrowJoint(k=2, epsilon=1.0),
     broken.NarrowJoint(k=2, epsilon=1.0, noise="gumbel"),
     broken.ShortGamma(k=2, epsilon=1.0),
+    broken.RoundsNotAdded(k=2, epsilon=0.5, delta=1e-3),
+    broken.ForgottenConversion(k=2, epsilon=0.5),
+    broken.WrongSign(k=2, epsilon=0.5),
+    broken.PermuteAndFlipAsRange(k=2, epsilon=0.5),
     broken.SwappedLoss(k=2, epsilon=1.0, noise="gumbel"),
     broken.MiscountedClasses(k=2, epsilon=1.0, noise="gumbel"),
     broken.SwappedOrderStatistics(k=2, epsilon=4.0, noise="gumbel"),
@@ -140,6 +168,7 @@ def privacy_checks(name: str | None = None, *, quick: bool = False) -> list[Call
         for mechanisms, settings in (
             (entry.specimens, entry.settings or (QUICK_SETTINGS if quick else SETTINGS)),
             (() if quick else entry.variants, QUICK_SETTINGS),
+            (() if quick else entry.approximate, APPROXIMATE_SETTINGS),
         )
         for mechanism in mechanisms
         for setting in settings
@@ -164,6 +193,8 @@ def sampler_checks(name: str | None = None, *, quick: bool = False) -> list[Call
             if entry.group_law and (number == 0 or not quick):
                 law = entry.group_law(mechanism, HUGE_VALUES, HUGE_SIZES)
                 checks.append(partial(check_groups, mechanism, HUGE_VALUES, HUGE_SIZES, law, draws=draws))
+        if not quick:
+            checks.extend(partial(check_sampler, one, LISTED, draws=draws) for one in entry.approximate[:1])
     return checks
 
 

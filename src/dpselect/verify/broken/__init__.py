@@ -4,6 +4,12 @@ They are mistakes that are easily made in earnest. None of them can be reached f
 that the checks can fail.
 """
 
+from dpselect.verify.broken.approximate import (
+    ForgottenConversion,
+    PermuteAndFlipAsRange,
+    RoundsNotAdded,
+    WrongSign,
+)
 from dpselect.verify.broken.base import Broken, Lipschitz
 from dpselect.verify.broken.gamma import ShortGamma
 from dpselect.verify.broken.laws import (
@@ -34,6 +40,7 @@ from dpselect.verify.broken.subsets import (
 __all__ = [
     "Broken",
     "FavouredMembers",
+    "ForgottenConversion",
     "ForgottenFactorTwo",
     "ForgottenK",
     "HalvedNoise",
@@ -44,7 +51,9 @@ __all__ = [
     "MarginOneRankTooNear",
     "MiscountedClasses",
     "NarrowJoint",
+    "PermuteAndFlipAsRange",
     "ReusedNoise",
+    "RoundsNotAdded",
     "ShortGamma",
     "ShownValue",
     "SlightlyWrongScale",
@@ -53,4 +62,5 @@ __all__ = [
     "SwappedLoss",
     "SwappedOrderStatistics",
     "UnnormalisedWeights",
+    "WrongSign",
 ]
