@@ -37,22 +37,24 @@ def _records(connection: sql.Connection, account: Account) -> Iterator[Record]:
 
 
 def _of_account(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
-    name, previous, time, spent, number = account.dataset, account.genesis, account.created, Amount(), 0
+    name, previous, time, number = account.dataset, account.genesis, account.created, 0
+    spent: Amount | None = Amount()  # None where the entry before is missing or changed
     for record in records:
         number += 1
         if record.sequence != number:
             yield Fault(name, record.sequence, f"{_these(number, record.sequence - 1)} missing before it")
-            number = record.sequence
+            number, spent = record.sequence, None
         elif record.previous != previous:
             before = "the agreed total and unit" if number == 1 else f"entry {number - 1}"
             yield Fault(name, number, f"it does not follow {before}: one of the two was changed or replaced")
         if record.hash != record.expected_hash():
             yield Fault(name, number, "it was changed: its content does not have its hash")
+            spent = None
         else:
-            spent += Amount(Fraction(record.epsilon), Fraction(record.delta))
+            cost = Amount(Fraction(record.epsilon), Fraction(record.delta))
             if record.time < time:
                 yield Fault(name, number, "it is older than the entry before it")
-            if record.spent != spent:
+            if spent is not None and record.spent != spent + cost:
                 yield Fault(name, number, "its running sum is not the sum of the costs up to it")
             if not record.spent.within(Amount.of(account.total)):
                 yield Fault(name, number, "it overdraws the total")

@@ -8,15 +8,19 @@ synchronous_commit is switched on where the server has it off.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
+import sqlite3
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import sqlalchemy as sql
 from sqlalchemy import event, exc
 from sqlalchemy.engine import URL, make_url
+from sqlalchemy.pool import QueuePool
 
 from dpselect.errors import DpSelectError, InvalidInput, SourceError, plain
 from dpselect.privacy.ledger import schema
@@ -99,8 +103,6 @@ class Store:
         Switching the log on does not wait for other processes, so it is done before any can see the file; and the
         file gets its name only if no other process was faster.
         """
-        import sqlite3
-
         draft = file.with_name(f".{file.name}.{os.getpid()}.{time.monotonic_ns()}")
         try:
             connection = sqlite3.connect(draft)
@@ -138,9 +140,12 @@ class Store:
                 engine = sql.create_engine(self.url, isolation_level="READ COMMITTED", hide_parameters=True)
                 event.listen(engine, "connect", _prepare_postgresql)
                 return engine
-            # mode=rw: a mistyped path must not become an empty database.
-            address = f"sqlite:///file:{_escaped(self.file)}?mode=rw&uri=true"
-            engine = sql.create_engine(address, hide_parameters=True, connect_args={"timeout": BUSY_SECONDS})
+            engine = sql.create_engine(
+                "sqlite://",
+                creator=functools.partial(_open_sqlite, self.file),
+                poolclass=QueuePool,
+                hide_parameters=True,
+            )
         except ModuleNotFoundError:
             raise InvalidInput(
                 "ledger", plain("a PostgreSQL URL"), "its driver is needed: pip install 'dpselect[postgresql]'"
@@ -218,10 +223,10 @@ def _url(place: Any) -> URL:
     return url
 
 
-def _escaped(file: Path) -> str:
-    from urllib.parse import quote
-
-    return quote(str(file.absolute()))
+def _open_sqlite(file: Path) -> sqlite3.Connection:
+    """Open a file that must exist: a mistyped path must not become an empty database."""
+    address = f"file:{quote(str(file.absolute()))}?mode=rw"
+    return sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, check_same_thread=False)
 
 
 def _code(error: exc.SQLAlchemyError) -> str:
