@@ -1,0 +1,204 @@
+"""Whatever is done to a ledger from outside is found, with the place where it was done."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sql
+
+import dpselect as dps
+from dpselect.privacy.ledger import Ledger, schema
+from dpselect.privacy.ledger.chain import Record
+
+ENTRIES = 6
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """The file of a ledger with six entries for films, and two for books."""
+    file = tmp_path / "budget.sqlite"
+    with Ledger(file) as ledger:
+        ledger.create("films", epsilon=10.0, delta=1e-3)
+        ledger.create("books", epsilon=10.0)
+        for number in range(ENTRIES):
+            ledger.spend("films", dps.Guarantee(0.1 * (number + 1), 1e-6), f"purpose {number}", {"k": number})
+        for _ in range(2):
+            ledger.spend("books", dps.Guarantee(1.0))
+    return file
+
+
+def tamper(file: Path, *statements: str) -> None:
+    with sqlite3.connect(file) as connection:
+        for statement in statements:
+            connection.execute(statement)
+    connection.close()
+
+
+def found(file: Path) -> list[tuple[str, int | None]]:
+    with Ledger(file) as ledger:
+        return [(fault.dataset, fault.sequence) for fault in ledger.check()]
+
+
+def test_an_untouched_ledger_has_no_fault(file: Path) -> None:
+    assert found(file) == []
+
+
+EDITS = {
+    "time": "'1999-01-01T00:00:00.000000+00:00'",
+    "purpose": "'another'",
+    "parameters": "'{}'",
+    "guarantee": "'{\"epsilon\":0.0001}'",
+    "epsilon": "0.0001",
+    "delta": "0",
+    "secure": "0",
+    "spent_epsilon": "'0'",
+    "spent_delta": "'nonsense'",
+    "hash": "'0000'",
+    "previous": "'0000'",
+}
+
+
+@pytest.mark.parametrize("column", EDITS)
+@pytest.mark.parametrize("sequence", [1, 3, ENTRIES])
+def test_an_edit_of_any_field_of_any_entry_is_found_where_it_is(column: str, sequence: int, file: Path) -> None:
+    where = f"WHERE dataset = 'films' AND sequence = {sequence}"
+    tamper(file, f"UPDATE dpselect_entries SET {column} = {EDITS[column]} {where}")
+    assert ("films", sequence) in found(file)
+    assert all(dataset == "films" for dataset, _ in found(file))
+
+
+def test_every_column_is_covered_by_the_edits_or_by_the_moves() -> None:
+    assert set(schema.entries.c.keys()) == {*EDITS, "dataset", "sequence"}
+
+
+@pytest.mark.parametrize("sequence", [1, 3])
+def test_a_removed_entry_is_found(sequence: int, file: Path) -> None:
+    tamper(file, f"DELETE FROM dpselect_entries WHERE dataset = 'films' AND sequence = {sequence}")
+    with Ledger(file) as ledger:
+        (fault,) = ledger.check("films")
+    assert (fault.sequence, fault.problem) == (sequence + 1, f"entry {sequence} is missing before it")
+
+
+def test_removed_last_entries_are_found(file: Path) -> None:
+    tamper(file, "DELETE FROM dpselect_entries WHERE dataset = 'films' AND sequence >= 5")
+    with Ledger(file) as ledger:
+        (fault,) = ledger.check()
+    assert str(fault) == "films, entry 5: entries 5 to 6 are missing at the end"
+
+
+def test_all_entries_removed_are_found(file: Path) -> None:
+    tamper(file, "DELETE FROM dpselect_entries WHERE dataset = 'books'")
+    assert found(file) == [("books", 1)]
+
+
+def test_a_count_that_was_lowered_with_the_entries_is_found_by_the_head(file: Path) -> None:
+    tamper(
+        file,
+        "DELETE FROM dpselect_entries WHERE dataset = 'films' AND sequence = 6",
+        "UPDATE dpselect_accounts SET count = 5 WHERE dataset = 'films'",
+    )
+    assert found(file) == [("films", 5)]
+
+
+def test_reordered_entries_are_found(file: Path) -> None:
+    move = "UPDATE dpselect_entries SET sequence = {} WHERE dataset = 'films' AND sequence = {}"
+    tamper(file, move.format(99, 2), move.format(2, 4), move.format(4, 99))
+    assert {("films", 2), ("films", 4)} <= set(found(file))
+
+
+def test_an_entry_moved_to_another_data_set_is_found(file: Path) -> None:
+    tamper(file, "UPDATE dpselect_entries SET dataset = 'books', sequence = 3 WHERE dataset = 'films' AND sequence = 6")
+    assert {("books", 3), ("films", 6)} <= set(found(file))
+
+
+@pytest.mark.parametrize(
+    "change", ["epsilon = 99", "delta = 0.5", "protects = 'one row'", "neighbours = 'x'", "composition = 'none'"]
+)
+def test_a_changed_total_or_unit_is_found_with_and_without_entries(change: str, file: Path) -> None:
+    with Ledger(file) as ledger:
+        ledger.create("empty", epsilon=1.0)
+    tamper(file, f"UPDATE dpselect_accounts SET {change}")
+    assert {("films", 1), ("books", 1), ("empty", None)} <= set(found(file))
+
+
+def test_entries_whose_data_set_was_removed_are_found(file: Path) -> None:
+    tamper(file, "DELETE FROM dpselect_accounts WHERE dataset = 'films'")
+    assert found(file) == [("films", None)]
+
+
+def test_an_edit_with_its_own_hash_made_right_is_found_at_the_next_entry(file: Path) -> None:
+    """Whoever knows how entries are hashed must rewrite every later entry and the head as well."""
+    rewrite(file, first=3, last=3)
+    assert ("films", 4) in found(file)
+
+
+def test_a_history_rewritten_to_its_end_is_found_by_a_head_that_was_kept_elsewhere(file: Path) -> None:
+    with Ledger(file) as ledger:
+        head = ledger.account("films").head
+        assert ledger.check("films", head) == []
+        assert ledger.check(head=ledger.entries("films")[1].hash) == []
+    rewrite(file, first=3, last=ENTRIES)
+    with Ledger(file) as ledger:
+        assert ledger.check("films") == []
+        (fault,) = ledger.check("films", head)
+    assert "no longer in it" in fault.problem
+
+
+def rewrite(file: Path, first: int, last: int) -> None:
+    """Change a purpose and make all hashes right again from there to another entry, as a forger would."""
+    engine = sql.create_engine(f"sqlite:///{file}")
+    table = schema.entries
+    with engine.begin() as connection:
+        previous = None
+        for row in connection.execute(sql.select(table).where(table.c.dataset == "films").order_by("sequence")).all():
+            if first <= row.sequence <= last:
+                fields = {**row._mapping, "purpose": f"forged {row.sequence}", "previous": previous or row.previous}
+                previous = Record(**fields).expected_hash()
+                fields["hash"] = previous
+                place = (table.c.dataset == "films") & (table.c.sequence == row.sequence)
+                connection.execute(table.update().where(place).values(**fields))
+        if last == ENTRIES:
+            accounts = schema.accounts
+            connection.execute(accounts.update().where(accounts.c.dataset == "films").values(head=previous))
+    engine.dispose()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM dpselect_entries WHERE dataset = 'films' AND sequence = 6",
+        "UPDATE dpselect_entries SET spent_epsilon = '0' WHERE dataset = 'films' AND sequence = 6",
+        "UPDATE dpselect_accounts SET count = 5 WHERE dataset = 'films'",
+        "UPDATE dpselect_accounts SET head = 'x' WHERE dataset = 'films'",
+    ],
+)
+def test_nothing_is_spent_from_a_record_whose_end_was_changed(statement: str, file: Path) -> None:
+    tamper(file, statement)
+    with Ledger(file) as ledger:
+        with pytest.raises(dps.SourceError, match=r"'films' was changed from outside.*ledger check"):
+            ledger.spend("films", dps.Guarantee(0.1))
+        ledger.spend("books", dps.Guarantee(0.1))
+
+
+def test_a_raised_total_buys_nothing_while_there_is_no_entry(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "a") as ledger:
+        ledger.create("d", epsilon=1.0)
+        tamper(tmp_path / "a", "UPDATE dpselect_accounts SET epsilon = 99")
+        with pytest.raises(dps.SourceError, match="changed from outside"):
+            ledger.spend("d", dps.Guarantee(2.0))
+
+
+def test_the_hash_is_the_documented_one(file: Path) -> None:
+    """SHA-256 of sorted, compact JSON of all stored fields but the hash itself: anyone can check it."""
+    with sqlite3.connect(file) as connection:
+        text = connection.execute(
+            "SELECT json_object('dataset', dataset, 'delta', delta, 'epsilon', epsilon, 'guarantee', guarantee, "
+            "'parameters', parameters, 'previous', previous, 'purpose', purpose, 'secure', json('true'), "
+            "'sequence', sequence, 'spent_delta', spent_delta, 'spent_epsilon', spent_epsilon, 'time', time), hash "
+            "FROM dpselect_entries WHERE dataset = 'books' AND sequence = 2"
+        ).fetchone()
+    connection.close()
+    assert hashlib.sha256(text[0].encode()).hexdigest() == text[1]

@@ -1,0 +1,197 @@
+"""Many processes, killed at any moment, on a file and on a real server: nothing lost, nothing overdrawn."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from ledger_servers import (
+    PROCESSES,
+    answer_until_killed,
+    create_one,
+    fresh_database,
+    postgresql,
+    spend_many,
+)
+
+import dpselect as dps
+from dpselect.privacy.ledger import Budget, Ledger
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """A PostgreSQL server for the tests of this file."""
+    pytest.importorskip("pgserver", reason="PostgreSQL for tests is not installed: pip install pgserver")
+    with postgresql() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a ledger can be made: a file, or an empty database on the server."""
+    if request.param == "sqlite":
+        return str(tmp_path / "budget.sqlite")
+    return fresh_database(request.getfixturevalue("server"))
+
+
+def test_hundreds_of_spends_from_many_processes_never_overdraw_together(place: str) -> None:
+    """200 releases fit, 320 are asked for: exactly 200 are recorded, each once, whoever comes first."""
+    workers, times, epsilon = 8, 40, 2.0**-8
+    total = 200 * epsilon
+    with Ledger(place) as ledger:
+        ledger.create("films", epsilon=total)
+    with ProcessPoolExecutor(workers, mp_context=PROCESSES) as pool:
+        jobs = [pool.submit(spend_many, place, worker, times, epsilon) for worker in range(workers)]
+        results = [job.result(timeout=120) for job in jobs]
+    answered = [one for hashes, _ in results for one in hashes]
+    with Ledger(place) as ledger:
+        entries = ledger.entries("films")
+        assert ledger.check() == []
+        assert ledger.remaining("films") == Budget(0.0)
+    assert len(answered) == len(set(answered)) == 200
+    assert sorted(answered) == sorted(entry.hash for entry in entries)
+    assert sum(refused for _, refused in results) == workers * times - 200
+    assert sum(Fraction(entry.guarantee.epsilon) for entry in entries) == Fraction(total)
+
+
+def test_many_processes_at_once_each_spend_once(place: str) -> None:
+    """Every spender is a fresh process; a third of them find the budget empty. The server allows 100 connections."""
+    fit = 40 if "postgresql" in place else 80
+    spenders = fit * 3 // 2
+    with Ledger(place) as ledger:
+        ledger.create("films", epsilon=float(fit))
+    processes = [PROCESSES.Process(target=spend_many, args=(place, number, 1, 1.0)) for number in range(spenders)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(timeout=120)
+    assert [process.exitcode for process in processes] == [0] * spenders
+    with Ledger(place) as ledger:
+        assert len({entry.purpose for entry in ledger.entries("films")}) == fit
+        assert ledger.remaining("films") == Budget(0.0)
+        assert ledger.check() == []
+
+
+def test_threads_share_a_ledger(place: str) -> None:
+    with Ledger(place) as ledger:
+        ledger.create("films", epsilon=50.0)
+
+        def one(_: int) -> bool:
+            try:
+                ledger.spend("films", dps.Guarantee(1.0))
+            except dps.BudgetExceeded:
+                return False
+            return True
+
+        with ThreadPoolExecutor(8) as pool:
+            assert sum(pool.map(one, range(80))) == 50
+        assert ledger.check() == []
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_forked_child_opens_its_own_connection(place: str) -> None:
+    ledger = Ledger(place)
+    ledger.create("films", epsilon=10.0)
+    ledger.spend("films", dps.Guarantee(1.0))
+    process = multiprocessing.get_context("fork").Process(target=_spend_once, args=(ledger,))
+    process.start()
+    ledger.spend("films", dps.Guarantee(1.0))
+    process.join(timeout=60)
+    assert process.exitcode == 0
+    assert ledger.remaining("films") == Budget(7.0)
+    assert ledger.check() == []
+    ledger.close()
+
+
+def _spend_once(ledger: Ledger) -> None:
+    ledger.spend("films", dps.Guarantee(1.0))
+
+
+def test_creating_at_the_same_moment_makes_one_ledger_and_one_data_set_of_each_name(place: str) -> None:
+    with ProcessPoolExecutor(8, mp_context=PROCESSES) as pool:
+        names = ["films", "films", "films", "films", "a", "b", "c", "d"] * 2
+        outcomes = list(pool.map(create_one, [place] * len(names), names, timeout=120))
+    made = [name for name, outcome in zip(names, outcomes, strict=True) if outcome == "created"]
+    assert sorted(made) == ["a", "b", "c", "d", "films"]
+    assert set(outcomes) == {"created", "dataset"}
+    with Ledger(place) as ledger:
+        assert [account.dataset for account in ledger.accounts()] == ["a", "b", "c", "d", "films"]
+        assert ledger.check() == []
+
+
+def test_a_process_killed_at_any_moment_leaves_a_record_for_every_answer(place: str, tmp_path: Path) -> None:
+    """Spenders run in a loop and are killed at random points; an answer is written only after its spend returned."""
+    chance = random.Random(2026)
+    with Ledger(place) as ledger:
+        ledger.create("films", epsilon=1000.0)
+    files = [tmp_path / f"answers {number}" for number in range(40)]
+    for first in range(0, len(files), 2):
+        pair = files[first : first + 2]
+        running = [PROCESSES.Process(target=answer_until_killed, args=(place, str(file))) for file in pair]
+        for process in running:
+            process.start()
+        for process, file in zip(running, pair, strict=True):
+            # Every fourth pair is killed as it starts, the others while they spend.
+            while first % 8 and not (file.exists() and os.path.getsize(file)):
+                assert process.is_alive()
+                time.sleep(0.001)
+            time.sleep(chance.uniform(0.0, 0.03))
+            process.kill()
+        for process in running:
+            process.join(timeout=60)
+            assert process.exitcode == -9
+    answers = [line for file in files if file.exists() for line in file.read_text().splitlines()]
+    with Ledger(place) as ledger:
+        recorded = {entry.hash for entry in ledger.entries("films")}
+        assert set(answers) <= recorded
+        assert ledger.check() == []
+        # Each kill can lose one answer, and never more than that.
+        assert len(recorded) - len(answers) <= len(files)
+        ledger.spend("films", dps.Guarantee(1.0))
+    assert len(answers) >= len(files) // 2
+
+
+def test_a_lost_connection_is_told_and_the_next_spend_opens_another(server: str) -> None:
+    import psycopg
+
+    with Ledger(fresh_database(server)) as ledger:
+        ledger.create("films", epsilon=10.0)
+        ledger.spend("films", dps.Guarantee(1.0))
+        with psycopg.connect(server, autocommit=True) as other:
+            other.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            )
+        with pytest.raises(dps.SourceError, match="nothing was released"):
+            ledger.spend("films", dps.Guarantee(1.0))
+        ledger.spend("films", dps.Guarantee(1.0))
+        assert ledger.remaining("films") == Budget(8.0)
+        assert ledger.check() == []
+
+
+def test_a_server_that_does_not_wait_for_its_disk_is_made_to(server: str) -> None:
+    with Ledger(fresh_database(server, "synchronous_commit=off")) as ledger:
+        ledger.create("films", epsilon=1.0)
+        setting = ledger._store().read(lambda link: link.exec_driver_sql("SHOW synchronous_commit").scalar())
+    assert setting == "on"
+
+
+def test_numbers_and_texts_come_back_from_the_database_as_they_went_in(place: str) -> None:
+    guarantee = dps.Guarantee(0.1 + 0.2, 5e-324)
+    parameters = {"text": "naïve ☕ \\ \" '", "nested": {"tenth": 0.1, "none": None, "list": [1, 2.5, True]}}
+    with Ledger(place) as ledger:
+        ledger.create("Größe ☕", epsilon=1e300, delta=0.1)
+        ledger.spend("Größe ☕", guarantee, "naïve ☕; DROP TABLE", parameters)
+        (entry,) = ledger.entries("Größe ☕")
+        assert (entry.guarantee, entry.purpose, entry.parameters) == (guarantee, "naïve ☕; DROP TABLE", parameters)
+        assert ledger.check() == []
+        assert ledger.account("Größe ☕").total == Budget(1e300, 0.1)
