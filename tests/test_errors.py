@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import dpselect as dps
@@ -52,3 +54,29 @@ def test_errors_cross_process_boundaries(error: Exception) -> None:
     assert type(back) is type(error)
     assert str(back) == str(error)
     assert vars(back) == vars(error)
+
+
+class TestPrivateArguments:
+    """What could hold people's rows is named by its type, wherever it was passed by mistake."""
+
+    SECRET = pd.DataFrame({"film": ["secret film"], "viewer": ["secret person"]})
+
+    @pytest.mark.parametrize(
+        "slip", [SECRET, SECRET["film"], {"secret": 1}, ["secret"], np.array(["secret"])], ids=type
+    )
+    @pytest.mark.parametrize("argument", ["k", "epsilon", "delta", "mechanism", "sensitivity", "seed"])
+    def test_select_never_shows_them(self, argument: str, slip: object) -> None:
+        arguments = {"k": 1, "epsilon": 1.0, argument: slip}
+        with pytest.raises(dps.InvalidInput) as caught:
+            dps.select({"a": 1, "b": 2}, **arguments)
+        assert "secret" not in str(caught.value)
+        assert "secret" not in repr(caught.value.given)
+        assert b"secret" not in pickle.dumps(caught.value)
+
+    @pytest.mark.parametrize("argument", ["item", "person", "k", "epsilon"])
+    def test_top_never_shows_them(self, argument: str) -> None:
+        arguments = {"item": "film", "person": "viewer", "k": 1, "epsilon": 1.0, argument: self.SECRET["viewer"]}
+        with pytest.raises(dps.InvalidInput) as caught:
+            dps.top(self.SECRET, domain=["a", "b"], **arguments)
+        assert "secret" not in str(caught.value)
+        assert "secret" not in repr(caught.value.given)

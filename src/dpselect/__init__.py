@@ -14,6 +14,9 @@ A map of the house, along the path that every release takes:
 `select` runs that path on scores you have, `top` on a table of people's rows.
 """
 
+from importlib import import_module
+from typing import Any
+
 from dpselect.errors import BudgetExceeded, DpSelectError, InvalidInput, SourceError
 from dpselect.mechanisms import Canonical, Gamma, Joint, Mechanism, OneShot, Peeling
 from dpselect.privacy import COUNTS, Guarantee, Sensitivity
@@ -46,3 +49,10 @@ __all__ = [
     "select",
     "top",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load `dpselect.verify` when it is first asked for: most programs never need it."""
+    if name == "verify":
+        return import_module("dpselect.verify")
+    raise AttributeError(f"module 'dpselect' has no attribute {name!r}")

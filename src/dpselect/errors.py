@@ -8,6 +8,10 @@
 
 from __future__ import annotations
 
+from enum import Enum
+from numbers import Number
+from pathlib import PurePath
+
 
 class DpSelectError(Exception):
     """Base of every error raised by dpselect."""
@@ -16,10 +20,12 @@ class DpSelectError(Exception):
 class InvalidInput(DpSelectError, ValueError):
     """A bad argument: which one, what was given, and what is accepted.
 
-    Never built from private data: `given` describes an argument, never the content of a row.
+    Never built from private data: what could hold rows, such as a table passed where a number belongs, is kept and
+    shown as the name of its type only.
     """
 
     def __init__(self, argument: str, given: object, accepted: str) -> None:
+        given = given if _is_public(given) else _Plain(f"a {type(given).__name__}")
         self.argument = argument
         self.given = given
         self.accepted = accepted
@@ -78,6 +84,15 @@ def _shortage(requested: float, remaining: float) -> str:
 
 class SourceError(DpSelectError):
     """A file or engine failed while it was read; the text never quotes its rows."""
+
+
+def _is_public(given: object) -> bool:
+    """Whether a value is small enough in kind to be shown: a name, a number, a setting; nothing that holds data."""
+    if isinstance(given, tuple):
+        return len(given) <= 4 and all(_is_public(part) for part in given)
+    if type(given).__module__.partition(".")[0] == "dpselect":
+        return hasattr(type(given), "__dataclass_params__") or isinstance(given, _Plain | Enum)
+    return given is None or isinstance(given, str | bytes | Number | PurePath | Enum | type)
 
 
 def _brief(value: object, length: int = 60) -> str:

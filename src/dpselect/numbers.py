@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 INTEGER_LIMIT = 2**62
 """Magnitude below which differences of int64 values cannot overflow."""
 
-MOST_ITEMS = 10**300
+MOST_ITEMS = 10**305
 """Items beyond this would leave the range of float64."""
 
 FLOAT_LIMIT = 2.0**1021
@@ -176,7 +176,7 @@ def _merged(values: Array, multiplicities: Iterable[Any]) -> tuple[Array, Array]
         raise InvalidInput("multiplicities", plain("no item"), "at least one item is needed")
     total = sum(counted.values())
     if total > MOST_ITEMS:
-        raise InvalidInput("multiplicities", plain("more than 10^300 items"), "at most 10^300 items are needed")
+        raise InvalidInput("multiplicities", plain("more than 10^305 items"), "at most 10^305 items are needed")
     held = [counted[value] for value in ranked]
     distinct = _object_array(ranked) if values.dtype == object else np.array(ranked, dtype=values.dtype)
     return distinct, np.array(held, dtype=np.int64) if total < INTEGER_LIMIT else _object_array(held)

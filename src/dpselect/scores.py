@@ -23,7 +23,7 @@ from dpselect.numbers import exact_array, histogram_of, short_histogram_of
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Grouping:
     """Groups of items with equal scores, and how to find their members.
 
@@ -40,7 +40,7 @@ class Grouping:
         return Members(self, groups, indexes)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Members:
     """Chosen items, as the `indexes[i]`-th member of group `groups[i]` of a grouping."""
 

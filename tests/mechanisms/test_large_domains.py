@@ -37,4 +37,4 @@ def test_scores_at_the_limits_of_words(scores: list[int], epsilon: float) -> Non
 
 def test_more_items_than_floats_can_count_are_refused() -> None:
     with pytest.raises(dps.InvalidInput, match="multiplicities"):
-        dps.Scores.from_histogram([(1, 10**301)])
+        dps.Scores.from_histogram([(1, 10**306)])

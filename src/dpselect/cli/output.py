@@ -32,11 +32,24 @@ def check_output(path: Path | None, inputs: list[Path]) -> None:
     """Refuse a place that cannot be written to, before the release: a lost one has still cost its epsilon."""
     if path is None:
         return
-    folder = path.parent
-    if path.is_dir() or not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
+    if not _is_writable(path):
         raise InvalidInput("output", str(path), "a file in an existing folder with permission to write is needed")
-    if path.exists() and any(given.exists() and given.samefile(path) for given in inputs):
+    if path.exists() and any(_is_same(given, path) for given in inputs):
         raise InvalidInput("output", str(path), "it is also an input, which would be lost; name another file")
+
+
+def _is_writable(path: Path) -> bool:
+    try:
+        return not path.is_dir() and path.parent.is_dir() and os.access(path if path.exists() else path.parent, os.W_OK)
+    except (OSError, ValueError):
+        return False
+
+
+def _is_same(given: Path, path: Path) -> bool:
+    try:
+        return given.samefile(path)
+    except (OSError, ValueError):
+        return False
 
 
 def chosen_format(given: Format | None, output: Path | None) -> Format:

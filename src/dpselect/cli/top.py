@@ -105,6 +105,7 @@ def _domain(text: str) -> Any:
 def _mechanism(name: str, noise: str | None, k: int, epsilon: float) -> Any:
     if noise is None:
         return name
-    if name not in _KINDS:
-        raise dpselect.InvalidInput("noise", noise, "name its mechanism too: --mechanism " + " or ".join(_KINDS))
+    noisy = [kind for kind in _KINDS if hasattr(_KINDS[kind], "noise")]
+    if name not in noisy:
+        raise dpselect.InvalidInput("noise", noise, "name a mechanism that has it: --mechanism " + " or ".join(noisy))
     return _KINDS[name](k=k, epsilon=epsilon, noise=noise)

@@ -59,7 +59,7 @@ def mechanism_for(
 
 def _kind(name: Any, k: int, ordered: bool) -> tuple[type[Mechanism], dict[str, Any]]:
     """Return the mechanism of a name, and the parameters that go with the choice."""
-    if name == "auto":
+    if isinstance(name, str) and name == "auto":
         return _best(k, ordered)
     if not isinstance(name, str) or name not in MECHANISMS:
         raise InvalidInput("mechanism", name, "one of auto, " + ", ".join(MECHANISMS) + " is needed")

@@ -22,8 +22,11 @@ from dpselect.validation import positive_integer, positive_number, seed_or_none
 Law = dict[Any, float]
 """Probability of each outcome: a frozenset of positions, or a tuple where the order counts."""
 
-LARGEST_LAW = 50_000
+LARGEST_LAW = 10_000
 """Outcomes that `law` is willing to enumerate."""
+
+FARTHEST = Fraction(10**300)
+"""Locations farther down than this are cut: their probability is zero in float64 either way."""
 
 SCALE_RANGE = 1e250
 """Noise scales beyond this, either way, leave the range in which float64 bounds are proven."""
@@ -118,7 +121,7 @@ def scaled_locations(scores: Scores, rate: Fraction) -> list[float]:
     """
     values = scores.exact()
     highest = max(values)
-    return [float(rate * (value - highest)) for value in values]
+    return [float(max(rate * (value - highest), -FARTHEST)) for value in values]
 
 
 def spread_over_members(grouping: Grouping, groups: npt.NDArray[Any], bits: BitSource) -> Members:

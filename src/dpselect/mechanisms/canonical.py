@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpselect.errors import InvalidInput
-from dpselect.mechanisms.base import Law, Mechanism, check_noise, in_random_order
+from dpselect.mechanisms.base import FARTHEST, Law, Mechanism, check_noise, in_random_order
 from dpselect.mechanisms.canonical_blocks import Geometry, SubsetBlocks
+from dpselect.mechanisms.class_law import winner_law
 from dpselect.mechanisms.classes import Classes, classes_of
 from dpselect.mechanisms.ranking import Ranking
 from dpselect.sampling import NOISES, BitSource
-from dpselect.sampling.laws import single_law
 from dpselect.sampling.race import race
 from dpselect.sampling.sequences import whole_numbers
 from dpselect.scores import Members, Scores
@@ -79,8 +79,8 @@ class Canonical(Mechanism):
         values = table.exact()
         subsets = [frozenset(subset) for subset in combinations(range(table.size), self.k)]
         losses = [self._loss(values, subset) for subset in subsets]
-        locations = [float(self.exact_rate() * (min(losses) - loss)) for loss in losses]
-        return dict(zip(subsets, single_law(locations, NOISES[self.noise]).tolist(), strict=True))
+        locations = [float(max(self.exact_rate() * (min(losses) - loss), -FARTHEST)) for loss in losses]
+        return dict(zip(subsets, winner_law(locations, self.noise).tolist(), strict=True))
 
     def _loss(self, values: list[Fraction], subset: frozenset[int]) -> Fraction:
         """Return the loss of one subset, straight from its definition."""

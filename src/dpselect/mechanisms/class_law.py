@@ -1,12 +1,12 @@
 """Probabilities of classes of alternatives that stand at the same location, without sampling.
 
-Notation: class c has `M_c` alternatives at location `ℓ_c <= 0`, the best at 0; `p_c = exp(ℓ_c)`, `W_c = M_c p_c`, `W
-= Σ W_c`.
+Notation: class c has `M_c` alternatives at location `ℓ_c <= 0`, the best at 0; `p_c = exp(ℓ_c)`, `W_c = M_c p_c`,
+`W = Σ W_c`.
 
-- Gumbel noise: `P(c) = W_c / W`. - Exponential noise (permute-and-flip): `P(c) = W_c ∫_0^1 exp(Λ(u)) / (1 − p_c u)
-du` with `Λ(u) = Σ_c M_c log(1 − p_c u)`. With `u = v/W` and
-  `ω_c = W_c/W`, `Λ = −v Σ_c ω_c φ(p_c v/W)`, `φ(y) = −log(1 − y)/y`, so that nothing overflows however large M is;
-  beyond v = 60 the integrand is below e^{−60}.
+- Gumbel noise: `P(c) = W_c / W`.
+- Exponential noise (permute-and-flip): `P(c) = W_c ∫_0^1 exp(Λ(u)) / (1 − p_c u) du` with
+  `Λ(u) = Σ_c M_c log(1 − p_c u)`. With `u = v/W` and `ω_c = W_c/W`, `Λ = −v Σ_c ω_c φ(p_c v/W)`,
+  `φ(y) = −log(1 − y)/y`, so that nothing overflows however large M is; beyond v = 60 the integrand is below e^{−60}.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpselect.sampling.noise import FloatArray
+from dpselect.sampling.laws import single_law
+from dpselect.sampling.noise import NOISES, FloatArray
 
 Array = npt.NDArray[Any]
 
@@ -24,6 +25,7 @@ _REACH = 60.0
 _SERIES_BELOW = 1e-3
 """Arguments of φ below this go through four terms of its series: an error of less than 1e-12."""
 _CHUNK = 1 << 22
+_FEW = 200
 
 
 def class_probabilities(locations: FloatArray, log_sizes: FloatArray, noise: str) -> FloatArray:
@@ -37,6 +39,14 @@ def class_probabilities(locations: FloatArray, log_sizes: FloatArray, noise: str
     shares /= total
     log_total = highest + np.log(total)
     return shares * _integrals(np.exp(locations), shares, log_total)
+
+
+def winner_law(locations: list[float], noise: str) -> FloatArray:
+    """Return the probability of each single alternative to win, by `class_probabilities` where they are many."""
+    if len(locations) <= _FEW:
+        return single_law(locations, NOISES[noise])
+    relative = np.array(locations) - max(locations)
+    return class_probabilities(relative, np.zeros(len(relative)), noise)
 
 
 def _integrals(chances: FloatArray, shares: FloatArray, log_total: float) -> FloatArray:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
-MOST_CLASSES = 20_000_000
+MOST_CLASSES = 30_000_000
 """Classes or levels that are listed; more would not fit in memory."""
 
 
@@ -40,12 +40,13 @@ class Classes:
     first_tails: Array
     last_tails: Array
     losses: FloatArray
+    exact: npt.NDArray[np.bool_]
     log_sizes: FloatArray
     probabilities: FloatArray
 
     def probability_of_top(self) -> float:
-        """P[exactly the top k]."""
-        return float(self.probabilities[self.heads == self.k].sum())
+        """P[exactly the top k], up to ties: every answer that has the k highest scores counts."""
+        return float(self.probabilities[self.exact].sum())
 
     def great(self) -> float:
         """P[great]: the top ⌈k/10⌉ are all there and nothing is beyond rank k + k/10 (canonical, section A.2)."""
@@ -112,7 +113,7 @@ def classes_of(mechanism: Canonical, scores: Any) -> Classes:
     k, ranking = mechanism.k, Ranking.of(table.distinct)
     if table.size == k:
         one = np.array([k])
-        return Classes(k, one, one, one, np.zeros(1), np.zeros(1), np.ones(1))
+        return Classes(k, one, one, one, np.zeros(1), one > 0, np.zeros(1), np.ones(1))
     geometry = mechanism.geometry(ranking)
     tails = geometry.tails
     _check_count(k * len(tails.ends))
@@ -130,7 +131,8 @@ def classes_of(mechanism: Canonical, scores: Any) -> Classes:
         heads=np.append(k, row),
         first_tails=np.append(k, before + 1),
         last_tails=np.append(k, tails.ends[run]),
-        losses=penalties / float(mechanism.exact_rate()),
+        losses=np.append(0.0, _losses(mechanism, missing, ranking, row, run)),
+        exact=np.append(True, _tied_with_top(ranking, k, row, run)),
         log_sizes=log_sizes,
         probabilities=probabilities,
     )
@@ -167,11 +169,34 @@ def levels_of(mechanism: Joint, scores: Any) -> Levels:
     log_sizes[large] = (within + level_gains)[large[1:]]
     penalties = np.append(0.0, scaled(losses[starts], mechanism.rate))
     probabilities = class_probabilities(-penalties, log_sizes, mechanism.noise)
-    return Levels(k, penalties / float(mechanism.rate), log_sizes, probabilities)
+    return Levels(k, np.append(0.0, losses[starts].astype(np.float64)), log_sizes, probabilities)
+
+
+def _losses(mechanism: Canonical, missing: Array, ranking: Ranking, row: Array, run: Array) -> FloatArray:
+    """Return (1 − γ) times what each class misses plus γ times what its tail falls short of rank k."""
+    gaps = _tail_gaps(ranking, mechanism.k)
+    gamma = mechanism.gamma
+    return (1 - gamma) * missing[row].astype(np.float64) + gamma * gaps[run].astype(np.float64)
+
+
+def _tail_gaps(ranking: Ranking, k: int) -> Array:
+    """Return how far each run of tails falls short of rank k."""
+    gaps: Array = ranking.scores(np.array([k - 1])) - ranking.grouping.values[int(ranking.groups(k)) :]
+    return gaps
+
+
+def _tied_with_top(ranking: Ranking, k: int, row: Array, run: Array) -> npt.NDArray[np.bool_]:
+    """Tell which classes miss nothing better than rank k and hold nothing worse."""
+    heads_tied = ranking.scores(np.arange(k)) == ranking.scores(np.array([k - 1]))
+    tails_tied = _tail_gaps(ranking, k) == 0
+    tied: npt.NDArray[np.bool_] = (heads_tied[row] & tails_tied[run]).astype(bool)
+    return tied
 
 
 def _check_count(count: int) -> None:
     if count > MOST_CLASSES:
         raise InvalidInput(
-            "scores", plain(f"k times the number of distinct scores is {count}"), f"at most {MOST_CLASSES} are listed"
+            "scores",
+            plain("too many of them"),
+            f"at most {MOST_CLASSES} classes are listed: k times the number of distinct scores",
         )

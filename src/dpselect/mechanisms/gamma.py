@@ -17,7 +17,8 @@ from dpselect.sampling.gamma import UNIFORM, GammaDraw, RandomlyScaledField
 from dpselect.sampling.laws import sequence_law
 from dpselect.scores import Members, Scores
 
-LARGEST_DOMAIN = 2**62
+LARGEST_DOMAIN = 10**15
+"""Items up to which incomplete gamma functions are computed within a fraction of a second."""
 
 
 @dataclass(frozen=True, kw_only=True)

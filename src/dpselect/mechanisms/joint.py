@@ -7,12 +7,12 @@ from fractions import Fraction
 from itertools import permutations
 from typing import Any, ClassVar
 
-from dpselect.mechanisms.base import Law, Mechanism, check_noise
+from dpselect.mechanisms.base import FARTHEST, Law, Mechanism, check_noise
+from dpselect.mechanisms.class_law import winner_law
 from dpselect.mechanisms.classes import Levels, levels_of
 from dpselect.mechanisms.joint_blocks import SequenceBlocks
 from dpselect.mechanisms.ranking import Ranking
 from dpselect.sampling import NOISES, BitSource
-from dpselect.sampling.laws import single_law
 from dpselect.sampling.race import race
 from dpselect.sampling.sequences import whole_numbers
 from dpselect.scores import Members, Scores
@@ -63,5 +63,5 @@ class Joint(Mechanism):
         top = sorted(values, reverse=True)
         sequences = list(permutations(range(table.size), self.k))
         losses = [max(top[row] - values[item] for row, item in enumerate(sequence)) for sequence in sequences]
-        locations = [float(-self.rate * loss) for loss in losses]
-        return dict(zip(sequences, single_law(locations, NOISES[self.noise]).tolist(), strict=True))
+        locations = [float(max(-self.rate * loss, -FARTHEST)) for loss in losses]
+        return dict(zip(sequences, winner_law(locations, self.noise).tolist(), strict=True))

@@ -66,7 +66,7 @@ class Thresholds:
 
     def bounds(self, threshold: Any) -> Array:
         """Return for each row how many ranks a threshold lets it hold."""
-        allowed: Array = self.counts[self.places(np.array([threshold]))[0]]
+        allowed: Array = self.counts[self.places(np.array([threshold], dtype=self.ascending.dtype))[0]]
         return allowed
 
     @property

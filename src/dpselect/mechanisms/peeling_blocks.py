@@ -21,8 +21,8 @@ _WINDOW = 64
 class ItemsLeft:
     """Items by rank in bins of nearly equal location, of which those taken are left out.
 
-    Bins are one unit of location wide down to where an item could reasonably win, and double in width from there. Bins
-    only save work: the race is exact for any of them.
+    Measured from the k-th score, bins are one unit of location wide down to where an item could reasonably win, and
+    double in width from there. Bins only save work: the race is exact for any of them.
     """
 
     def __init__(self, ranking: Ranking, k: int, rate: Fraction) -> None:
@@ -30,11 +30,11 @@ class ItemsLeft:
         self._rate = rate
         self._taken: set[int] = set()
         values = ranking.grouping.values
-        depth = scaled(values[0] - values, rate)
-        reach = float(depth[int(ranking.groups(k - 1))]) + float(np.log(float(ranking.ends[-1]))) + 20.0
-        beyond = np.ceil(reach) + np.floor(np.log2(2 + np.maximum(depth - reach, 0.0)))
-        bins = np.where(depth <= reach, np.floor(depth), beyond)
-        self._first = np.flatnonzero(np.concatenate([[True], bins[1:] != bins[:-1]]))
+        depth = scaled(values[int(ranking.groups(k - 1))] - values, rate)
+        reach = float(np.log(float(ranking.ends[-1]))) + 20.0
+        near = depth <= reach
+        bins = np.where(near, np.floor(depth), np.floor(np.log2(2 + np.maximum(depth - reach, 0.0))))
+        self._first = np.flatnonzero(np.append(True, (bins[1:] != bins[:-1]) | (near[1:] != near[:-1])))
         self._last = np.append(self._first[1:], len(values)) - 1
         self._ends = ranking.ends[self._last]
         self._starts = np.concatenate([self._ends[:0], [0], self._ends[:-1]])

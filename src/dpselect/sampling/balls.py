@@ -71,6 +71,8 @@ class Entrant:
     draws: Sequence[Draw]
     divisors: Sequence[Callable[[int], Any]]
     noise: Noise
+    magnitude: int = 0
+    """Bits in the whole part of the location."""
     low: Any = field(default=None, compare=False)
     high: Any = field(default=None, compare=False)
 
@@ -108,20 +110,24 @@ def rational(value: Fraction | int) -> Callable[[int], Any]:
 
 
 def sort_exactly(entrants: list[Entrant], bits: BitSource, step: int) -> list[Entrant]:
-    """Return the entrants by descending noisy value, drawing further bits until the order is certain."""
+    """Return the entrants by descending noisy value, drawing further bits until the order is certain.
+
+    Clusters whose order is open wait in a stack, highest on top; the precision leaves room for the size of locations.
+    """
     width = max((draw.width for entrant in entrants for draw in entrant.draws), default=0)
-    return _sorted(entrants, bits, width + step, step)
-
-
-def _sorted(entrants: list[Entrant], bits: BitSource, width: int, step: int) -> list[Entrant]:
-    if len(entrants) < 2:
-        return entrants
-    with working_precision(2 * width + 64):
-        for entrant in entrants:
-            entrant.sharpen(width, bits)
-        ranked = sorted(entrants, key=cmp_to_key(_by_high))
-        clusters = _overlapping(ranked)
-    return [entrant for cluster in clusters for entrant in _sorted(cluster, bits, width + step, step)]
+    ranked: list[Entrant] = []
+    waiting = [(entrants, width + step)]
+    while waiting:
+        cluster, width = waiting.pop()
+        if len(cluster) < 2:
+            ranked.extend(cluster)
+            continue
+        with working_precision(2 * width + 64 + max(entrant.magnitude for entrant in cluster)):
+            for entrant in cluster:
+                entrant.sharpen(width, bits)
+            pieces = _overlapping(sorted(cluster, key=cmp_to_key(_by_high)))
+        waiting.extend((piece, width + step) for piece in reversed(pieces))
+    return ranked
 
 
 def _by_high(left: Entrant, right: Entrant) -> int:

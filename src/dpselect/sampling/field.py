@@ -48,7 +48,7 @@ class Field:
     @cached_property
     def slack(self) -> float:
         """Bound on the relative error of float64 quantities, derived in exactness.md with a factor of 1000 to spare."""
-        return max(2.0**-32, self.winners * 2.0**-50)
+        return max(2.0**-32, self.winners * 2.0**-42)
 
     @cached_property
     def _float_scale(self) -> float:

@@ -119,7 +119,7 @@ class RandomlyScaledField(Field):
     @cached_property
     def slack(self) -> float:
         """As in Field; the gamma variable is known to ACCURACY bits, far better."""
-        return max(2.0**-30, self.winners * 2.0**-50)
+        return max(2.0**-30, self.winners * 2.0**-42)
 
     @cached_property
     def _float_scale(self) -> float:

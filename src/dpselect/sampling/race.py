@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -128,7 +129,7 @@ class _Descent:
         self._met: set[Hashable] = set()
         self._log_size = float(blocks.log_size[block])
         self._error = float(blocks.log_size_error[block])
-        self._size = float(blocks.size(block)) if self._log_size < math.log(_SMALL) else math.inf
+        self._size = float(self._exact_size) if self._log_size < math.log(_SMALL) else math.inf
         self._sums = (0.0, 0.0)
         self.low = self.high = 0.0
         self._add(first)
@@ -140,7 +141,8 @@ class _Descent:
         ends = exponential_bounds(np.array([draw.known], dtype=np.uint64), draw.width)
         self._sums = (self._sums[0] + float(ends[0][0]) * factor, self._sums[1] + float(ends[1][0]) * factor)
         log_size = math.log(self._size) if math.isfinite(self._size) else self._log_size
-        error = 0.0 if math.isfinite(self._size) else self._error
+        # For a size of at least 2⁴⁰, taking M/(M − j) as 1 moves log E by less than 2j/M.
+        error = 0.0 if math.isfinite(self._size) else self._error + len(self._draws) * 2.0 / _SMALL
         with np.errstate(divide="ignore"):
             logs = np.log(np.array(self._sums)) - log_size
             low, high = _noise_bounds(logs[:1], logs[1:], np.array([error]), self._noise)
@@ -154,11 +156,19 @@ class _Descent:
                 self._met.add(alternative.key)
                 break
         divisors = [self._divisor(earlier) for earlier in range(len(self._draws))]
-        entrant = Entrant(alternative, rational(alternative.location), list(self._draws), divisors, self._noise)
+        magnitude = int(alternative.location).bit_length()
+        entrant = Entrant(
+            alternative, rational(alternative.location), list(self._draws), divisors, self._noise, magnitude
+        )
         return entrant, _bounds(alternative.location)
 
+    @cached_property
+    def _exact_size(self) -> int:
+        return self._blocks.size(self._block)
+
     def _divisor(self, earlier: int) -> Callable[[int], Any]:
-        return lambda width: rational(self._blocks.size(self._block) - earlier)(width)
+        """Return M − j, of which the exact M is computed only for a contested comparison."""
+        return lambda width: rational(self._exact_size - earlier)(width)
 
     @property
     def exhausted(self) -> bool:

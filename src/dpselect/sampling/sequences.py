@@ -58,7 +58,7 @@ def _first_beyond(inner: Bounds, outer: Bounds, bits: BitSource) -> int:
     if len(possible) == 1:
         return int(possible[0])
     total = np.log(outer.astype(np.float64) + 1.0).sum()
-    errors = np.full(len(possible), PRECISION * (1.0 + total) * 4.0)
+    errors = np.full(len(possible), PRECISION * (1.0 + total) * max(4.0, len(outer) / 512.0))
     exact = partial(_exact_weight, inner.tolist(), outer.tolist())
     chosen = by_size(log_sizes[possible], errors, lambda option: exact(int(possible[option])), bits)
     return int(possible[chosen])

@@ -253,4 +253,5 @@ def _entrant(key: int, group: int, order: int, field: Field, noise: Noise, drawn
     """Rebuild one noisy value from the bits it was drawn from, ready to be refined."""
     size = 1 if field.multiplicities is None else int(field.multiplicities[group])
     divisors = [rational(size - earlier) for earlier in range(order)]
-    return Entrant(key, field.location_ball(group), drawn.of(group)[:order], divisors, noise)
+    magnitude = int(field.exact_location(group)).bit_length()
+    return Entrant(key, field.location_ball(group), drawn.of(group)[:order], divisors, noise, magnitude)

@@ -15,8 +15,10 @@ from dpselect.errors import InvalidInput, plain
 from dpselect.sources.domain import Domain, Unseen
 from dpselect.sources.engine import EmbeddedEngine, Engine, Progress, embedded_engine
 from dpselect.sources.files import FileTable
-from dpselect.sources.frames import arrow_table, check_columns, is_frame
+from dpselect.sources.frames import arrow_table, check_columns, is_frame, neutral_name, renamed
 from dpselect.sources.listing import is_single_value, listed_items
+
+ITEM, PERSON = neutral_name(0), neutral_name(1)
 
 
 class Counts:
@@ -87,22 +89,22 @@ def open_counts(
         embedded = stack.enter_context(embedded_engine(progress))
         file = FileTable.at("table", table) if isinstance(table, str | os.PathLike) else None
         engine, rows = _bind(embedded, table if file is None else file, [item, person])
-        _check_type("item", item, rows[item].type())
-        _check_type("person", person, rows[person].type())
+        _check_type("item", item, rows[ITEM].type())
+        _check_type("person", person, rows[PERSON].type())
         if domain.number is None:
-            listed, size = listed_items(stack, embedded, engine, domain, item, rows[item].type())
+            listed, size = listed_items(stack, embedded, engine, domain, item, rows[ITEM].type())
         else:
             listed, size = None, domain.number
         if k > size:
             raise InvalidInput("k", k, f"a number from 1 to {size}, the number of items in the domain, is needed")
-        scored = stack.enter_context(engine.materialised(_scored(rows, item, person, listed)))
+        scored = stack.enter_context(engine.materialised(_scored(rows, listed)))
         if file is not None and file.is_json:
             _check_fields(embedded, file, scored, [item, person])
         yield Counts(engine, scored, domain)
 
 
 def _bind(embedded: EmbeddedEngine, table: Any, columns: list[str]) -> tuple[Engine, Any]:
-    """Return the engine that holds the rows, and the rows as an Ibis table."""
+    """Return the engine that holds the rows, and the rows as an Ibis table with neutral names."""
     import ibis
 
     if isinstance(table, FileTable):
@@ -110,8 +112,8 @@ def _bind(embedded: EmbeddedEngine, table: Any, columns: list[str]) -> tuple[Eng
     if isinstance(table, ibis.Table):
         check_columns("table", columns, list(table.columns))
         if not any(True for _ in table.op().find(ibis.expr.operations.DatabaseTable)):
-            return embedded, table.select(*columns)
-        return Engine(table.get_backend()), table.select(*columns)
+            return embedded, renamed(table, columns)
+        return Engine(table.get_backend()), renamed(table, columns)
     if is_frame(table):
         return embedded, ibis.memtable(arrow_table("table", table, columns))
     raise InvalidInput(
@@ -121,11 +123,11 @@ def _bind(embedded: EmbeddedEngine, table: Any, columns: list[str]) -> tuple[Eng
     )
 
 
-def _scored(rows: Any, item: str, person: str, listed: Any) -> Any:
+def _scored(rows: Any, listed: Any) -> Any:
     """Return the expression (item, text, position, score), with every listed item when there is a list."""
     import ibis
 
-    rows = rows.select(item=rows[item], person=rows[person])
+    rows = rows.select(item=rows[ITEM], person=rows[PERSON])
     for column in ("item", "person"):
         rows = rows.filter(rows[column].notnull())
         if rows[column].type().is_floating():

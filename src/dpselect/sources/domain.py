@@ -18,6 +18,9 @@ _ACCEPTED = (
 )
 
 
+MOST_ITEMS = 10**300
+
+
 class Unknown(enum.Enum):
     """The type of `UNKNOWN`."""
 
@@ -79,6 +82,8 @@ class Domain:
         if number is not None:
             if number < 1:
                 raise InvalidInput("domain", given, "the number of possible items must be at least 1")
+            if number > MOST_ITEMS:
+                raise InvalidInput("domain", plain("a number beyond 10^300"), "at most 10^300 items are needed")
             return cls(number=number)
         if hasattr(type(given), "columns") or hasattr(type(given), "column_names"):
             return cls(table=given)

@@ -16,7 +16,7 @@ from typing import Any
 
 from dpselect.errors import InvalidInput
 from dpselect.sources.engine import EmbeddedEngine
-from dpselect.sources.frames import check_columns
+from dpselect.sources.frames import check_columns, neutral_name, renamed
 
 _DELIMITERS = {".csv": ",;\t|", ".txt": ",;\t|", ".tsv": "\t"}
 _LINES = (".jsonl", ".ndjson", ".json")
@@ -45,7 +45,7 @@ class FileTable:
         path = Path(path)
         try:
             is_file, is_folder = path.is_file(), path.is_dir()
-        except ValueError:
+        except (OSError, ValueError):
             is_file = is_folder = False
         if is_folder:
             path = path / "*.parquet"
@@ -73,7 +73,7 @@ class FileTable:
         return self.ending in _LINES
 
     def bind(self, engine: EmbeddedEngine, columns: list[str]) -> Any:
-        """Return an Ibis table of the named columns, without reading any row."""
+        """Return an Ibis table of the named columns, under neutral names, without reading any row."""
         if self.ending in _PARQUET:
             return self._bind_parquet(engine, columns)
         if self.is_json:
@@ -99,12 +99,12 @@ class FileTable:
     def _bind_parquet(self, engine: EmbeddedEngine, columns: list[str]) -> Any:
         table = self._parquet(engine)
         check_columns(self.argument, columns, list(table.columns))
-        return table.select(*columns)
+        return renamed(table, columns)
 
     def _parquet(self, engine: EmbeddedEngine) -> Any:
         files = ", ".join(_literal(_exactly(part)) for part in self.parts)
         try:
-            return _view(engine, f"SELECT * FROM read_parquet([{files}])")
+            return _view(engine, f"SELECT * FROM read_parquet([{files}], hive_partitioning = false)")
         except Exception:
             pass
         raise InvalidInput(
@@ -125,12 +125,13 @@ class FileTable:
         delimiter, header = fitting[0]
         check_columns(self.argument, columns, header)
         names = [f"c{place}" for place in range(len(header) + 1)]
-        fields = ", ".join(f"{names[header.index(name)]} AS {_name(name)}" for name in columns)
+        fields = ", ".join(f"{names[header.index(name)]} AS {neutral_name(i)}" for i, name in enumerate(columns))
         # One thread: DuckDB's parallel reader can split a quoted line break and then makes rows that are not there.
+        # Lines end at a line feed alone: a stray carriage return would otherwise take the next row with it.
         source = (
             f"SELECT {fields} FROM read_csv({self._file()}, auto_detect = false, header = true, parallel = false, "
             f"delim = {_literal(delimiter)}, quote = '\"', escape = '\"', allow_quoted_nulls = false, "
-            f"compression = '{self.compression}', "
+            f"new_line = '\\n', hive_partitioning = false, compression = '{self.compression}', "
         )
         if self.public:
             return _view(engine, f"{source} columns = {_text_columns(names[:-1])})")
@@ -174,7 +175,8 @@ class FileTable:
 
     def _bind_json(self, engine: EmbeddedEngine, columns: list[str]) -> Any:
         fields = ", ".join(
-            f"json_extract_string(record, {_literal(_pointer(name))}) AS {_name(name)}" for name in columns
+            f"json_extract_string(record, {_literal(_pointer(name))}) AS {neutral_name(i)}"
+            for i, name in enumerate(columns)
         )
         return _view(engine, f"SELECT {fields} FROM ({self._records()})")
 
@@ -196,7 +198,8 @@ class FileTable:
         return (
             f"SELECT try_cast(line AS JSON) AS record FROM read_csv({self._file()}, auto_detect = false, "
             f"header = false, delim = '\x01', quote = '', escape = '', columns = {_text_columns(['line'])}, "
-            f"strict_mode = false, ignore_errors = true, parallel = false, compression = '{self.compression}')"
+            f"strict_mode = false, ignore_errors = true, parallel = false, new_line = '\\n', "
+            f"hive_partitioning = false, compression = '{self.compression}')"
         )
 
     def _file(self) -> str:
@@ -233,10 +236,6 @@ def _view(engine: EmbeddedEngine, query: str) -> Any:
 
 def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-
-def _name(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"'
 
 
 def _text_columns(names: list[str]) -> str:

@@ -47,7 +47,7 @@ def check_columns(argument: str, wanted: Iterable[str], present: list[Any]) -> N
 
 
 def arrow_table(argument: str, table: Any, columns: list[str]) -> Any:
-    """Return the named columns of a frame as an Arrow table with plain column types.
+    """Return the named columns of a frame as an Arrow table with plain column types, under neutral names.
 
     A pandas column of Python objects has no type of its own, and none may be read off private rows: it is taken as
     text, each value by its `str`.
@@ -56,14 +56,33 @@ def arrow_table(argument: str, table: Any, columns: list[str]) -> Any:
 
     check_columns(argument, columns, frame_columns(table))
     if _module(table) == "pandas":
-        return pyarrow.table({name: _pandas_column(table[name]) for name in columns})
+        return _neutral([_pandas_column(table[name]) for name in columns])
     if _module(table) == "polars":
         table = table.select(columns)
         table = table.collect() if hasattr(table, "collect") else table
     if _module(table) == "duckdb":
         table = table.select(*(_quoted(name) for name in columns))
     table = pyarrow.table(table).select(columns)
-    return pyarrow.table({name: _plain_column(table.column(name)) for name in columns})
+    return _neutral([_plain_column(table.column(name)) for name in columns])
+
+
+def neutral_name(place: int) -> str:
+    """Return the name that the engine uses for the column asked for at a place.
+
+    Engines do not agree on which names are the same: DuckDB takes `film` and `Film` for one column.
+    """
+    return f"column_{place}"
+
+
+def renamed(table: Any, columns: list[str]) -> Any:
+    """Return the named columns of an Ibis table under neutral names."""
+    return table.select(**{neutral_name(place): table[name] for place, name in enumerate(columns)})
+
+
+def _neutral(columns: list[Any]) -> Any:
+    import pyarrow
+
+    return pyarrow.table({neutral_name(place): column for place, column in enumerate(columns)})
 
 
 def _module(table: Any) -> str:

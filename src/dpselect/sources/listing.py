@@ -95,6 +95,7 @@ def _given(embedded: EmbeddedEngine, domain: Domain, item: str, kind: Any) -> An
         raise InvalidInput(
             "domain", plain(f"an object of type {type(domain.table).__name__}"), "a list of items is needed"
         )
+    [column] = table.columns
     if not is_single_value(table[column].type()):
         raise InvalidInput("domain", plain(f"a list of type {table[column].type()}"), "single values are needed")
     return table.select(key=table[column], position=ibis.literal(0, "int64"))
