@@ -52,6 +52,28 @@ def test_text_listed_for_a_column_of_floats_is_an_item_nobody_has() -> None:
     assert members(table, ["2", "x", "1", "b", "x"]) == {2: ["2"], 1: ["1"], 0: ["b", "x"]}
 
 
+@pytest.mark.parametrize("kind", [polars.Categorical, polars.Enum(["Heat", "Up", "Her"])], ids=str)
+@pytest.mark.parametrize("is_lazy", [False, True])
+def test_categories_of_polars_are_read_as_their_text(kind: Any, is_lazy: bool) -> None:
+    films = polars.Series(["Heat", "Heat", None, "Up"], dtype=kind)
+    table = polars.DataFrame({"film": films, "viewer": polars.Series(["Up", "Her", "Her", "Up"], dtype=kind)})
+    rows = table.lazy() if is_lazy else table
+    assert members(rows, ["Heat", "Up", "Her"]) == {2: ["Heat"], 1: ["Up"], 0: ["Her"]}
+    assert members(pandas.DataFrame({"film": ["Up"], "viewer": [1]}), table.select("film")) == {1: ["Up"], 0: ["Heat"]}
+
+
+@pytest.mark.parametrize("kind", [polars.Int128, polars.Object], ids=str)
+@pytest.mark.parametrize("is_lazy", [False, True])
+@pytest.mark.parametrize("films", [[], [41, 42]], ids=len)
+def test_types_of_polars_without_a_place_in_arrow_are_refused_by_name(
+    kind: Any, is_lazy: bool, films: list[int]
+) -> None:
+    table = polars.DataFrame({"film": polars.Series(films, dtype=kind), "viewer": films})
+    with pytest.raises(InvalidInput, match=rf"column 'film' of type {kind}.* was given; .*cast it first") as caught:
+        histogram(table.lazy() if is_lazy else table, 3)
+    assert "41" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "table",
     [

@@ -58,8 +58,7 @@ def arrow_table(argument: str, table: Any, columns: list[str]) -> Any:
     if _module(table) == "pandas":
         return _neutral([_pandas_column(table[name]) for name in columns])
     if _module(table) == "polars":
-        table = table.select(columns)
-        table = table.collect() if hasattr(table, "collect") else table
+        table = _polars_columns(argument, table, columns)
     if _module(table) == "duckdb":
         table = table.select(*(_quoted(name) for name in columns))
     table = pyarrow.table(table).select(columns)
@@ -102,6 +101,27 @@ def _plain_column(column: Any) -> Any:
     if pyarrow.types.is_null(column.type) or str(column.type).endswith("string_view"):
         column = column.cast(pyarrow.string())
     return column
+
+
+def _polars_columns(argument: str, table: Any, columns: list[str]) -> Any:
+    """Return the named columns of a polars frame, lazy or not, in types that Arrow has too.
+
+    A type is public, so one that has no place in Arrow is refused by its name before any row is read.
+    """
+    import polars
+
+    table = table.select(columns)
+    kinds = dict(table.collect_schema())
+    for name, kind in kinds.items():
+        if isinstance(kind, polars.Object) or str(kind) in ("Int128", "UInt128"):
+            raise InvalidInput(
+                argument,
+                plain(f"column {name!r} of type {kind}"),
+                "text, numbers of up to 64 bits, decimals, dates, times or booleans are needed; cast it first",
+            )
+    named = [name for name, kind in kinds.items() if isinstance(kind, polars.Categorical | polars.Enum)]
+    table = table.with_columns(polars.col(name).cast(polars.String) for name in named)
+    return table.collect() if hasattr(table, "collect") else table
 
 
 def _pandas_column(series: Any) -> Any:
