@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter, OrderedDict
 from decimal import Decimal
 from fractions import Fraction
@@ -216,6 +217,65 @@ def test_two_scores_for_one_label_are_refused_without_naming_it() -> None:
     with pytest.raises(InvalidInput, match="one score") as caught:
         Scores.of(pd.Series([1, 2], index=["secret", "secret"]))
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        ({"a": 1, "b": None}, "scores: a missing value was given; every item must have a score"),
+        (pl.Series([1, None]), "scores: a missing value was given"),
+        (pd.Index([1, 2]), "scores: an object of type Index was given"),
+        ({"a": "b"}, "scores: something that is not a number was given"),
+    ],
+    ids=["dict", "polars", "index", "text"],
+)
+def test_a_refusal_says_what_was_given(data: object, complaint: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Scores.of(data)
+    assert str(caught.value).startswith(complaint)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (([5],), "values: an entry that is not a pair was given; pairs"),
+        (([1], ["1"]), "multiplicities: an entry that is not a whole number was given"),
+        (([1], 5), "multiplicities: an object of type int was given"),
+    ],
+)
+def test_a_refused_histogram_says_what_was_given(arguments: tuple[object, ...], complaint: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Scores.from_histogram(*arguments)
+    assert str(caught.value).startswith(complaint)
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        pl.Series([2**100, -(2**100), 0], dtype=pl.Int128),
+        pl.Series([Decimal("0.1"), Decimal("-7.3"), Decimal(0)]),
+        pl.Series([True, False, True]),
+    ],
+    ids=lambda series: str(series.dtype),
+)
+def test_wide_and_decimal_series_of_polars_are_exact(series: pl.Series) -> None:
+    assert Scores.of(series).exact() == [Fraction(value) for value in series.to_list()]
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        Scores.of({"a": 3, "b": 1, "c": 2}),
+        Scores.of(pd.Series(range(5), index=list("vwxyz"))),
+        Scores.of(np.arange(40_000) % 7),
+        Scores.from_histogram([(5, 2), (3, 10)]),
+    ],
+    ids=["mapping", "Series", "by group", "histogram"],
+)
+def test_scores_that_were_used_can_be_pickled(scores: Scores) -> None:
+    before = dps.select(scores, k=2, epsilon=1.0, seed=1).items, members(scores)
+    again = pickle.loads(pickle.dumps(scores))
+    assert (dps.select(again, k=2, epsilon=1.0, seed=1).items, members(again)) == before
 
 
 def test_scores_show_nothing_but_their_number() -> None:

@@ -100,6 +100,8 @@ def _exact(argument: str, value: Any) -> int | Fraction:
         raise InvalidInput(argument, plain("NaN or infinity"), "every score must be a finite number")
     if isinstance(value, float | Decimal | Fraction | np.floating):
         return Fraction(*value.as_integer_ratio())
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        raise InvalidInput(argument, plain("a missing value"), "every item must have a score; fill the gaps first")
     raise InvalidInput(argument, plain("something that is not a number"), "every score must be a number")
 
 
@@ -160,7 +162,9 @@ def _merged(values: Array, multiplicities: Iterable[Any]) -> tuple[Array, Array]
     try:
         sizes = [operator.index(multiplicity) for multiplicity in multiplicities]
     except TypeError:
-        raise InvalidInput("multiplicities", plain("something else"), "whole numbers are needed") from None
+        raise InvalidInput(
+            "multiplicities", plain("an entry that is not a whole number"), "whole numbers are needed"
+        ) from None
     if len(sizes) != len(values):
         raise InvalidInput(
             "multiplicities",

@@ -85,14 +85,17 @@ class Scores:
                 raise InvalidInput("scores", plain("a Series with repeated labels"), "each item must have one score")
             return cls(_checked(data.to_numpy()), None, data.index.__getitem__)
         if library == "polars" and type(data).__name__ == "Series":
-            return cls(_checked(data.to_list() if data.null_count() else data.to_numpy()), None, _position)
+            is_plain = data.dtype.is_float() or (data.dtype.is_integer() and "128" not in str(data.dtype))
+            return cls(
+                _checked(data.to_numpy() if is_plain and not data.null_count() else data.to_list()), None, _position
+            )
         if isinstance(data, np.ndarray) or (
             isinstance(data, Sequence) and not isinstance(data, str | bytes | bytearray)
         ):
             return cls(_checked(data), None, _position)
         raise InvalidInput(
             "scores",
-            plain(f"a {type(data).__name__}"),
+            plain(f"an object of type {type(data).__name__}"),
             "a mapping from item to score, a pandas or polars Series, a one-dimensional array or list, "
             "or dpselect.Scores is needed",
         )
@@ -113,7 +116,9 @@ class Scores:
         if multiplicities is None:
             pairs = _listed("values", values)
             if not all(isinstance(pair, Sequence | np.ndarray) and len(pair) == 2 for pair in pairs):
-                raise InvalidInput("values", plain("something else"), "pairs (score, multiplicity) are needed")
+                raise InvalidInput(
+                    "values", plain("an entry that is not a pair"), "pairs (score, multiplicity) are needed"
+                )
             values, multiplicities = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         groups = histogram_of(_listed("values", values), _listed("multiplicities", multiplicities))
         scores = cls(None, groups, _position)
@@ -153,7 +158,7 @@ class Scores:
         if self._data is None:
             return self.distinct
         groups = short_histogram_of(self._data)
-        return _grouped(self._data, *groups) if groups else Grouping(self._data, None, lambda groups, indexes: groups)
+        return _grouped(self._data, *groups) if groups else Grouping(self._data, None, _group_itself)
 
     def exact(self) -> list[Fraction]:
         """Return the score of each position without error; for small domains."""
@@ -195,16 +200,31 @@ def _listed(argument: str, data: Any) -> Any:
     if isinstance(data, np.ndarray):
         return data
     if not isinstance(data, Iterable):
-        raise InvalidInput(argument, plain(f"a {type(data).__name__}"), "a sequence is needed")
+        raise InvalidInput(argument, plain(f"an object of type {type(data).__name__}"), "a sequence is needed")
     return list(data)
 
 
 def _grouped(data: Array, values: Array, multiplicities: Array) -> Grouping:
     """Return items grouped by score, found again by going through the data."""
-    return Grouping(values, multiplicities, lambda groups, indexes: positions_of_members(data, values[groups], indexes))
+    return Grouping(values, multiplicities, _Found(data, values))
 
 
-@dataclass(frozen=True)
+def _group_itself(groups: Array, indexes: Array) -> Array:
+    return groups
+
+
+@dataclass(frozen=True, repr=False)
+class _Found:
+    """Positions of items that are grouped by score, found by going through the data."""
+
+    data: Array
+    values: Array
+
+    def __call__(self, groups: Array, indexes: Array) -> Array:
+        return positions_of_members(self.data, self.values[groups], indexes)
+
+
+@dataclass(frozen=True, repr=False)
 class _Ranks:
     """Positions of a histogram: members are numbered down the ranks."""
 
@@ -219,7 +239,7 @@ class _Ranks:
         return positions
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _Labels:
     """Items of a histogram, produced on demand from their score and index within its group."""
 

@@ -6,7 +6,7 @@ import copy
 import json
 import os
 import pickle
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +90,25 @@ def test_text_in_a_list_is_matched_with_numbers_by_their_value() -> None:
     assert members(table, ["1", "20", "300"]) == {2: ["1"], 1: ["20"], 0: ["300"]}
     assert members(table, [1.0, 20.0]) == {2: [1.0], 1: [20.0]}
     assert members(table, ["1", 1, "01"]) == {2: ["1"]}
+
+
+@pytest.mark.parametrize("unit", ["ns", "us", "s"])
+def test_times_in_an_array_are_matched_as_times(unit: str) -> None:
+    times = np.array(["2020-02-29T12:30", "2021-01-01", "NaT"], dtype=f"datetime64[{unit}]")
+    table = pyarrow.table({"film": times, "viewer": [1, 2, 3]})
+    found = members(table, times)
+    assert found == {1: [datetime(2020, 2, 29, 12, 30), datetime(2021, 1, 1)]}
+
+
+def test_times_that_microseconds_would_round_stay_as_they_are() -> None:
+    times = np.array(["2020-02-29T12:30:00.000000001", "2020-02-29T12:30:00.000000002"], dtype="datetime64[ns]")
+    assert members(pyarrow.table({"film": times[:1], "viewer": [1]}), times) == {1: [times[0]], 0: [times[1]]}
+
+
+def test_a_list_without_a_common_type_is_called_a_list() -> None:
+    table = pyarrow.table({"film": [1, 1, 20], "viewer": ["ann", "bob", "ann"]})
+    with pytest.raises(InvalidInput, match="domain: a list was given; 1 of its items cannot be read as int64"):
+        histogram(table, [1, 2**70])
 
 
 @pytest.mark.parametrize("stranger", ["Heat", 3.7, "3.7", 10**30, "1e400"])

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dpselect.errors import InvalidInput, plain
 
 _ACCEPTED = (
@@ -110,6 +112,8 @@ def _labels(given: Any) -> list[Any]:
         raise InvalidInput("domain", given, _ACCEPTED)
     if getattr(given, "ndim", 1) != 1:
         raise InvalidInput("domain", plain(f"an array of {given.ndim} dimensions"), "one dimension is needed")
+    if isinstance(given, np.ndarray) and given.dtype.kind == "M":
+        given = _times(given)
     for method in ("to_pylist", "to_list", "tolist"):
         if hasattr(given, method):
             given = getattr(given, method)()
@@ -117,6 +121,15 @@ def _labels(given: Any) -> list[Any]:
     if not isinstance(given, Collection):
         raise InvalidInput("domain", plain(f"an object of type {type(given).__name__}"), _ACCEPTED)
     return [label for label in given if not is_null(label)]
+
+
+def _times(given: Any) -> Any:
+    """Return times in microseconds, which Python has too, unless that would round them.
+
+    NumPy would list times in nanoseconds as whole numbers.
+    """
+    microseconds = given.astype("datetime64[us]")
+    return microseconds if (np.isnat(given) | (microseconds == given)).all() else list(given)
 
 
 def is_null(value: Any) -> bool:

@@ -55,7 +55,7 @@ def _unique(embedded: EmbeddedEngine, domain: Domain, item: str, kind: Any) -> A
         if count:
             raise InvalidInput(
                 "domain",
-                plain(f"a list of type {source}"),
+                plain("a list" if domain.labels is not None else f"a list of type {source}"),
                 f"{count} of its items cannot be read as {kind}, the type of the table's column {item!r}",
             )
     text = typed.typed.isnull().ifelse(typed.key.cast("string"), "")
