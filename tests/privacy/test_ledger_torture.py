@@ -51,7 +51,14 @@ def test_hundreds_of_spends_from_many_processes_never_overdraw_together(place: s
         ledger.create("films", epsilon=total)
     with ProcessPoolExecutor(workers, mp_context=PROCESSES) as pool:
         jobs = [pool.submit(spend_many, place, worker, times, epsilon) for worker in range(workers)]
-        results = [job.result(timeout=120) for job in jobs]
+        with Ledger(place) as watcher:
+            while not all(job.done() for job in jobs):
+                # Whoever looks meanwhile sees a whole record, never one half written.
+                assert watcher.check() == []
+                statement = watcher.statement("films", last=None)
+                assert len(statement.entries) == statement.account.count
+                time.sleep(0.01)
+        results = [job.result() for job in jobs]
     answered = [one for hashes, _ in results for one in hashes]
     with Ledger(place) as ledger:
         entries = ledger.entries("films")

@@ -88,6 +88,7 @@ class Ledger:
             raise InvalidInput("guarantee", guarantee, "a dpselect.Guarantee is needed, as of a mechanism or a release")
         purpose = _text("purpose", purpose, LONGEST_PURPOSE)
         described = canonical(dict(parameters or {}))
+        dataset = _text("dataset", dataset, LONGEST_NAME, needed=True)
         from dpselect.privacy.ledger import records
 
         def work(connection: Any) -> Record:
@@ -120,9 +121,7 @@ class Ledger:
 
     def account(self, dataset: str) -> Account:
         """Return what was agreed for a data set, and where its chain ends."""
-        from dpselect.privacy.ledger import records
-
-        return self._store().read(lambda connection: records.state(connection, dataset)[0])
+        return self.statement(dataset, last=0).account
 
     def accounts(self) -> list[Account]:
         """Return all data sets, by name."""
@@ -133,6 +132,8 @@ class Ledger:
     def statement(self, dataset: str, last: int | None = 10) -> Statement:
         """Return spent, left and the last entries (all of them if None), as they stood at one moment."""
         from dpselect.privacy.ledger import records
+
+        dataset = _text("dataset", dataset, LONGEST_NAME, needed=True)
 
         def work(connection: Any) -> tuple[Account, Record | None, list[Record]]:
             account, end = records.state(connection, dataset)

@@ -17,6 +17,15 @@ _LOCKED_ACCOUNT = _ACCOUNT.with_for_update()
 _ENTRY = sql.select(entries).where(
     entries.c.dataset == sql.bindparam("name"), entries.c.sequence == sql.bindparam("number")
 )
+_ACCOUNT_WITH_LAST = (
+    sql.select(accounts, entries)
+    .select_from(
+        accounts.outerjoin(
+            entries, (entries.c.dataset == accounts.c.dataset) & (entries.c.sequence == accounts.c.count)
+        )
+    )
+    .where(accounts.c.dataset == sql.bindparam("name"))
+)
 _APPEND = sql.insert(entries)
 _MOVE_HEAD = (
     sql.update(accounts)
@@ -51,12 +60,18 @@ def locked(connection: sql.Connection, dataset: str) -> tuple[Account, Record | 
 
     The lock comes first and the entry is read in a statement of its own: it then sees what the spender before wrote.
     """
-    return _state(connection, _LOCKED_ACCOUNT, dataset)
+    if connection.dialect.name == "sqlite":  # the whole file is locked already
+        return state(connection, dataset)
+    account = _account(_found(connection, connection.execute(_LOCKED_ACCOUNT, {"name": dataset}).first(), dataset))
+    last = connection.execute(_ENTRY, {"name": dataset, "number": account.count}).first()
+    return _checked(account, None if last is None else Record(*last))
 
 
 def state(connection: sql.Connection, dataset: str) -> tuple[Account, Record | None]:
     """Return a data set and its last entry."""
-    return _state(connection, _ACCOUNT, dataset)
+    row = _found(connection, connection.execute(_ACCOUNT_WITH_LAST, {"name": dataset}).first(), dataset)
+    fields = row[len(accounts.c) :]
+    return _checked(_account(row), None if fields[0] is None else Record(*fields))
 
 
 def append(connection: sql.Connection, record: Record) -> Record:
@@ -80,24 +95,20 @@ def entries_of(connection: sql.Connection, account: Account, last: int | None) -
     return [Record(*row) for row in connection.execute(wanted)]
 
 
-def _state(connection: sql.Connection, statement: Any, dataset: str) -> tuple[Account, Record | None]:
-    row = connection.execute(statement, {"name": dataset}).first() if isinstance(dataset, str) else None
-    if row is None:
-        known = ", ".join(account.dataset for account in all_accounts(connection)[:10])
-        raise InvalidInput(
-            "dataset",
-            dataset,
-            f"the name of a data set in the ledger is needed ({known or 'it has none yet'}); "
-            "`dpselect ledger create` makes a new one",
-        )
-    account = _account(row)
-    last = connection.execute(_ENTRY, {"name": dataset, "number": account.count}).first()
-    record = None if last is None else Record(*last)
-    _check_end(account, record)
-    return account, record
+def _found(connection: sql.Connection, row: Any, dataset: str) -> Any:
+    """Return a row that is there, or say which data sets there are."""
+    if row is not None:
+        return row
+    known = ", ".join(account.dataset for account in all_accounts(connection)[:10])
+    raise InvalidInput(
+        "dataset",
+        dataset,
+        f"the name of a data set in the ledger is needed ({known or 'it has none yet'}); "
+        "`dpselect ledger create` makes a new one",
+    )
 
 
-def _check_end(account: Account, last: Record | None) -> None:
+def _checked(account: Account, last: Record | None) -> tuple[Account, Record | None]:
     """Refuse to go on from a record that does not end where the data set says it ends."""
     if last is None:
         sound = account.count == 0 and account.head == account.genesis
@@ -108,16 +119,9 @@ def _check_end(account: Account, last: Record | None) -> None:
             f"ledger: the record of data set {account.dataset!r} was changed from outside, so what is left of its "
             "budget is not known; nothing was released. See where with `dpselect ledger check`, and restore a copy"
         )
+    return account, last
 
 
 def _account(row: Any) -> Account:
-    return Account(
-        dataset=row.dataset,
-        total=Budget(row.epsilon, row.delta),
-        protects=row.protects,
-        neighbours=row.neighbours,
-        composition=row.composition,
-        created=row.created,
-        count=row.count,
-        head=row.head,
-    )
+    dataset, epsilon, delta, protects, neighbours, composition, created, count, head = row[: len(accounts.c)]
+    return Account(dataset, Budget(epsilon, delta), protects, neighbours, composition, created, count, head)

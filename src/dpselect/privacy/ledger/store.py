@@ -14,7 +14,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import sqlalchemy as sql
@@ -37,6 +37,13 @@ _TRY_AGAIN = {"40001", "40P01"}
 _ACCEPTED = "the path of a file, or a URL that starts with sqlite:/// or postgresql+psycopg:// is needed"
 
 
+class _Engines(NamedTuple):
+    """Two ways into one pool of connections: to look at one state of the ledger, and to change it."""
+
+    reading: sql.Engine
+    writing: sql.Engine
+
+
 class Store:
     """One database that holds, or is about to hold, a ledger; used by the process that made it only."""
 
@@ -44,7 +51,7 @@ class Store:
         self.url = _url(place)
         self.file = Path(self.url.database or "") if self.url.get_backend_name() == "sqlite" else None
         self.process = os.getpid()
-        self._engine: sql.Engine | None = None
+        self._engines: _Engines | None = None
 
     @property
     def name(self) -> str:
@@ -53,11 +60,11 @@ class Store:
 
     def read(self, work: Callable[[sql.Connection], Result]) -> Result:
         """Return what `work` finds in one consistent state of the ledger."""
-        return self._run(self._opened(), work, {})
+        return self._run(self._opened().reading, work)
 
     def write(self, work: Callable[[sql.Connection], Result]) -> Result:
         """Return what `work` returns once its changes are on the disk; no other process writes meanwhile."""
-        return self._run(self._opened(), work, {_WRITE: True})
+        return self._run(self._opened().writing, work)
 
     def install(self) -> None:
         """Make the tables of a ledger, if the database holds none yet."""
@@ -66,29 +73,29 @@ class Store:
                 raise InvalidInput("ledger", self.name, "a file in an existing folder is needed")
             if not self.file.exists():
                 self._prepare_file(self.file)
-        engine = self._connect()
-        self._run(engine, self._install, {_WRITE: True})
-        self._engine = engine
+        engines = self._connect()
+        self._run(engines.writing, self._install)
+        self._engines = engines
 
     def close(self) -> None:
         """Let go of all connections; in another process than the one that made them they are not to be touched."""
-        if self._engine is not None and self.process == os.getpid():
-            self._engine.dispose()
-            self._engine = None
+        if self._engines is not None and self.process == os.getpid():
+            self._engines.reading.dispose()
+            self._engines = None
 
-    def _opened(self) -> sql.Engine:
-        if self._engine is None:
+    def _opened(self) -> _Engines:
+        if self._engines is None:
             if self.file is not None and not self.file.is_file():
                 raise self._no_ledger()
-            engine = self._connect()
-            version = self._run(engine, schema.stored_version, {})
+            engines = self._connect()
+            version = self._run(engines.reading, schema.stored_version)
             if version is None:
-                engine.dispose()
+                engines.reading.dispose()
                 raise self._no_ledger()
             if version != schema.VERSION:
-                self._run(engine, lambda link: schema.migrate(link, schema.STEPS, schema.VERSION), {_WRITE: True})
-            self._engine = engine
-        return self._engine
+                self._run(engines.writing, lambda link: schema.migrate(link, schema.STEPS, schema.VERSION))
+            self._engines = engines
+        return self._engines
 
     def _no_ledger(self) -> InvalidInput:
         return InvalidInput(
@@ -134,12 +141,12 @@ class Store:
         else:
             schema.migrate(connection, schema.STEPS, schema.VERSION)
 
-    def _connect(self) -> sql.Engine:
+    def _connect(self) -> _Engines:
         try:
             if self.file is None:
                 engine = sql.create_engine(self.url, isolation_level="READ COMMITTED", hide_parameters=True)
                 event.listen(engine, "connect", _prepare_postgresql)
-                return engine
+                return _Engines(engine.execution_options(isolation_level="REPEATABLE READ"), engine)
             engine = sql.create_engine(
                 "sqlite://",
                 creator=functools.partial(_open_sqlite, self.file),
@@ -152,12 +159,12 @@ class Store:
             ) from None
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
-        return engine
+        return _Engines(engine, engine.execution_options(**{_WRITE: True}))
 
-    def _run(self, engine: sql.Engine, work: Callable[[sql.Connection], Result], options: dict[str, Any]) -> Result:
+    def _run(self, engine: sql.Engine, work: Callable[[sql.Connection], Result]) -> Result:
         for attempt in range(_ATTEMPTS):
             try:
-                with engine.connect().execution_options(**options) as connection, connection.begin():
+                with engine.begin() as connection:
                     return work(connection)
             except DpSelectError:
                 raise
