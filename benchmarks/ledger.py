@@ -1,0 +1,161 @@
+"""A durable spend against a bare durable SQLite insert, and a long ledger against a plain SELECT of its rows.
+
+Both writers use the same settings on the same disk in the same run, in turns. Times of durable writes are those of a
+disk, which now and then takes one from its cache; so their medians are compared, not the shortest.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import dpselect as dps
+from benchmarks.timing import Result
+from dpselect.privacy.ledger import Ledger
+
+SPEND_LIMIT = 3.0
+"""Times the bare insert."""
+
+SHOW_LIMIT = 1.0
+"""Seconds for `show` at 10^5 entries."""
+
+COST = dps.Guarantee(2.0**-10)
+PARAMETERS = dps.Canonical(k=10, epsilon=COST.epsilon).describe()
+
+
+def measurements(quick: bool) -> Iterator[Result]:
+    """Yield the price of a spend, and of showing and checking a long ledger."""
+    with tempfile.TemporaryDirectory(prefix="dpselect-bench-") as folder:
+        yield _spend(Path(folder), 20 if quick else 300, quick)
+        yield from _show(Path(folder), 500 if quick else 100_000, quick)
+
+
+def _spend(folder: Path, rounds: int, quick: bool) -> Result:
+    with Ledger(folder / "budget.sqlite") as ledger, _bare(folder / "bare.sqlite") as bare:
+        ledger.create("films", epsilon=1e6)
+
+        def insert() -> None:
+            bare.execute("BEGIN IMMEDIATE")
+            bare.execute("INSERT INTO entries (content) VALUES (?)", ("x" * 600,))
+            bare.execute("COMMIT")
+
+        def spend() -> None:
+            ledger.spend("films", COST, "benchmark", PARAMETERS)
+
+        baseline, ours = _medians(insert, spend, rounds)
+    bare.close()
+    return Result(
+        "ledger",
+        "ledger, spend",
+        ours / baseline,
+        "x",
+        limit=None if quick else SPEND_LIMIT,
+        baseline_seconds=baseline,
+        our_seconds=ours,
+        note="base: a bare durable SQLite insert",
+    )
+
+
+def _bare(file: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(file, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("CREATE TABLE entries (sequence INTEGER PRIMARY KEY, content TEXT)")
+    return connection
+
+
+def _medians(baseline: Callable[[], None], ours: Callable[[], None], rounds: int) -> tuple[float, float]:
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(rounds + 10):
+        for work, found in zip((baseline, ours), times, strict=True):
+            start = time.perf_counter()
+            work()
+            found.append(time.perf_counter() - start)
+    return statistics.median(times[0][10:]), statistics.median(times[1][10:])
+
+
+def _show(folder: Path, count: int, quick: bool) -> Iterator[Result]:
+    file = folder / "long.sqlite"
+    with Ledger(file) as ledger:
+        ledger.create("films", epsilon=1e6)
+        fill(ledger, count)
+
+        def rows() -> None:
+            connection = sqlite3.connect(file)
+            found = connection.execute("SELECT * FROM dpselect_entries ORDER BY sequence").fetchall()
+            connection.close()
+            assert len(found) == count
+
+        plain = _shortest(rows)
+        cases = (
+            ("statement", lambda: ledger.statement("films"), None),
+            ("entries", lambda: ledger.entries("films"), None),
+            ("check", lambda: ledger.check("films"), None),
+            ("show command", lambda: _command(file), SHOW_LIMIT),
+        )
+        for name, work, limit in cases:
+            seconds = _shortest(work)
+            yield Result(
+                "ledger",
+                f"ledger, {name}",
+                seconds,
+                " s",
+                limit=None if quick else limit,
+                size=count,
+                baseline_seconds=plain,
+                our_seconds=seconds,
+                note=f"{seconds / plain:.3g} times a plain SELECT of all rows",
+            )
+
+
+def _command(file: Path) -> None:
+    """Run the command as a user does, with the start of Python in it."""
+    line = [
+        sys.executable,
+        "-c",
+        "from dpselect.cli import main; main()",
+        "ledger",
+        "show",
+        "films",
+        "--ledger",
+        str(file),
+    ]
+    subprocess.run(line, check=True, capture_output=True)
+
+
+def _shortest(work: Callable[[], object]) -> float:
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def fill(ledger: Ledger, count: int) -> None:
+    """Record many releases in one transaction, through the same chain as every spend."""
+    from dpselect.privacy.ledger import records
+    from dpselect.privacy.ledger.amounts import Amount
+    from dpselect.privacy.ledger.chain import Record, canonical, utc_now
+
+    described, guarantee = canonical(PARAMETERS), canonical(COST.to_dict())
+
+    def work(connection: object) -> None:
+        account, _ = records.locked(connection, "films")  # type: ignore[arg-type]
+        previous = account.head
+        for number in range(1, count + 1):
+            spent = Amount(number * Fraction(COST.epsilon)).text()
+            record = Record(
+                account.dataset, number, utc_now(), "benchmark", described, guarantee, COST.epsilon, COST.delta, True,
+                spent[0], spent[1], previous,
+            )  # fmt: skip
+            previous = records.append(connection, record).hash  # type: ignore[arg-type]
+
+    ledger._store().write(work)
