@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import traceback
+import warnings
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 from source_files import ROWS, arrow, histogram
 
 from dpselect.errors import InvalidInput, SourceError
-from dpselect.sources.engine import Engine, embedded_engine
+from dpselect.sources.engine import EmbeddedEngine, Engine, embedded_engine
 
 
 def test_what_an_engine_says_is_withheld() -> None:
@@ -20,6 +23,23 @@ def test_what_an_engine_says_is_withheld() -> None:
     assert "Secret" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
+
+
+def test_what_an_engine_says_is_in_no_variable_of_the_traceback() -> None:
+    with embedded_engine() as engine, pytest.raises(SourceError) as caught:
+        engine.run(lambda: engine.connection.execute("SELECT CAST('Secret' AS INTEGER)").fetchall())
+    frames = [frame for frame, _ in traceback.walk_tb(caught.value.__traceback__)]
+    assert any(frame.f_code is EmbeddedEngine.run.__code__ for frame in frames)
+    for frame in frames:
+        for value in frame.f_locals.values():
+            assert not isinstance(value, Future)
+            assert not isinstance(value, BaseException) or "Secret" not in str(value)
+
+
+def test_the_warnings_of_others_are_not_silenced() -> None:
+    histogram(arrow(ROWS), 10)
+    with pytest.raises(DeprecationWarning, match="fetch_arrow_table"):
+        warnings.warn("fetch_arrow_table is an old name", DeprecationWarning, stacklevel=1)
 
 
 def test_the_same_holds_for_a_backend_that_is_not_embedded() -> None:

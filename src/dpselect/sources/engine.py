@@ -77,11 +77,14 @@ class EmbeddedEngine(Engine):
         except BaseException:
             self.connection.interrupt()
             future.exception()
+            del future
             raise
         if failure is None:
             return future.result()
         if isinstance(failure, DpSelectError):
             raise failure
+        # What reports an error may record the variables of its frames too, and these hold the engine's words.
+        del failure, future
         raise _withheld()
 
     @contextlib.contextmanager
@@ -112,7 +115,8 @@ def embedded_engine(progress: Progress | None = None) -> Iterator[EmbeddedEngine
     import ibis
 
     # Ibis 12 calls a DuckDB method by its old name; its callers can do nothing about that.
-    warnings.filterwarnings("ignore", message="fetch_arrow_table", category=DeprecationWarning)
+    # Filters belong to the whole process and are not safe to restore while threads run, so this one is narrow instead.
+    warnings.filterwarnings("ignore", "fetch_arrow_table", DeprecationWarning, module=r"ibis\.backends\.duckdb")
     with contextlib.ExitStack() as stack:
         spill = stack.enter_context(tempfile.TemporaryDirectory(prefix="dpselect-", ignore_cleanup_errors=True))
         backend = ibis.duckdb.connect(temp_directory=spill, autoinstall_known_extensions=False)
