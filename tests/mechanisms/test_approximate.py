@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dpselect as dps
-from dpselect.mechanisms import MECHANISMS, Mechanism
+from dpselect.mechanisms import MECHANISMS, Mechanism, mechanism_for
 from dpselect.privacy import compose
 from dpselect.verify import Domain, check_privacy, check_sampler
 
@@ -146,3 +146,47 @@ def test_delta_is_used_and_not_only_claimed() -> None:
     check = check_privacy(dps.Peeling(k=2, epsilon=0.5, noise="gumbel", delta=0.05), Domain(4, 2))
     assert check.worst_loss > 0.5
     assert 0.01 < check.divergence < 0.05
+
+
+def test_a_name_gets_the_delta_it_can_use() -> None:
+    assert mechanism_for("peeling", k=50, epsilon=1.0, delta=1e-6, noise="gumbel").guarantee.delta == 1e-6
+    assert mechanism_for("peeling", k=50, epsilon=1.0, delta=1e-6) == dps.Peeling(k=50, epsilon=1.0, delta=1e-6)
+    assert mechanism_for("oneshot", k=50, epsilon=1.0, delta=1e-6) == dps.OneShot(k=50, epsilon=1.0)
+    assert mechanism_for("joint", k=50, epsilon=1.0, delta=1e-6) == dps.Joint(k=50, epsilon=1.0)
+
+
+def test_an_object_must_not_need_more_delta_than_allowed() -> None:
+    mechanism = dps.Peeling(k=50, epsilon=1.0, noise="gumbel", delta=1e-6)
+    assert dps.select(range(60), mechanism=mechanism).guarantee.delta == 1e-6
+    assert dps.select(range(60), mechanism=mechanism, delta=1e-5).guarantee.delta == 1e-6
+    with pytest.raises(dps.InvalidInput, match="needs 1e-06"):
+        dps.select(range(60), mechanism=mechanism, delta=1e-7)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9, 1e-6, 1e-5])
+@pytest.mark.parametrize("k", [1, 2, 3, 10, 200])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+def test_auto_stays_pure_for_a_small_delta(epsilon: float, k: int, delta: float) -> None:
+    """CDP-PEEL tells items apart at a smaller gap than Joint and Canonical only when delta is large."""
+    for ordered in (False, True):
+        chosen = mechanism_for("auto", k=k, epsilon=epsilon, delta=delta, ordered=ordered)
+        assert chosen == mechanism_for("auto", k=k, epsilon=epsilon, ordered=ordered)
+        assert chosen.guarantee == dps.Guarantee(epsilon)
+
+
+def test_auto_takes_cdp_peel_where_its_share_is_larger() -> None:
+    sequence = mechanism_for("auto", k=3, epsilon=0.5, delta=0.05, ordered=True)
+    assert sequence == dps.Peeling(k=3, epsilon=0.5, noise="gumbel", delta=0.05)
+    assert sequence.per_round() > Fraction(1.17) * Fraction(0.25)
+    one = mechanism_for("auto", k=1, epsilon=0.1, delta=0.05)
+    assert one == dps.OneShot(k=1, epsilon=0.1, noise="gumbel", delta=0.05)
+    assert mechanism_for("auto", k=10, epsilon=0.5, delta=0.05, ordered=True).name == "joint"
+
+
+@pytest.mark.parametrize("delta", [1e-3, 0.05])
+def test_what_auto_takes_tells_two_items_apart_at_least_as_well(delta: float) -> None:
+    """At the gap where the other has 0.99, so that 99 answers of 100 are right."""
+    for epsilon in (0.05, 0.2, 0.5, 2.0):
+        gap = math.log(50) / epsilon
+        chosen = mechanism_for("auto", k=1, epsilon=epsilon, delta=delta)
+        assert chosen.law([gap, 0])[frozenset({0})] >= 0.99 - 1e-9

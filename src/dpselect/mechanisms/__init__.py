@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from fractions import Fraction
+from math import log
 from typing import Any
 
 from dpselect.errors import InvalidInput
@@ -11,13 +14,18 @@ from dpselect.mechanisms.gamma import Gamma
 from dpselect.mechanisms.joint import Joint
 from dpselect.mechanisms.oneshot import OneShot
 from dpselect.mechanisms.peeling import Peeling
-from dpselect.privacy.guarantee import Guarantee
+from dpselect.privacy.calibration import range_per_round
+from dpselect.privacy.guarantee import probability_of_failure
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
-from dpselect.validation import positive_integer
+from dpselect.validation import positive_integer, positive_number
 
 MECHANISMS: dict[str, type[Mechanism]] = {
     mechanism.name: mechanism for mechanism in (Canonical, Gamma, Joint, OneShot, Peeling)
 }
+
+GUMBEL_FOR_EXPONENTIAL = Fraction(log(99) / log(50))
+"""How much larger a rate gumbel noise needs to tell two items apart with probability 0.99: 1/(1 + e^{−g}) = 0.99 where
+exponential noise has 1 − ½ e^{−g} = 0.99."""
 
 __all__ = ["MECHANISMS", "Canonical", "Gamma", "Joint", "Mechanism", "OneShot", "Peeling", "mechanism_for"]
 
@@ -34,8 +42,10 @@ def mechanism_for(
 ) -> Mechanism:
     """Return the mechanism of that name, or the object itself if it agrees with the other arguments.
 
-    "auto" is decided from public facts alone: the arguments of this function, never the scores.
+    "auto" is decided from public facts alone: the arguments of this function, never the scores. `delta` is what the
+    mechanism may use; one that has no use for it stays pure.
     """
+    allowed = probability_of_failure(delta)
     if isinstance(mechanism, Mechanism):
         chosen = mechanism
         _agree("k", k, chosen.k)
@@ -45,9 +55,17 @@ def mechanism_for(
         if k is None or epsilon is None:
             missing = "k" if k is None else "epsilon"
             raise InvalidInput(missing, None, "a number is needed unless mechanism is a mechanism object")
-        kind, chosen_parameters = _kind(mechanism, positive_integer("k", k), ordered)
+        k, epsilon = positive_integer("k", k), positive_number("epsilon", epsilon)
+        if isinstance(mechanism, str) and mechanism == "auto":
+            kind, chosen_parameters = _best(k, epsilon, allowed, ordered)
+        else:
+            kind = _named(mechanism)
+            chosen_parameters = _with_delta(kind, allowed, parameters)
         chosen = kind(k=k, epsilon=epsilon, sensitivity=sensitivity, **{**chosen_parameters, **parameters})
-    Guarantee(epsilon=chosen.epsilon, delta=delta)
+    if allowed and chosen.guarantee.delta > allowed:
+        raise InvalidInput(
+            "delta", delta, f"the mechanism object needs {chosen.guarantee.delta:g}; allow that much or leave it out"
+        )
     if ordered and not chosen.ordered:
         raise InvalidInput(
             "mechanism",
@@ -57,23 +75,33 @@ def mechanism_for(
     return chosen
 
 
-def _kind(name: Any, k: int, ordered: bool) -> tuple[type[Mechanism], dict[str, Any]]:
-    """Return the mechanism of a name, and the parameters that go with the choice."""
-    if isinstance(name, str) and name == "auto":
-        return _best(k, ordered)
+def _named(name: Any) -> type[Mechanism]:
     if not isinstance(name, str) or name not in MECHANISMS:
         raise InvalidInput("mechanism", name, "one of auto, " + ", ".join(MECHANISMS) + " is needed")
-    return MECHANISMS[name], {}
+    return MECHANISMS[name]
 
 
-def _best(k: int, ordered: bool) -> tuple[type[Mechanism], dict[str, Any]]:
+def _with_delta(kind: type[Mechanism], delta: float, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return delta as a parameter if the mechanism, with its noise, can use it."""
+    defaults = {field.name: field.default for field in fields(kind)}
+    if not delta or "delta" not in defaults:
+        return {}
+    noise = parameters.get("noise", defaults.get("noise"))
+    return {"delta": delta} if noise in getattr(kind, "noises_with_delta", (noise,)) else {}
+
+
+def _best(k: int, epsilon: float, delta: float, ordered: bool) -> tuple[type[Mechanism], dict[str, Any]]:
     """Return what "auto" means: the least noise that public facts can tell (docs/mechanisms.md).
 
     Sets: Canonical needs the smallest ε for the exact top k of all pure mechanisms; for k = 1 with γ = 1, which is
     permute-and-flip, since one item is better judged by its own score alone. Sequences: Joint divides its budget by 2
     and Peeling by k, so that from k = 3 on Joint is ahead unless counts are small against 2 k log(d) / ε, which only
-    the private data could tell.
+    the private data could tell. With δ: CDP-PEEL, for sets without its order, if it tells two items apart at a smaller
+    gap.
     """
+    divided = Fraction(epsilon) / (min(k, 2) if ordered else 1)
+    if delta and range_per_round(epsilon, delta, k) > GUMBEL_FOR_EXPONENTIAL * divided:
+        return (Peeling if ordered else OneShot), {"noise": "gumbel", "delta": delta}
     if not ordered:
         return Canonical, {"gamma": 1.0} if k == 1 else {}
     return (Joint if k >= 3 else Peeling), {}
