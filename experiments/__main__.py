@@ -13,9 +13,9 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from experiments import errors, margin, ordered
+from experiments import delta, errors, margin, ordered
 
-EXPERIMENTS = {"margin": margin, "ordered": ordered, "errors": errors}
+EXPERIMENTS = {"margin": margin, "ordered": ordered, "errors": errors, "delta": delta}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

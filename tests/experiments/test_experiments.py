@@ -135,7 +135,7 @@ def test_zipf_counts_follow_their_law() -> None:
     assert counts[0] / counts[999] == pytest.approx(1000**0.04, rel=1e-4)
 
 
-@pytest.mark.parametrize("name", ["margin", "ordered", "errors"])
+@pytest.mark.parametrize("name", ["margin", "ordered", "errors", "delta"])
 @pytest.mark.parametrize("arguments", [[], ["--data", "no-such-folder"]])
 def test_without_data_an_experiment_says_so_and_is_content(name: str, arguments: list[str]) -> None:
     finished = run(name, *arguments)
