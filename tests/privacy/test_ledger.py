@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpselect as dps
-from dpselect.privacy.ledger import Budget, Ledger
+from dpselect.privacy.ledger import Account, Budget, Ledger, Statement
 from dpselect.privacy.ledger.amounts import Amount
 
 VOTES = {"tea": 400, "coffee": 300, "milk": 2}
@@ -106,14 +106,23 @@ def test_the_remainder_buys_as_many_releases_as_fit_and_no_more(left: float, cos
 
 
 def test_a_statement_says_what_the_remainder_buys(ledger: Ledger) -> None:
-    assert [str(offer) for offer in ledger.statement("films").offers()] == ["9 releases of epsilon 0.1"]
+    assert [str(offer) for offer in ledger.statement("films").offers()] == ["10 releases of epsilon 0.099"]
     ledger.spend("films", dps.Guarantee(0.25))
     assert [str(offer) for offer in ledger.statement("films").offers()] == [
         "3 more releases like the last one (epsilon 0.25)",
-        "7 releases of epsilon 0.1",
+        "10 releases of epsilon 0.075",
     ]
     ledger.spend("films", dps.Guarantee(0.75))
     assert [offer.releases for offer in ledger.statement("films").offers()] == [0]
+
+
+@given(st.floats(1e-290, 1e300))
+def test_ten_releases_of_the_short_epsilon_that_is_shown_do_fit(left: float) -> None:
+    account = Account("d", Budget(left), "one person", "add or remove", "basic", "", 0, "")
+    (offer,) = Statement(account, Amount(), []).offers()
+    typed = Fraction(float(f"{offer.cost.epsilon:g}"))
+    assert offer.releases >= 10
+    assert Fraction(left) * Fraction(98, 100) < 10 * typed <= Fraction(left)
 
 
 def test_a_total_that_no_float_holds_is_rounded_down(tmp_path: Path) -> None:

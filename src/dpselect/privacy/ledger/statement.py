@@ -52,16 +52,15 @@ class Statement:
         return self._left().buys(Amount.of(cost))
 
     def offers(self) -> list[Offer]:
-        """Return what the remainder buys: releases like the last one, and pure ones of a round epsilon."""
+        """Return what the remainder buys: releases like the last one, or ten pure ones."""
         costs = []
         if self.entries:
             guarantee = self.entries[-1].guarantee
             costs.append((Budget(guarantee.epsilon, guarantee.delta), True))
-        left = self.remaining.epsilon
-        if left > 0:
-            power = math.floor(math.log10(left / 2)) if left / 2 > 0 else 0
-            costs.append((Budget(float(Fraction(10) ** power)), False))
-        return [Offer(self.buys(cost), cost, like) for cost, like in costs if cost.epsilon > 0]
+        tenth = _short_below(self._left().epsilon / 10)
+        if tenth > 0:
+            costs.append((Budget(tenth), False))
+        return [Offer(self.buys(cost), cost, like) for cost, like in costs]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the statement as plain data that json.dumps accepts."""
@@ -75,3 +74,12 @@ class Statement:
 
     def _left(self) -> Amount:
         return Amount.of(self.account.total) - self.exact_spent
+
+
+def _short_below(amount: Fraction) -> float:
+    """Return the largest number of three decimal digits whose float does not exceed a positive amount, or else 0."""
+    if amount < Fraction(1, 10**300):
+        return 0.0
+    unit = Fraction(10) ** (math.floor(math.log10(amount)) - 2)
+    digits = math.floor(amount / unit)
+    return next(number for number in (float(digits * unit), float((digits - 1) * unit)) if Fraction(number) <= amount)
