@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from dpselect.mechanisms import Mechanism, mechanism_for
+from dpselect.mechanisms import Mechanism
+from dpselect.plan import plan_release
 from dpselect.privacy.ledger import Ledger, reservation
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
 from dpselect.release import Release
@@ -23,6 +24,7 @@ def select(
     mechanism: str | Mechanism = "auto",
     sensitivity: Sensitivity = COUNTS,
     ordered: bool = False,
+    values: float | None = None,
     seed: int | None = None,
     ledger: Ledger | str | os.PathLike[str] | None = None,
     dataset: str | None = None,
@@ -37,6 +39,7 @@ def select(
     mechanism: "auto", a name, or a mechanism object. "auto" looks at public facts only, never at the scores.
     sensitivity: how far one person can move a score; COUNTS when each person counts at most once per item.
     ordered: whether the order of the answer must mean something.
+    values: None, or the share of epsilon, between 0 and 1, to spend on publishing noisy scores of the chosen items.
     seed: for tests and examples; the release is then reproducible and not secure.
     ledger, dataset, purpose: a `privacy.Ledger`, or its path or URL, in which the release is charged to that data set
         before it is drawn; BudgetExceeded is raised if not enough is left. A release that fails later stays charged.
@@ -45,17 +48,13 @@ def select(
     >>> dps.select({"tea": 90, "coffee": 80, "milk": 3}, k=2, epsilon=1.0, seed=1).k
     2
     """
-    chosen = mechanism_for(mechanism, k=k, epsilon=epsilon, delta=delta, sensitivity=sensitivity, ordered=ordered)
+    plan = plan_release(
+        mechanism, k=k, epsilon=epsilon, delta=delta, sensitivity=sensitivity, ordered=ordered, values=values
+    )
     reserved = reservation(ledger, dataset, purpose)
     bits = bit_source(seed_or_none(seed))
     table = Scores.of(scores)
-    chosen.check_size(table.size)
-    reserved.record(chosen.guarantee, chosen.describe(), secure=bits.secure)
-    members = chosen.draw(table, bits)
-    return Release(
-        items=table.items(members.positions().tolist()),
-        ordered=chosen.ordered,
-        guarantee=chosen.guarantee,
-        mechanism=chosen,
-        secure=bits.secure,
-    )
+    plan.mechanism.check_size(table.size)
+    reserved.record(plan.guarantee, plan.describe(), secure=bits.secure)
+    members = plan.mechanism.draw(table, bits)
+    return plan.release(table.items(members.positions().tolist()), members.values, bits)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from dpselect.errors import InvalidInput
-from dpselect.mechanisms import Mechanism, mechanism_for
+from dpselect.mechanisms import Mechanism
+from dpselect.plan import plan_release
 from dpselect.privacy.ledger import Ledger, reservation
 from dpselect.privacy.sensitivity import COUNTS
 from dpselect.release import Release
@@ -28,6 +29,7 @@ def top(
     domain: Any,
     mechanism: str | Mechanism = "auto",
     ordered: bool = False,
+    values: float | None = None,
     seed: int | None = None,
     ledger: Ledger | str | os.PathLike[str] | None = None,
     dataset: str | None = None,
@@ -51,7 +53,10 @@ def top(
     >>> dps.top(rows, item="film", person="viewer", k=2, epsilon=1.0, domain=["Heat", "Up", "Her"], seed=1).k
     2
     """
-    chosen = mechanism_for(mechanism, k=k, epsilon=epsilon, delta=delta, sensitivity=COUNTS, ordered=ordered)
+    plan = plan_release(
+        mechanism, k=k, epsilon=epsilon, delta=delta, sensitivity=COUNTS, ordered=ordered, values=values
+    )
+    chosen = plan.mechanism
     if chosen.sensitivity.spread < COUNTS.spread:
         raise InvalidInput(
             "mechanism", chosen.sensitivity, "counting people needs a mechanism with sensitivity=dpselect.COUNTS"
@@ -61,14 +66,8 @@ def top(
     possible = Domain.of(domain)
     if possible.number is not None:
         chosen.check_size(possible.number)
-    reserved.record(chosen.guarantee, chosen.describe(), secure=bits.secure)
+    reserved.record(plan.guarantee, plan.describe(), secure=bits.secure)
     with open_counts(table, item=item, person=person, domain=possible, k=chosen.k, progress=progress) as counts:
         members = chosen.draw(Scores.from_histogram(*counts.histogram()), bits)
         items = counts.fetch(members.values.tolist(), members.indexes.tolist())
-    return Release(
-        items=items,
-        ordered=chosen.ordered,
-        guarantee=chosen.guarantee,
-        mechanism=chosen,
-        secure=bits.secure,
-    )
+    return plan.release(items, members.values, bits)

@@ -102,22 +102,31 @@ def release_text(release: Release, form: Format) -> str:
     if form is Format.json:
         return as_json(release.to_dict())
     if form is Format.csv:
-        return as_csv(
-            [
-                {"rank": rank, "item": item} if release.ordered else {"item": item}
-                for rank, item in enumerate(release.items, start=1)
-            ]
-        )
+        return as_csv(_release_rows(release))
     return as_text(Text(f"Private top {release.k}", style="bold"), _release_table(release), facts(release))
+
+
+def _release_rows(release: Release) -> list[dict[str, Any]]:
+    """Return a row for each item: its rank where ranks mean something, and its noisy score where there is one."""
+    rows: list[dict[str, Any]] = []
+    for place, item in enumerate(release.items):
+        row: dict[str, Any] = {"rank": place + 1} if release.ordered else {}
+        row["item"] = item
+        if release.values is not None and release.intervals is not None:
+            low, high = release.intervals[place]
+            row |= {"value": release.values[place], "low": low, "high": high}
+        rows.append(row)
+    return rows
 
 
 def _release_table(release: Release) -> Table:
     table = Table()
-    if release.ordered:
-        table.add_column("rank", justify="right")
-    table.add_column("item", overflow="fold")
-    for rank, item in enumerate(release.items, start=1):
-        table.add_row(*([str(rank)] if release.ordered else []), shown(item))
+    rows = _release_rows(release)
+    for name in rows[0]:
+        numeric = name != "item"
+        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(shown(cell) for cell in row.values()))
     return table
 
 
@@ -134,6 +143,10 @@ def facts(release: Release) -> Table:
     table.add_column(style="bold")
     table.add_column()
     table.add_row("Order", order)
+    if release.confidence is not None:
+        table.add_row(
+            "Values", f"noisy; the truth lies between low and high with probability {release.confidence:g}"
+        )
     table.add_row("Mechanism", f"{release.mechanism.name}{noise}")
     table.add_row("Guarantee", str(release.guarantee))
     return table

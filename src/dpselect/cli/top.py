@@ -43,6 +43,12 @@ def top_command(
             help="exponential, gumbel, laplace, logistic or half-logistic; needs --mechanism.", metavar="NAME"
         ),
     ] = None,
+    values: Annotated[
+        float | None,
+        typer.Option(
+            parser=number, help="Share of epsilon, such as 0.3, for publishing noisy counts as well.", metavar="SHARE"
+        ),
+    ] = None,
     ordered: Annotated[bool, typer.Option("--ordered", help="Make the order of the answer mean something.")] = False,
     seed: Annotated[
         int | None, typer.Option(parser=whole_number, help="For tests: reproducible, not secure.", metavar="N")
@@ -82,6 +88,7 @@ def top_command(
             domain=_domain(domain),
             mechanism=_mechanism(mechanism, noise, k, epsilon),
             ordered=ordered,
+            values=values,
             seed=seed,
             ledger=ledger,
             dataset=dataset,

@@ -1,0 +1,81 @@
+"""What a release will do and cost, settled from public facts before any data is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from dpselect.errors import InvalidInput
+from dpselect.mechanisms import Mechanism, mechanism_for
+from dpselect.privacy.conversion import float_above
+from dpselect.privacy.guarantee import Guarantee
+from dpselect.privacy.sensitivity import Sensitivity
+from dpselect.release import Release
+from dpselect.sampling import BitSource
+from dpselect.values import ValueNoise, split_epsilon, value_noise
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The mechanism that chooses, the noise on the scores that are published, if any, and what both cost together."""
+
+    mechanism: Mechanism
+    noise: ValueNoise | None
+    guarantee: Guarantee
+
+    def describe(self) -> dict[str, Any]:
+        """Return the parameters of the release as plain data."""
+        described = self.mechanism.describe()
+        return described if self.noise is None else {**described, "values": self.noise.noise}
+
+    def release(self, items: list[Any], scores: Iterable[Any], bits: BitSource) -> Release:
+        """Return the release of the chosen items, with noisy scores if they were planned."""
+        release = Release(
+            items=items,
+            ordered=self.mechanism.ordered,
+            guarantee=self.guarantee,
+            mechanism=self.mechanism,
+            secure=bits.secure,
+        )
+        if self.noise is None:
+            return release
+        noisy = self.noise.release(scores, bits)
+        return replace(release, values=noisy.values, intervals=noisy.intervals, confidence=noisy.confidence)
+
+
+def plan_release(
+    mechanism: str | Mechanism,
+    *,
+    k: int | None,
+    epsilon: float | None,
+    delta: float,
+    sensitivity: Sensitivity,
+    ordered: bool,
+    values: float | None,
+) -> Plan:
+    """Settle a release. With values, ε is split by their share and δ in halves, and the costs add up to no more."""
+    if values is None:
+        chosen = mechanism_for(mechanism, k=k, epsilon=epsilon, delta=delta, sensitivity=sensitivity, ordered=ordered)
+        return Plan(chosen, None, chosen.guarantee)
+    if isinstance(mechanism, Mechanism) or epsilon is None:
+        raise InvalidInput(
+            "values", values, "name the mechanism and give epsilon: it is the total, of which values take their share"
+        )
+    for_choice, for_values = split_epsilon(epsilon, values)
+    chosen = mechanism_for(
+        mechanism, k=k, epsilon=for_choice, delta=delta / 2, sensitivity=sensitivity, ordered=ordered
+    )
+    noise = value_noise(k=chosen.k, epsilon=for_values, delta=delta / 2, sensitivity=chosen.sensitivity)
+    return Plan(chosen, noise, _sum(chosen.guarantee, noise.guarantee))
+
+
+def _sum(first: Guarantee, second: Guarantee) -> Guarantee:
+    """Return the guarantee of two releases about the same people: ε and δ add up."""
+    return Guarantee(
+        epsilon=float_above(Fraction(first.epsilon) + Fraction(second.epsilon)),
+        delta=float_above(Fraction(first.delta) + Fraction(second.delta)),
+        protects=first.protects,
+        neighbours=first.neighbours,
+    )

@@ -1,0 +1,68 @@
+"""Noisy scores through select, top and the command: their cost is part of the release."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import dpselect as dps
+from dpselect.cli import app
+
+VOTES = {"tea": 4120, "coffee": 3980, "water": 190, "juice": 87}
+
+
+def test_values_come_with_their_items_and_cost_their_share() -> None:
+    release = dps.select(VOTES, k=2, epsilon=1.0, values=0.25, seed=3)
+    assert release.guarantee == dps.Guarantee(epsilon=1.0)
+    assert release.mechanism.epsilon == 0.75
+    assert release.values is not None
+    assert release.intervals is not None
+    for item, value, (low, high) in zip(release.items, release.values, release.intervals, strict=True):
+        assert isinstance(value, int)
+        assert abs(value - VOTES[item]) < 200
+        assert low <= value <= high
+    json.dumps(release.to_dict())
+
+
+@pytest.mark.parametrize("share", [0.1, 1 / 3, 0.9])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 0.7])
+def test_the_cost_never_exceeds_what_was_asked_for(epsilon: float, share: float) -> None:
+    release = dps.select(VOTES, k=2, epsilon=epsilon, values=share, seed=1)
+    assert Fraction(release.guarantee.epsilon) <= Fraction(epsilon)
+    assert release.guarantee.epsilon == pytest.approx(epsilon, rel=1e-12)
+
+
+def test_delta_is_shared_out_too() -> None:
+    release = dps.select(VOTES, k=2, epsilon=0.1, delta=1e-6, values=0.5, seed=1)
+    assert release.guarantee.delta <= 1e-6
+
+
+@pytest.mark.parametrize("share", [0, 1, -0.1, 2, "half", float("nan")])
+def test_a_share_outside_the_unit_interval_is_refused_here(share: object) -> None:
+    with pytest.raises(dps.InvalidInput, match="values"):
+        dps.select(VOTES, k=2, epsilon=1.0, values=share)
+
+
+def test_a_mechanism_object_has_no_part_to_give_away() -> None:
+    with pytest.raises(dps.InvalidInput, match="values"):
+        dps.select(VOTES, epsilon=1.0, mechanism=dps.Canonical(k=2, epsilon=1.0), values=0.5)
+
+
+def test_top_and_the_command_show_values(tmp_path: object) -> None:
+    rows = pd.DataFrame({"film": ["Up"] * 900 + ["Heat"] * 500, "viewer": [*range(900), *range(500)]})
+    release = dps.top(rows, item="film", person="viewer", k=1, epsilon=1.0, domain=["Up", "Heat"], values=0.5, seed=1)
+    assert release.items == ["Up"]
+    assert release.values is not None
+    assert abs(release.values[0] - 900) < 100
+    path = f"{tmp_path}/rows.csv"
+    rows.to_csv(path, index=False)
+    options = ["--item", "film", "--person", "viewer", "-k", "1", "--epsilon", "1", "--domain", "2", "--seed", "1"]
+    result = CliRunner().invoke(app, ["top", path, *options, "--values", "0.5", "--format", "csv"])
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[0] == "item,value,low,high"
+    table = CliRunner().invoke(app, ["top", path, *options, "--values", "0.5"])
+    assert "probability 0.95" in table.stdout
