@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 import pytest
-from source_files import FILMS, ROWS, histogram, members, write_csv, write_json, write_parquet
+from source_files import FILMS, ROWS, arrow, histogram, members, write_csv, write_json, write_parquet
 
 from dpselect.errors import DpSelectError, InvalidInput, SourceError
 
@@ -230,3 +230,16 @@ def test_only_parquet_can_be_read_by_pattern(tmp_path: Path) -> None:
     write_csv(tmp_path, ROWS)
     with pytest.raises(InvalidInput, match="only Parquet files can be read several at once"):
         histogram(tmp_path / "*.csv", 5)
+
+
+def test_a_folder_without_parquet_files_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_csv(tmp_path, ROWS)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInput, match=r"table: '\.' was given; no file in this folder ends in \.parquet"):
+        histogram(".", 10)
+
+
+def test_the_name_of_a_folder_is_no_pattern(tmp_path: Path) -> None:
+    (tmp_path / "rows[1]").mkdir()
+    write_parquet(tmp_path / "rows[1]", ROWS)
+    assert histogram(tmp_path / "rows[1]", 10) == histogram(arrow(ROWS), 10)

@@ -52,6 +52,16 @@ def test_text_listed_for_a_column_of_floats_is_an_item_nobody_has() -> None:
     assert members(table, ["2", "x", "1", "b", "x"]) == {2: ["2"], 1: ["1"], 0: ["b", "x"]}
 
 
+@pytest.mark.parametrize("films", [[1, 1, 2], [1, 1, None, 2]], ids=["whole", "one missing"])
+def test_a_missing_number_does_not_show_in_how_the_others_are_written(films: list[int | None]) -> None:
+    table = pandas.DataFrame({"film": films, "viewer": range(len(films))})
+    found = members(table, 2)
+    assert found == {2: [1], 1: [2]}
+    assert [type(item) for items in found.values() for item in items] == [int, int]
+    halves = pandas.DataFrame({"film": [1.5, 2.0], "viewer": [1, 1]})
+    assert members(halves, 2) == {1: [1.5, 2]}
+
+
 @pytest.mark.parametrize("kind", [polars.Categorical, polars.Enum(["Heat", "Up", "Her"])], ids=str)
 @pytest.mark.parametrize("is_lazy", [False, True])
 def test_categories_of_polars_are_read_as_their_text(kind: Any, is_lazy: bool) -> None:

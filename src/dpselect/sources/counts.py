@@ -15,7 +15,7 @@ from dpselect.errors import InvalidInput, plain
 from dpselect.sources.domain import Domain, Unseen
 from dpselect.sources.engine import EmbeddedEngine, Engine, Progress, embedded_engine
 from dpselect.sources.files import FileTable
-from dpselect.sources.frames import arrow_table, check_columns, is_frame, neutral_name, renamed
+from dpselect.sources.frames import arrow_table, check_columns, is_frame, is_pandas, neutral_name, renamed
 from dpselect.sources.listing import is_single_value, listed_items
 
 ITEM, PERSON = neutral_name(0), neutral_name(1)
@@ -24,10 +24,11 @@ ITEM, PERSON = neutral_name(0), neutral_name(1)
 class Counts:
     """The number of distinct people for each item of a domain; private until a mechanism has chosen."""
 
-    def __init__(self, engine: Engine, scored: Any, domain: Domain) -> None:
+    def __init__(self, engine: Engine, scored: Any, domain: Domain, *, shows_whole_floats_as_integers: bool) -> None:
         self._engine = engine
         self._scored = scored
         self._domain = domain
+        self._shows_whole_floats_as_integers = shows_whole_floats_as_integers
 
     def histogram(self) -> tuple[list[int], list[int]]:
         """Return the distinct scores and how many items of the domain have each, those of score 0 included."""
@@ -72,7 +73,9 @@ class Counts:
         """Return the caller's own object for an item of a list, and otherwise what the engine holds."""
         if self._domain.labels is not None:
             return self._domain.labels[row["position"]]
-        return row["text"] if row["item"] is None else row["item"]
+        item = row["text"] if row["item"] is None else row["item"]
+        is_whole = self._shows_whole_floats_as_integers and isinstance(item, float) and item.is_integer()
+        return int(item) if is_whole else item
 
 
 @contextlib.contextmanager
@@ -100,7 +103,8 @@ def open_counts(
         scored = stack.enter_context(engine.materialised(_scored(rows, listed)))
         if file is not None and file.is_json:
             _check_fields(embedded, file, scored, [item, person])
-        yield Counts(engine, scored, domain)
+        # pandas turns whole numbers into floats where one is missing; 1.0 in place of 1 would tell that it is.
+        yield Counts(engine, scored, domain, shows_whole_floats_as_integers=is_pandas(table))
 
 
 def _bind(embedded: EmbeddedEngine, table: Any, columns: list[str]) -> tuple[Engine, Any]:

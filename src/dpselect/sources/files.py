@@ -47,9 +47,12 @@ class FileTable:
             is_file, is_folder = path.is_file(), path.is_dir()
         except (OSError, ValueError):
             is_file = is_folder = False
+        if is_folder and not (parts := _matches(Path(glob.escape(str(path)), "*.parquet"))):
+            raise InvalidInput(argument, str(path), "no file in this folder ends in .parquet; name a file")
         if is_folder:
             path = path / "*.parquet"
-        parts = [str(path)] if is_file else _matches(path)
+        else:
+            parts = [str(path)] if is_file else _matches(path)
         if not parts:
             instead = ", or state the number of possible items" if argument == "domain" else ""
             raise InvalidInput(argument, str(path), f"there is no such file; check the path{instead}")

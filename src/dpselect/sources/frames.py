@@ -20,6 +20,11 @@ def is_frame(table: Any) -> bool:
     return is_tabular and (is_arrow or _module(table) in ("pandas", "polars", "duckdb"))
 
 
+def is_pandas(table: Any) -> bool:
+    """Tell whether `table` is a pandas table."""
+    return _module(table) == "pandas"
+
+
 def frame_columns(table: Any) -> list[Any]:
     """Return the names of a frame's columns, which are public."""
     if _module(table) == "polars" and hasattr(table, "collect_schema"):
@@ -55,7 +60,7 @@ def arrow_table(argument: str, table: Any, columns: list[str]) -> Any:
     import pyarrow
 
     check_columns(argument, columns, frame_columns(table))
-    if _module(table) == "pandas":
+    if is_pandas(table):
         return _neutral([_pandas_column(table[name]) for name in columns])
     if _module(table) == "polars":
         table = _polars_columns(argument, table, columns)
