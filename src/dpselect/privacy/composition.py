@@ -15,6 +15,9 @@ from dpselect.privacy.guarantee import Guarantee, Ranges, probability_of_failure
 
 ROUTES = ("least", "basic", "zcdp", "ranges")
 
+_PATIENCE = 16
+"""How many further parts to try adding plainly after the last that helped; every trial gives a valid total."""
+
 
 def compose(guarantees: Iterable[Guarantee], *, delta: float | None = None, route: str = "least") -> Guarantee:
     """Return what releases with these guarantees promise together, whatever order and answers they came in.
@@ -90,31 +93,24 @@ def _basic(kinds: list[_Kind], allowed: Fraction, mixed: bool) -> list[_Total]:
 
 def _by_rho(kinds: list[_Kind], allowed: Fraction, mixed: bool) -> list[_Total]:
     """`ε(Σ ρ_i, δ − Σ' δ_i) + Σ' ε_i`, where ' marks the parts that are added plainly."""
-    eligible = [kind for kind in kinds if kind.rho is not None]
-
-    def epsilon(taken: list[_Kind], delta: Fraction) -> float:
-        return epsilon_of_zcdp(sum((kind.rho or Fraction() for kind in taken), Fraction()), delta)
-
-    return _splits(kinds, eligible, allowed, mixed, epsilon)
+    added = {kind: (kind.rho, Fraction()) for kind in kinds if kind.rho is not None}
+    return _splits(kinds, added, allowed, mixed, lambda rho, _, delta: epsilon_of_zcdp(rho, delta))
 
 
 def _by_ranges(kinds: list[_Kind], allowed: Fraction, mixed: bool) -> list[_Total]:
     """`Σ mean(r_i) + √(½ Σ r_i² log(1/(δ − Σ' δ_i))) + Σ' ε_i`."""
-    eligible = [kind for kind in kinds if kind.guarantee.known_ranges]
+    added = {}
+    for kind in kinds:
+        if ranges := kind.guarantee.known_ranges:
+            mean, squares = _moments(ranges)
+            added[kind] = (kind.count * mean, kind.count * squares)
+    return _splits(kinds, added, allowed, mixed, epsilon_of_ranges)
 
-    def epsilon(taken: list[_Kind], delta: Fraction) -> float:
-        return epsilon_of_rounds([(pair, kind.count) for kind in taken for pair in kind.guarantee.known_ranges], delta)
 
-    return _splits(kinds, eligible, allowed, mixed, epsilon)
-
-
-def epsilon_of_rounds(rounds: Iterable[tuple[tuple[float, int], int]], delta: Fraction) -> float:
-    """Return `Σ mean(r_i) + √(½ Σ r_i² log(1/δ))` over pairs (r, n), each taken so many times."""
-    mean, squares = Fraction(), Fraction()
-    for (width, number), count in rounds:
-        mean += count * number * mean_of_range(Fraction(width))
-        squares += count * number * Fraction(width) ** 2
-    return epsilon_of_ranges(mean, squares, delta)
+def _moments(ranges: Ranges) -> tuple[Fraction, Fraction]:
+    """Return `Σ n mean(r)` and `Σ n r²` over pairs (r, n)."""
+    mean = sum((rounds * mean_of_range(Fraction(width)) for width, rounds in ranges), Fraction())
+    return mean, sum((rounds * Fraction(width) ** 2 for width, rounds in ranges), Fraction())
 
 
 def least_epsilon(ranges: Ranges, delta: Fraction) -> float:
@@ -122,36 +118,37 @@ def least_epsilon(ranges: Ranges, delta: Fraction) -> float:
     guarantee = Guarantee(float_above(sum_of_ranges(ranges)), ranges=ranges)
     return min(
         guarantee.epsilon,
-        epsilon_of_rounds([(pair, 1) for pair in ranges], delta),
+        epsilon_of_ranges(*_moments(ranges), delta),
         epsilon_of_zcdp(guarantee.known_rho or Fraction(), delta),
     )
 
 
 def _splits(
     kinds: list[_Kind],
-    eligible: list[_Kind],
+    added: dict[_Kind, tuple[Fraction, Fraction]],
     allowed: Fraction,
     mixed: bool,
-    epsilon_of: Callable[[list[_Kind], Fraction], float],
+    epsilon_of: Callable[[Fraction, Fraction, Fraction], float],
 ) -> list[_Total]:
-    """Return the totals when the smallest eligible parts go one way and the rest are added plainly.
+    """Return totals when the parts in `added` go one way, by two sums, or the largest of them are added plainly too.
 
     One large part among many small ones is better added: the ways that concentrate pay for the square of ε.
     """
+    first, second = (sum((sums[place] for sums in added.values()), Fraction()) for place in (0, 1))
     if not mixed:
-        return [_Total(epsilon_of(kinds, allowed), allowed)] if len(eligible) == len(kinds) and allowed else []
-    totals = []
-    ascending = sorted(eligible, key=lambda kind: kind.guarantee.epsilon)
-    chosen = set(ascending)
-    rest_epsilon, rest_delta = _sums([kind for kind in kinds if kind not in chosen])
-    while ascending:
-        if rest_delta < allowed:
-            epsilon = epsilon_of(ascending, allowed - rest_delta)
-            if math.isfinite(epsilon):
-                totals.append(_Total(float_above(Fraction(epsilon) + rest_epsilon), allowed))
-        largest = ascending.pop()
-        rest_epsilon += largest.epsilon
-        rest_delta += largest.delta
+        return [_Total(epsilon_of(first, second, allowed), allowed)] if len(added) == len(kinds) and allowed else []
+    plain_epsilon, plain_delta = _sums(kind for kind in kinds if kind not in added)
+    totals: list[_Total] = []
+    best, since = math.inf, 0
+    for kind in sorted(added, key=lambda kind: -kind.guarantee.epsilon):
+        epsilon = epsilon_of(first, second, allowed - plain_delta)
+        total = float_above(Fraction(epsilon) + plain_epsilon) if math.isfinite(epsilon) else math.inf
+        totals.append(_Total(total, allowed))
+        best, since = (total, 0) if total < best else (best, since + 1)
+        if since == _PATIENCE:
+            break
+        first, second = first - added[kind][0], second - added[kind][1]
+        plain_epsilon, plain_delta = plain_epsilon + kind.epsilon, plain_delta + kind.delta
     return totals
 
 
