@@ -230,6 +230,8 @@ def test_an_unused_delta_is_not_claimed() -> None:
         ([Guarantee(1.0, 0.6)] * 2, {}, "guarantees", "below 1"),
         ([Guarantee(1.0)], {"delta": 1.5}, "delta", "up to"),
         ([Guarantee(1.7e308)] * 2, {}, "guarantees", "smaller"),
+        ([Guarantee(1.7e308)] * 2, {"delta": 1e-6}, "guarantees", "smaller"),
+        ([Guarantee(8e307)] * 3, {"delta": 1e-6}, "guarantees", "smaller"),
     ],
     ids=str,
 )

@@ -55,7 +55,7 @@ def epsilon_of_zcdp(rho: Fraction, delta: Fraction) -> float:
     `ε = min over α > 1 of α ρ + log(1 − 1/α) + log(1/(α δ)) / (α − 1)`, Canonne, Kamath and Steinke, proposition 12.
     Every α gives a valid ε, so floating point may choose α as long as the formula is then evaluated with care.
     """
-    if delta <= 0:
+    if delta <= 0 or rho > Fraction(sys.float_info.max):
         return math.inf
     order = Fraction(_best_order(float(rho), float(delta))) + 1
 
