@@ -152,7 +152,7 @@ def test_a_pure_mechanism_claims_no_delta_even_when_one_is_allowed() -> None:
 
 @pytest.mark.parametrize("mechanism", ["", "best", None, 3, dps.OneShot])
 def test_an_unknown_mechanism_is_refused_with_the_known_names(mechanism: object) -> None:
-    with pytest.raises(dps.InvalidInput, match="auto, canonical, gamma, joint, oneshot, peeling"):
+    with pytest.raises(dps.InvalidInput, match="auto, canonical, gamma, gaussian, joint, oneshot, peeling"):
         dps.select(VOTES, k=2, epsilon=1.0, mechanism=mechanism)
 
 

@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import Any
 
 from dpselect.errors import BudgetExceeded, DpSelectError, InvalidInput, SourceError
-from dpselect.mechanisms import Canonical, Gamma, Joint, Mechanism, OneShot, Peeling
+from dpselect.mechanisms import Canonical, Gamma, Gaussian, Joint, Mechanism, OneShot, Peeling
 from dpselect.privacy import COUNTS, Guarantee, Sensitivity
 from dpselect.release import Release
 from dpselect.scores import Scores
@@ -35,6 +35,7 @@ __all__ = [
     "Canonical",
     "DpSelectError",
     "Gamma",
+    "Gaussian",
     "Guarantee",
     "InvalidInput",
     "Joint",

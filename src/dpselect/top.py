@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dpselect.errors import InvalidInput
-from dpselect.mechanisms import Mechanism
+from dpselect.mechanisms import Gaussian, Mechanism
 from dpselect.plan import plan_release
 from dpselect.privacy.ledger import Ledger, reservation
 from dpselect.privacy.sensitivity import COUNTS
@@ -60,6 +60,13 @@ def top(
     if chosen.sensitivity.spread < COUNTS.spread:
         raise InvalidInput(
             "mechanism", chosen.sensitivity, "counting people needs a mechanism with sensitivity=dpselect.COUNTS"
+        )
+    if isinstance(chosen, Gaussian):
+        raise InvalidInput(
+            "mechanism",
+            chosen.name,
+            "top does not yet bound how many items a person has, on which its noise relies; bound them yourself and "
+            "use select on the counts",
         )
     reserved = reservation(ledger, dataset, purpose)
     bits = bit_source(seed_or_none(seed))

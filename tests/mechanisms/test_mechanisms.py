@@ -17,6 +17,7 @@ from dpselect.mechanisms import MECHANISMS, Mechanism, mechanism_for
 VARIANTS: dict[str, list[dict[str, object]]] = {
     "canonical": [{}, {"noise": "gumbel"}, {"gamma": 1.0}, {"gamma": 0.25, "margin": False}],
     "gamma": [{}],
+    "gaussian": [{"delta": 1e-3, "max_items_per_person": 4}],
     "joint": [{}, {"noise": "gumbel"}],
     "oneshot": [{"noise": noise} for noise in ("exponential", "gumbel", "laplace", "logistic", "half-logistic")],
     "peeling": [{}, {"noise": "gumbel"}],
@@ -39,7 +40,8 @@ def test_no_mechanism_is_left_out_here() -> None:
 
 @every
 def test_a_mechanism_states_its_guarantee_before_it_sees_data(mechanism: Mechanism) -> None:
-    assert mechanism.guarantee == dps.Guarantee(epsilon=1.5)
+    assert mechanism.guarantee.epsilon == 1.5
+    assert mechanism.guarantee.delta == getattr(mechanism, "delta", 0.0)
 
 
 @every
@@ -205,7 +207,12 @@ def test_a_shift_of_all_scores_changes_nothing(mechanism: Mechanism) -> None:
         assert mechanism.select(shifted, seed=seed).tolist() == mechanism.select(SCORES, seed=seed).tolist()
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_name_whose_mechanism_needs_more_says_what() -> None:
+    with pytest.raises(dps.InvalidInput, match="max_items_per_person"):
+        mechanism_for("gaussian", k=2, epsilon=1.0, delta=1e-6)
+
+
+@pytest.mark.parametrize("name", MECHANISMS.keys() - {"gaussian"})
 def test_a_name_stands_for_the_mechanism_with_its_defaults(name: str) -> None:
     sensitivity = dps.Sensitivity(-1, 1)
     chosen = mechanism_for(name, k=2, epsilon=1.0, sensitivity=sensitivity)

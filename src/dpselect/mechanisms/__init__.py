@@ -11,6 +11,7 @@ from dpselect.errors import InvalidInput
 from dpselect.mechanisms.base import Mechanism
 from dpselect.mechanisms.canonical import Canonical
 from dpselect.mechanisms.gamma import Gamma
+from dpselect.mechanisms.gaussian import Gaussian
 from dpselect.mechanisms.joint import Joint
 from dpselect.mechanisms.oneshot import OneShot
 from dpselect.mechanisms.peeling import Peeling
@@ -20,14 +21,14 @@ from dpselect.privacy.sensitivity import COUNTS, Sensitivity
 from dpselect.validation import positive_integer, positive_number
 
 MECHANISMS: dict[str, type[Mechanism]] = {
-    mechanism.name: mechanism for mechanism in (Canonical, Gamma, Joint, OneShot, Peeling)
+    mechanism.name: mechanism for mechanism in (Canonical, Gamma, Gaussian, Joint, OneShot, Peeling)
 }
 
 GUMBEL_FOR_EXPONENTIAL = Fraction(log(99) / log(50))
 """How much larger a rate gumbel noise needs to tell two items apart with probability 0.99: 1/(1 + e^{−g}) = 0.99 where
 exponential noise has 1 − ½ e^{−g} = 0.99."""
 
-__all__ = ["MECHANISMS", "Canonical", "Gamma", "Joint", "Mechanism", "OneShot", "Peeling", "mechanism_for"]
+__all__ = ["MECHANISMS", "Canonical", "Gamma", "Gaussian", "Joint", "Mechanism", "OneShot", "Peeling", "mechanism_for"]
 
 
 def mechanism_for(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpselect.mechanisms import OneShot, Peeling
+from dpselect.mechanisms import Gaussian, OneShot, Peeling
 from dpselect.sampling.laws import group_law
 from dpselect.sampling.noise import NOISES
+from dpselect.sampling.normal import NORMAL
 
 Counts = tuple[int, ...]
 
@@ -15,6 +16,11 @@ def oneshot_groups(mechanism: OneShot, values: Sequence[float], sizes: Sequence[
     """Return the law for the k largest of one noisy vector."""
     rate = float(mechanism.rate(sum(sizes)))
     return group_law([rate * value for value in values], sizes, mechanism.k, NOISES[mechanism.noise])
+
+
+def gaussian_groups(mechanism: Gaussian, values: Sequence[float], sizes: Sequence[int]) -> dict[Counts, float]:
+    """Return the law for the k largest of scores with normal noise."""
+    return group_law([value / mechanism.sigma for value in values], sizes, mechanism.k, NORMAL)
 
 
 def peeling_groups(mechanism: Peeling, values: Sequence[float], sizes: Sequence[int]) -> dict[Counts, float]:

@@ -11,13 +11,13 @@ from functools import cache, partial
 from typing import Any
 
 from dpselect.errors import InvalidInput
-from dpselect.mechanisms import Canonical, Gamma, Joint, Mechanism, OneShot, Peeling
+from dpselect.mechanisms import Canonical, Gamma, Gaussian, Joint, Mechanism, OneShot, Peeling
 from dpselect.privacy import COUNTS, Sensitivity
 from dpselect.sampling.noise import NOISES
 from dpselect.scores import Scores
 from dpselect.verify import broken
 from dpselect.verify.domain import Domain
-from dpselect.verify.groups import oneshot_groups, peeling_groups
+from dpselect.verify.groups import gaussian_groups, oneshot_groups, peeling_groups
 from dpselect.verify.privacy import Check, Subject, check_privacy
 from dpselect.verify.sampler import SamplerCheck, check_groups, check_sampler
 
@@ -90,6 +90,15 @@ UNDER_TEST: dict[str, Entry] = {
         [Gamma(k=2, epsilon=1.0)],
         settings=[Setting(2, 1.0, Domain(3, 2, COUNTS)), Setting(1, 2.0, Domain(3, 2, BOTH_WAYS))],
     ),
+    "gaussian": Entry(
+        [Gaussian(k=2, epsilon=1.0, delta=0.1, max_items_per_person=3)],
+        gaussian_groups,
+        settings=[
+            Setting(1, 0.5, Domain(2, 3, BOTH_WAYS)),
+            Setting(2, 0.5, Domain(3, 2, COUNTS)),
+            Setting(2, 1.0, Domain(3, 1, BOTH_WAYS)),
+        ],
+    ),
     "joint": Entry([Joint(k=2, epsilon=1.0, noise=noise) for noise in ("exponential", "gumbel")]),
     "oneshot": Entry(
         [OneShot(k=2, epsilon=1.0, noise=noise) for noise in NOISES],
@@ -127,6 +136,8 @@ BROKEN: list[broken.Broken] = [
     broken.NarrowJoint(k=2, epsilon=1.0),
     broken.NarrowJoint(k=2, epsilon=1.0, noise="gumbel"),
     broken.ShortGamma(k=2, epsilon=1.0),
+    broken.ForgottenRoot(k=1, epsilon=0.5, delta=0.1),
+    broken.ClassicalSigma(k=1, epsilon=10.0, delta=0.1),
     broken.RoundsNotAdded(k=2, epsilon=0.5, delta=1e-3),
     broken.ForgottenConversion(k=2, epsilon=0.5),
     broken.WrongSign(k=2, epsilon=0.5),
@@ -195,6 +206,9 @@ def sampler_checks(name: str | None = None, *, quick: bool = False) -> list[Call
                 checks.append(partial(check_groups, mechanism, HUGE_VALUES, HUGE_SIZES, law, draws=draws))
         if not quick:
             checks.extend(partial(check_sampler, one, LISTED, draws=draws) for one in entry.approximate[:1])
+            checks.extend(
+                partial(check_sampler, replace(one, epsilon=2.0), LISTED, draws=draws // 4) for one in entry.variants
+            )
     return checks
 
 

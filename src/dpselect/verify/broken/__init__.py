@@ -12,6 +12,7 @@ from dpselect.verify.broken.approximate import (
 )
 from dpselect.verify.broken.base import Broken, Lipschitz
 from dpselect.verify.broken.gamma import ShortGamma
+from dpselect.verify.broken.gaussian import ClassicalSigma, ForgottenRoot
 from dpselect.verify.broken.laws import (
     ForgottenFactorTwo,
     ForgottenK,
@@ -39,10 +40,12 @@ from dpselect.verify.broken.subsets import (
 
 __all__ = [
     "Broken",
+    "ClassicalSigma",
     "FavouredMembers",
     "ForgottenConversion",
     "ForgottenFactorTwo",
     "ForgottenK",
+    "ForgottenRoot",
     "HalvedNoise",
     "LeakedNoisyOrder",
     "LeakedOrder",
