@@ -192,6 +192,27 @@ def test_a_server_that_does_not_wait_for_its_disk_is_made_to(server: str) -> Non
     assert setting == "on"
 
 
+def test_a_user_of_the_server_who_may_only_add_can_spend_and_cannot_remove(server: str) -> None:
+    import psycopg
+
+    place = fresh_database(server)
+    with Ledger(place) as ledger:
+        ledger.create("films", epsilon=10.0)
+    with psycopg.connect(place.replace("+psycopg", ""), autocommit=True) as owner:
+        owner.execute("CREATE ROLE clerk")
+        (schema,) = owner.execute("SELECT current_schema()").fetchone() or ("",)
+        owner.execute(f"GRANT USAGE ON SCHEMA {schema} TO clerk")
+        owner.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO clerk")
+        owner.execute("GRANT INSERT ON dpselect_entries TO clerk")
+        owner.execute("GRANT UPDATE ON dpselect_accounts TO clerk")
+    with Ledger(f"{place}%20-crole%3Dclerk") as ledger:
+        ledger.spend("films", dps.Guarantee(1.0))
+        assert ledger.check() == []
+        with pytest.raises(dps.SourceError, match="may not be used by this user"):
+            ledger._store().write(lambda link: link.exec_driver_sql("DELETE FROM dpselect_entries"))
+        assert ledger.remaining("films") == Budget(9.0)
+
+
 def test_numbers_and_texts_come_back_from_the_database_as_they_went_in(place: str) -> None:
     guarantee = dps.Guarantee(0.1 + 0.2, 5e-324)
     parameters = {"text": "naïve ☕ \\ \" '", "nested": {"tenth": 0.1, "none": None, "list": [1, 2.5, True]}}
