@@ -236,7 +236,7 @@ def _parameters(mechanism: Any) -> str:
         if isinstance(value, bool):
             words.append(field.name if value else f"no {field.name}")
         else:
-            words.append(f"{field.name} {value}")
+            words.append(f"{field.name} {value:g}" if isinstance(value, float) else f"{field.name} {value}")
     return ", ".join(words)
 
 
