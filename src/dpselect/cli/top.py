@@ -86,7 +86,7 @@ def top_command(
             epsilon=epsilon,
             delta=delta,
             domain=_domain(domain),
-            mechanism=_mechanism(mechanism, noise, k, epsilon),
+            mechanism=_mechanism(mechanism, noise, k, epsilon, delta),
             ordered=ordered,
             values=values,
             seed=seed,
@@ -109,10 +109,13 @@ def _domain(text: str) -> Any:
         return Path(text)
 
 
-def _mechanism(name: str, noise: str | None, k: int, epsilon: float) -> Any:
+def _mechanism(name: str, noise: str | None, k: int, epsilon: float, delta: float) -> Any:
+    """Return the name, or with a noise the mechanism itself, which gets the delta that it can use."""
     if noise is None:
         return name
     noisy = [kind for kind in _KINDS if hasattr(_KINDS[kind], "noise")]
     if name not in noisy:
         raise dpselect.InvalidInput("noise", noise, "name a mechanism that has it: --mechanism " + " or ".join(noisy))
-    return _KINDS[name](k=k, epsilon=epsilon, noise=noise)
+    kind = _KINDS[name]
+    usable = hasattr(kind, "delta") and noise in getattr(kind, "noises_with_delta", (noise,))
+    return kind(k=k, epsilon=epsilon, noise=noise, **({"delta": delta} if usable else {}))
