@@ -153,8 +153,8 @@ def fill(ledger: Ledger, count: int) -> None:
         for number in range(1, count + 1):
             spent = Amount(number * Fraction(COST.epsilon)).text()
             record = Record(
-                account.dataset, number, utc_now(), "benchmark", described, guarantee, COST.epsilon, COST.delta, True,
-                spent[0], spent[1], previous,
+                account.dataset, number, utc_now(), "benchmark", described, guarantee, COST.epsilon, COST.delta,
+                "0", True, *spent, previous,
             )  # fmt: skip
             previous = records.append(connection, record).hash  # type: ignore[arg-type]
 

@@ -40,7 +40,8 @@ class BudgetExceeded(DpSelectError):
     """A release would cost more than what is left of the budget.
 
     `requested`, `remaining` and `difference` are epsilons; where a delta is part of the budget, `requested_delta` and
-    `remaining_delta` say how much of it was asked for and is left. `dataset` names whose budget it is, if known.
+    `remaining_delta` say how much of it was asked for and is left; `requested_rho` and `remaining_rho` do so for a
+    budget that adds up rho. `dataset` names whose budget it is, if known.
     """
 
     def __init__(
@@ -50,6 +51,8 @@ class BudgetExceeded(DpSelectError):
         requested_delta: float = 0.0,
         remaining_delta: float = 0.0,
         dataset: str | None = None,
+        requested_rho: float = 0.0,
+        remaining_rho: float = 0.0,
     ) -> None:
         self.requested = requested
         self.remaining = remaining
@@ -57,21 +60,25 @@ class BudgetExceeded(DpSelectError):
         self.requested_delta = requested_delta
         self.remaining_delta = remaining_delta
         self.dataset = dataset
+        self.requested_rho = requested_rho
+        self.remaining_rho = remaining_rho
         whose = "the budget" if dataset is None else f"the budget of {_brief(dataset)}"
         super().__init__(f"{whose} does not allow this release: " + "; ".join(self._shortages()))
 
     def _shortages(self) -> list[str]:
         shortages = []
-        if self.requested > self.remaining or self.requested_delta <= self.remaining_delta:
-            shortages.append(_shortage(self.requested, self.remaining))
         if self.requested_delta > self.remaining_delta:
             shortages.append("delta: " + _shortage(self.requested_delta, self.remaining_delta))
+        if self.requested_rho > self.remaining_rho:
+            shortages.append("rho: " + _shortage(self.requested_rho, self.remaining_rho))
+        if self.requested > self.remaining or not shortages:
+            shortages.insert(0, _shortage(self.requested, self.remaining))
         return shortages
 
-    def __reduce__(self) -> tuple[type[BudgetExceeded], tuple[float, float, float, float, str | None]]:
+    def __reduce__(self) -> tuple[type[BudgetExceeded], tuple[float | str | None, ...]]:
         """Rebuild from the amounts, so that the error crosses process boundaries."""
-        parts = (self.requested, self.remaining, self.requested_delta, self.remaining_delta, self.dataset)
-        return (type(self), parts)
+        amounts = (self.requested, self.remaining, self.requested_delta, self.remaining_delta)
+        return (type(self), (*amounts, self.dataset, self.requested_rho, self.remaining_rho))
 
 
 def _shortage(requested: float, remaining: float) -> str:

@@ -63,6 +63,18 @@ def test_the_bar_is_empty_before_the_first_release_and_full_after_the_last() -> 
     assert "█" * 30 in run("ledger spend books --epsilon 1").stdout
 
 
+def test_a_zcdp_budget_shows_rho_and_the_epsilon_it_amounts_to() -> None:
+    assert "zCDP" in run("ledger create films --epsilon 1 --composition zcdp").stderr
+    assert "composition" in run("ledger create films --epsilon 1 --composition magic").stderr
+    run("ledger create films --epsilon 1 --delta 1e-6 --composition zcdp")
+    shown = run("ledger spend films --epsilon 0.1").stdout
+    assert re.search(r"rho +█+░+  0.005 of 0.0\d+ spent, 0.0\d+ left", shown)
+    assert re.search(r"epsilon 0.4\d+ of 1 at delta 1e-06", shown)
+    refused = run("ledger spend films --epsilon 0.5")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "rho: requested 0.125, remaining" in refused.stderr
+
+
 def test_programs_read_json_and_csv() -> None:
     run("ledger create films --epsilon 1 --delta 0.5")
     run("ledger create books --epsilon 2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import subprocess
 import sys
@@ -91,7 +92,7 @@ def test_sums_are_exact_so_that_ten_binary_tenths_are_more_than_one(ledger: Ledg
 
 @given(st.lists(st.floats(1e-300, 1e300), min_size=1, max_size=20))
 def test_what_is_shown_is_rounded_towards_privacy(costs: list[float]) -> None:
-    spent = sum((Amount.of(Budget(cost)) for cost in costs), Amount())
+    spent = sum((Amount(Fraction(cost)) for cost in costs), Amount())
     exact = sum(map(Fraction, costs), Fraction(0))
     assert Fraction(spent.rounded_up().epsilon) >= exact
     total = Amount(exact + Fraction(1, 3))
@@ -192,6 +193,63 @@ def test_units_of_protection_must_agree(tmp_path: Path) -> None:
         ledger.spend("visits", dps.Guarantee(0.1, protects="one household", neighbours="change one"))
     ledger.spend("visits", dps.Guarantee(0.1, protects="one household"))
     assert len(ledger.entries("visits")) == 1
+
+
+def test_a_zcdp_account_adds_up_rho_and_never_promises_more_than_its_total(tmp_path: Path) -> None:
+    """The whole is checked against compose(), which knows nothing of ledgers."""
+    ledger = Ledger(tmp_path / "a")
+    account = ledger.create("d", epsilon=1.0, delta=1e-6, composition="zcdp")
+    parts = [dps.Guarantee(0.05), dps.Guarantee.zcdp(0.001, delta=1e-9), dps.Guarantee.bounded_range(0.1, rounds=2)]
+    spent: list[dps.Guarantee] = []
+
+    def spend_all() -> None:
+        for part in itertools.cycle(parts):
+            ledger.spend("d", part)
+            spent.append(part)
+
+    with pytest.raises(dps.BudgetExceeded, match=r"rho: requested .* remaining .* short by") as refusal:
+        spend_all()
+    part = parts[len(spent) % 3]
+    rho = sum((part.known_rho or Fraction(0) for part in spent), Fraction(0))
+    assert rho <= Fraction(account.total.rho) < rho + (part.known_rho or Fraction(0))
+    assert refusal.value.requested_rho > refusal.value.remaining_rho > 0
+    whole = dps.privacy.compose(spent, delta=1e-6, route="zcdp")
+    assert whole.epsilon == ledger.spent("d").epsilon <= 1.0
+    assert ledger.spent("d").delta == 1e-6
+    assert len(spent) > 5
+    assert ledger.check() == []
+    remaining = ledger.remaining("d")
+    with pytest.raises(dps.BudgetExceeded):
+        ledger.spend("d", dps.Guarantee(remaining.epsilon * (1 + 1e-9)))
+    ledger.spend("d", dps.Guarantee(remaining.epsilon))
+    assert ledger.spent("d").epsilon <= 1.0
+
+
+def test_the_rho_of_a_total_is_nearly_the_largest_that_implies_it(tmp_path: Path) -> None:
+    total = Ledger(tmp_path / "a").create("d", epsilon=1.0, delta=1e-6, composition="zcdp").total
+    assert dps.Guarantee.zcdp(total.rho, delta=1e-6).epsilon <= 1.0
+    assert dps.Guarantee.zcdp(total.rho * (1 + 1e-6), delta=1e-6).epsilon > 1.0
+
+
+def test_a_zcdp_account_refuses_what_it_cannot_add(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "a")
+    with pytest.raises(dps.InvalidInput, match="zCDP implies no pure guarantee"):
+        ledger.create("d", epsilon=1.0, composition="zcdp")
+    ledger.create("d", epsilon=1.0, delta=1e-6, composition="zcdp")
+    with pytest.raises(dps.InvalidInput, match="delta = 1e-09 and no rho"):
+        ledger.spend("d", dps.Guarantee(0.1, 1e-9))
+    assert ledger.entries("d") == []
+
+
+def test_a_zcdp_statement_offers_what_fits(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "a")
+    ledger.create("d", epsilon=1.0, delta=1e-6, composition="zcdp")
+    (offer,) = ledger.statement("d").offers()
+    for _ in range(offer.releases):
+        ledger.spend("d", dps.Guarantee(offer.cost.epsilon))
+    with pytest.raises(dps.BudgetExceeded):
+        ledger.spend("d", dps.Guarantee(offer.cost.epsilon))
+    assert offer.releases == 10
 
 
 def test_a_clock_that_is_set_back_does_not_turn_the_record_around(

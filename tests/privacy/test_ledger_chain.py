@@ -53,9 +53,11 @@ EDITS = {
     "guarantee": "'{\"epsilon\":0.0001}'",
     "epsilon": "0.0001",
     "delta": "0",
+    "rho": "'1/1000'",
     "secure": "0",
     "spent_epsilon": "'0'",
     "spent_delta": "'nonsense'",
+    "spent_rho": "'1'",
     "hash": "'0000'",
     "previous": "'0000'",
 }
@@ -115,7 +117,8 @@ def test_an_entry_moved_to_another_data_set_is_found(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", ["epsilon = 99", "delta = 0.5", "protects = 'one row'", "neighbours = 'x'", "composition = 'none'"]
+    "change",
+    ["epsilon = 99", "delta = 0.5", "rho = 7", "protects = 'one row'", "neighbours = 'x'", "composition = 'none'"],
 )
 def test_a_changed_total_or_unit_is_found_with_and_without_entries(change: str, file: Path) -> None:
     with Ledger(file) as ledger:
@@ -196,8 +199,9 @@ def test_the_hash_is_the_documented_one(file: Path) -> None:
     with sqlite3.connect(file) as connection:
         text = connection.execute(
             "SELECT json_object('dataset', dataset, 'delta', delta, 'epsilon', epsilon, 'guarantee', guarantee, "
-            "'parameters', parameters, 'previous', previous, 'purpose', purpose, 'secure', json('true'), "
-            "'sequence', sequence, 'spent_delta', spent_delta, 'spent_epsilon', spent_epsilon, 'time', time), hash "
+            "'parameters', parameters, 'previous', previous, 'purpose', purpose, 'rho', rho, 'secure', json('true'), "
+            "'sequence', sequence, 'spent_delta', spent_delta, 'spent_epsilon', spent_epsilon, "
+            "'spent_rho', spent_rho, 'time', time), hash "
             "FROM dpselect_entries WHERE dataset = 'books' AND sequence = 2"
         ).fetchone()
     connection.close()

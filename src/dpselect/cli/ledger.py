@@ -50,6 +50,7 @@ def create_command(
     epsilon: Annotated[float, typer.Option(parser=number, help="The total, for good.", metavar="NUMBER")],
     delta: Delta = 0.0,
     protects: Annotated[str, typer.Option(help="Unit of protection.", metavar="TEXT")] = "one person",
+    composition: Annotated[str, typer.Option(help="How costs add up: basic or zcdp.", metavar="RULE")] = "basic",
     ledger: Place = _DEFAULT,
     form: Form = Format.table,
 ) -> None:
@@ -59,7 +60,7 @@ def create_command(
     [bold]dpselect ledger create films --epsilon 1[/bold]
     """
     with _opened(ledger) as book:
-        book.create(dataset, epsilon=epsilon, delta=delta, protects=protects)
+        book.create(dataset, epsilon=epsilon, delta=delta, protects=protects, composition=composition)
         publish(_statement_text(book.statement(dataset), form), None)
 
 
@@ -228,9 +229,13 @@ def _bars(statement: Statement) -> Table:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column()
-    grid.add_row("epsilon", _bar(spent.epsilon, left.epsilon, total.epsilon))
-    if total.delta:
-        grid.add_row("delta", _bar(spent.delta, left.delta, total.delta))
+    if statement.account.composition == "zcdp":
+        grid.add_row("rho", _bar(spent.rho, left.rho, total.rho))
+        grid.add_row("", f"epsilon {spent.epsilon:g} of {total.epsilon:g} at delta {total.delta:g}")
+    else:
+        grid.add_row("epsilon", _bar(spent.epsilon, left.epsilon, total.epsilon))
+        if total.delta:
+            grid.add_row("delta", _bar(spent.delta, left.delta, total.delta))
     for place, offer in enumerate(statement.offers()):
         grid.add_row("" if place else "buys", str(offer))
     return grid

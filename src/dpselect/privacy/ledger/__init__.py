@@ -2,7 +2,8 @@
 
 * `ledger`  Ledger: create, spend, remaining, entries, check
 * `chain`   what an entry holds, and the hash that ties it to all entries before it
-* `amounts` exact sums of epsilons and deltas
+* `amounts` exact sums of costs
+* `rules`   which parts of a guarantee are added up: basic and zcdp
 * `schema`  the tables and the steps from each version of them to the next
 * `store`   SQLite and PostgreSQL behind one door, and what their failures mean
 * `records` reading and writing the rows, inside one transaction

@@ -11,6 +11,7 @@ from dpselect.errors import InvalidInput
 from dpselect.privacy.ledger.amounts import Amount
 from dpselect.privacy.ledger.chain import Account, Fault, Record
 from dpselect.privacy.ledger.records import all_accounts
+from dpselect.privacy.ledger.rules import limit
 from dpselect.privacy.ledger.schema import accounts, entries
 
 
@@ -51,12 +52,12 @@ def _of_account(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
             yield Fault(name, number, "it was changed: its content does not have its hash")
             spent = None
         else:
-            cost = Amount(Fraction(record.epsilon), Fraction(record.delta))
+            cost = _cost(account, record)
             if record.time < time:
                 yield Fault(name, number, "it is older than the entry before it")
             if spent is not None and record.spent != spent + cost:
                 yield Fault(name, number, "its running sum is not the sum of the costs up to it")
-            if not record.spent.within(Amount.of(account.total)):
+            if not record.spent.within(limit(account)):
                 yield Fault(name, number, "it overdraws the total")
             time, spent = record.time, record.spent
         previous = record.hash
@@ -69,6 +70,13 @@ def _of_account(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
             "it is not what the data set says its record ends with" if number else "its total or unit is not as agreed"
         )
         yield Fault(name, number or None, f"{problem}: one of the two was changed")
+
+
+def _cost(account: Account, record: Record) -> Amount:
+    """Return what was charged; rho as it was stored, since a later version may know a smaller one."""
+    if account.composition == "zcdp":
+        return Amount(rho=Fraction(record.rho))
+    return Amount(Fraction(record.epsilon), Fraction(record.delta))
 
 
 def _these(first: int, last: int) -> str:

@@ -38,6 +38,7 @@ class Account:
                 "dataset": self.dataset,
                 "epsilon": self.total.epsilon,
                 "delta": self.total.delta,
+                "rho": self.total.rho,
                 "protects": self.protects,
                 "neighbours": self.neighbours,
                 "composition": self.composition,
@@ -47,7 +48,7 @@ class Account:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the account as plain data."""
-        return asdict(self)
+        return {**asdict(self), "total": self.total.to_dict()}
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,11 @@ class Record:
     guarantee: str
     epsilon: float
     delta: float
+    rho: str
     secure: bool
     spent_epsilon: str
     spent_delta: str
+    spent_rho: str
     previous: str
     hash: str = ""
 
@@ -77,7 +80,7 @@ class Record:
     @property
     def spent(self) -> Amount:
         """What had been spent when this entry was made, itself included."""
-        return Amount.parse(self.spent_epsilon, self.spent_delta)
+        return Amount.parse(self.spent_epsilon, self.spent_delta, self.spent_rho)
 
     def entry(self) -> Entry:
         """Return the entry in the words of the package."""

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from dpselect.errors import BudgetExceeded, DpSelectError, InvalidInput, SourceError, plain
 from dpselect.privacy.guarantee import Guarantee
+from dpselect.privacy.ledger import rules
 from dpselect.privacy.ledger.amounts import Amount, Budget
 from dpselect.privacy.ledger.chain import Account, Entry, Fault, Record, canonical, utc_now
 from dpselect.privacy.ledger.statement import Statement
 
 if TYPE_CHECKING:
     from dpselect.privacy.ledger.store import Store
-
-COMPOSITIONS = ("basic",)
-"""How the costs of releases are added up; basic: epsilons and deltas are summed."""
 
 LONGEST_NAME = 200
 LONGEST_PURPOSE = 2000
@@ -36,7 +34,7 @@ class Ledger:
     ...     account = ledger.create("films", epsilon=1.0)
     ...     entry = ledger.spend("films", dps.Guarantee(epsilon=0.25), purpose="weekly chart")
     ...     ledger.remaining("films")
-    Budget(epsilon=0.75, delta=0.0)
+    Budget(epsilon=0.75, delta=0.0, rho=0.0)
     >>> folder.cleanup()
     """
 
@@ -54,11 +52,14 @@ class Ledger:
         neighbours: str = "add or remove",
         composition: str = "basic",
     ) -> Account:
-        """Give a data set its total, for good; the file or tables of the ledger are made if there are none."""
-        total = Guarantee(epsilon=epsilon, delta=delta)
+        """Give a data set its total, for good; the file or tables of the ledger are made if there are none.
+
+        composition: "basic" adds up epsilons and deltas. "zcdp" adds up rho, which suits many small releases; it needs
+        a delta, and pure releases or such that state their rho.
+        """
         account = Account(
             dataset=_text("dataset", dataset, LONGEST_NAME, needed=True),
-            total=Budget(total.epsilon, total.delta),
+            total=rules.total_for(composition, epsilon, delta),
             protects=_text("protects", protects, LONGEST_NAME, needed=True),
             neighbours=_text("neighbours", neighbours, LONGEST_NAME, needed=True),
             composition=composition,
@@ -66,8 +67,6 @@ class Ledger:
             count=0,
             head="",
         )
-        if composition not in COMPOSITIONS:
-            raise InvalidInput("composition", composition, "one of " + ", ".join(COMPOSITIONS) + " is needed")
         from dpselect.privacy.ledger import records
 
         store = self._store()
@@ -95,11 +94,10 @@ class Ledger:
             account, last = records.locked(connection, dataset)
             _check_unit(account, guarantee)
             spent = Amount() if last is None else last.spent
-            total = Amount.of(account.total)
-            after = spent + Amount.of(guarantee)
-            if not after.within(total):
-                left = (total - spent).rounded_down()
-                raise BudgetExceeded(guarantee.epsilon, left.epsilon, guarantee.delta, left.delta, account.dataset)
+            cost = rules.cost(account, guarantee)
+            after = spent + cost
+            if not after.within(rules.limit(account)):
+                raise _refusal(account, guarantee, cost, spent)
             record = Record(
                 dataset=account.dataset,
                 sequence=account.count + 1,
@@ -110,9 +108,11 @@ class Ledger:
                 guarantee=canonical(guarantee.to_dict()),
                 epsilon=guarantee.epsilon,
                 delta=guarantee.delta,
+                rho=str(cost.rho),
                 secure=bool(secure),
                 spent_epsilon=after.text()[0],
                 spent_delta=after.text()[1],
+                spent_rho=after.text()[2],
                 previous=account.head,
             )
             return records.append(connection, record)
@@ -212,6 +212,19 @@ def _text(argument: str, value: Any, longest: int, needed: bool = False) -> str:
         return value
     given = plain(f"a text of {len(value)} characters") if isinstance(value, str) and len(value) > longest else value
     raise InvalidInput(argument, given, f"a text of {1 if needed else 0} to {longest} printable characters is needed")
+
+
+def _refusal(account: Account, guarantee: Guarantee, cost: Amount, spent: Amount) -> BudgetExceeded:
+    left = rules.remaining(account, rules.limit(account) - spent)
+    return BudgetExceeded(
+        requested=guarantee.epsilon,
+        remaining=left.epsilon,
+        requested_delta=float(cost.delta),
+        remaining_delta=left.delta,
+        dataset=account.dataset,
+        requested_rho=cost.rounded_up().rho,
+        remaining_rho=left.rho,
+    )
 
 
 def _check_unit(account: Account, guarantee: Guarantee) -> None:

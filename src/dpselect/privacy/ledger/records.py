@@ -123,5 +123,5 @@ def _checked(account: Account, last: Record | None) -> tuple[Account, Record | N
 
 
 def _account(row: Any) -> Account:
-    dataset, epsilon, delta, protects, neighbours, composition, created, count, head = row[: len(accounts.c)]
-    return Account(dataset, Budget(epsilon, delta), protects, neighbours, composition, created, count, head)
+    dataset, epsilon, delta, rho, protects, neighbours, composition, created, count, head = row[: len(accounts.c)]
+    return Account(dataset, Budget(epsilon, delta, rho), protects, neighbours, composition, created, count, head)

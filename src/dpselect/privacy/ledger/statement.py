@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpselect.privacy.guarantee import Guarantee
+from dpselect.privacy.ledger import rules
 from dpselect.privacy.ledger.amounts import Amount, Budget
 from dpselect.privacy.ledger.chain import Account, Entry
 
@@ -39,28 +40,25 @@ class Statement:
 
     @property
     def spent(self) -> Budget:
-        """The sum of all releases, rounded up."""
-        return self.exact_spent.rounded_up()
+        """What all releases cost together, rounded up."""
+        return rules.spent(self.account, self.exact_spent)
 
     @property
     def remaining(self) -> Budget:
         """What is left of the total, rounded down."""
-        return self._left().rounded_down()
+        return rules.remaining(self.account, self._left())
 
-    def buys(self, cost: Guarantee | Budget) -> int:
-        """Return how many releases of that cost the remainder allows."""
-        return self._left().buys(Amount.of(cost))
+    def buys(self, cost: Guarantee) -> int:
+        """Return how many releases with that guarantee the remainder allows."""
+        return self._left().buys(rules.cost(self.account, cost))
 
     def offers(self) -> list[Offer]:
         """Return what the remainder buys: releases like the last one, or ten pure ones."""
-        costs = []
-        if self.entries:
-            guarantee = self.entries[-1].guarantee
-            costs.append((Budget(guarantee.epsilon, guarantee.delta), True))
-        tenth = _short_below(self._left().epsilon / 10)
+        costs = [(self.entries[-1].guarantee, True)] if self.entries else []
+        tenth = _short_below(rules.largest_pure(self.account, self._left() / 10))
         if tenth > 0:
-            costs.append((Budget(tenth), False))
-        return [Offer(self.buys(cost), cost, like) for cost, like in costs]
+            costs.append((Guarantee(tenth), False))
+        return [Offer(self.buys(cost), Budget(cost.epsilon, cost.delta), like) for cost, like in costs]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the statement as plain data that json.dumps accepts."""
@@ -68,12 +66,15 @@ class Statement:
             **self.account.to_dict(),
             "spent": self.spent.to_dict(),
             "remaining": self.remaining.to_dict(),
-            "buys": [{"releases": offer.releases, **offer.cost.to_dict()} for offer in self.offers()],
+            "buys": [
+                {"releases": offer.releases, "epsilon": offer.cost.epsilon, "delta": offer.cost.delta}
+                for offer in self.offers()
+            ],
             "entries": [entry.to_dict() for entry in self.entries],
         }
 
     def _left(self) -> Amount:
-        return Amount.of(self.account.total) - self.exact_spent
+        return rules.limit(self.account) - self.exact_spent
 
 
 def _short_below(amount: Fraction) -> float:

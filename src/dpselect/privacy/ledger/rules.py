@@ -1,0 +1,100 @@
+"""The rules by which costs add up: which parts of a guarantee are counted, and against which total.
+
+* basic: releases of cost (εᵢ, δᵢ) cost (Σ εᵢ, Σ δᵢ) together.
+* zcdp: ρᵢ-zero-concentrated releases are Σ ρᵢ-zero-concentrated together, and the total (ε, δ) allows the largest ρ
+  that implies it.
+
+Both stay true when each cost is chosen in view of the answers before it, as long as the sum stays below a total that
+was fixed beforehand (for zCDP: Feldman and Zrnic 2021, Whitehouse, Ramdas, Rogers and Wu 2023). Mathematics, section 6.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from dpselect.errors import InvalidInput, plain
+from dpselect.privacy.conversion import epsilon_of_zcdp, rho_of_pure
+from dpselect.privacy.guarantee import Guarantee
+from dpselect.privacy.ledger.amounts import Amount, Budget
+from dpselect.privacy.ledger.chain import Account
+from dpselect.validation import float_below
+
+RULES = ("basic", "zcdp")
+
+
+def total_for(rule: str, epsilon: float, delta: float) -> Budget:
+    """Return a total as an account of that rule keeps it."""
+    if rule not in RULES:
+        raise InvalidInput("composition", rule, "one of " + ", ".join(RULES) + " is needed")
+    total = Guarantee(epsilon=epsilon, delta=delta)
+    if rule == "basic":
+        return Budget(total.epsilon, total.delta)
+    if not total.delta:
+        raise InvalidInput("delta", delta, "a delta above 0 is needed: zCDP implies no pure guarantee")
+    return Budget(total.epsilon, total.delta, _largest_rho(total.epsilon, Fraction(total.delta)))
+
+
+def limit(account: Account) -> Amount:
+    """Return what the costs of an account may add up to."""
+    total = account.total
+    if account.composition == "zcdp":
+        return Amount(rho=Fraction(total.rho))
+    return Amount(Fraction(total.epsilon), Fraction(total.delta))
+
+
+def cost(account: Account, guarantee: Guarantee) -> Amount:
+    """Return what a release costs under the rule of an account."""
+    if account.composition != "zcdp":
+        return Amount(Fraction(guarantee.epsilon), Fraction(guarantee.delta))
+    rho = guarantee.known_rho
+    if rho is None:
+        raise InvalidInput(
+            "guarantee",
+            plain(f"one with delta = {guarantee.delta:g} and no rho"),
+            f"data set {account.dataset!r} adds up rho (zCDP); a pure release, or one that states its rho, is needed",
+        )
+    return Amount(rho=rho)
+
+
+def spent(account: Account, amount: Amount) -> Budget:
+    """Return what the releases cost together, rounded up; under zCDP the ε that goes with the δ of the total."""
+    shown = amount.rounded_up()
+    if account.composition != "zcdp" or not amount.rho:
+        return shown
+    return Budget(epsilon_of_zcdp(amount.rho, Fraction(account.total.delta)), account.total.delta, shown.rho)
+
+
+def remaining(account: Account, left: Amount) -> Budget:
+    """Return what is left, rounded down; under zCDP the ε is that of the largest pure release that fits."""
+    shown = left.rounded_down()
+    if account.composition != "zcdp":
+        return shown
+    return Budget(float_below(largest_pure(account, left)), account.total.delta, shown.rho)
+
+
+def largest_pure(account: Account, left: Amount) -> Fraction:
+    """Return the largest ε of one pure release that fits into what is left."""
+    if account.composition != "zcdp":
+        return max(left.epsilon, Fraction(0))
+    rho = float_below(max(left.rho, Fraction(0)))
+    epsilon = math.sqrt(2 * rho) if rho <= 2 else rho
+    while epsilon > 0 and rho_of_pure(Fraction(epsilon)) > left.rho:
+        epsilon = math.nextafter(epsilon, 0.0)
+    return Fraction(epsilon)
+
+
+def _largest_rho(epsilon: float, delta: Fraction) -> float:
+    """Return a ρ, close to the largest, that implies (ε, δ); any that passes the comparison is sound."""
+    low, high = 0.0, epsilon
+    for _ in range(80):
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        if epsilon_of_zcdp(Fraction(middle), delta) <= epsilon:
+            low = middle
+        else:
+            high = middle
+    if not low:
+        raise InvalidInput("epsilon", epsilon, "a larger epsilon or delta is needed: no rho is small enough for them")
+    return low
