@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments import delta, errors, margin, ordered
+from experiments.data import MissingData
 
 EXPERIMENTS = {"margin": margin, "ordered": ordered, "errors": errors, "delta": delta}
 
@@ -28,9 +29,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     experiment = EXPERIMENTS[options.name]
     rows: list[dict[str, Any]] = []
     with Console(stderr=True).status(f"computing {options.name} …") as status:
-        for row in experiment.rows(options.data):
-            rows.append(row)
-            status.update(f"computed {row['data']}, k = {row['k']} …")
+        try:
+            for row in experiment.rows(options.data):
+                rows.append(row)
+                status.update(f"computed {row['data']}, k = {row['k']} …")
+        except MissingData as missing:
+            print(f"skipped: {options.name} needs a data set that is not there: {missing}")
+            return 0
     Console().print(_table(experiment.TITLE, rows))
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)

@@ -13,10 +13,16 @@ import numpy.typing as npt
 Counts = npt.NDArray[Any]
 
 
+class MissingData(Exception):
+    """A data set that the folder does not hold."""
+
+
 def real(folder: Path, name: str) -> Counts:
     """Return the counts of a data set, highest first."""
     flat = folder / f"{name}.csv.gz"
     path = flat if flat.exists() else folder / name / "counts.csv.gz"
+    if not path.is_file():
+        raise MissingData(f"{folder} holds no {name}.csv.gz and no {name}/counts.csv.gz")
     with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
         counts = np.array([int(row["count"]) for row in csv.DictReader(file)], dtype=np.int64)
     return np.sort(counts)[::-1]

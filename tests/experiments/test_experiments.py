@@ -26,6 +26,7 @@ with_data = pytest.mark.skipif(
 
 SMALL = [[9, 7, 4, 4, 1, 0], [6, 6, 5, 5, 5, 0], [30, 20, 10, 2, 1, 0]]
 TABLE = {
+    ("netflix", 1): [0.00949, 0.00475, 0.00499, 0.00436, 0.00411],
     ("netflix", 10): [0.00478, 0.00329, 0.00263, 0.00237, 0.00209],
     ("netflix", 100): [0.301, 0.297, 0.156, 0.135, 0.129],
     ("dpbench/PATENT", 10): [0.160, 0.135, 0.0824, 0.0755, 0.0657],
@@ -135,7 +136,20 @@ def test_zipf_counts_follow_their_law() -> None:
     assert counts[0] / counts[999] == pytest.approx(1000**0.04, rel=1e-4)
 
 
-@pytest.mark.parametrize("name", ["margin", "ordered", "errors", "delta"])
+NAMES = ["margin", "ordered", "errors", "delta"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_folder_without_the_data_sets_is_no_mistake(name: str, tmp_path: Path) -> None:
+    finished = run(name, "--data", str(tmp_path), "--out", str(tmp_path / "out"))
+    assert finished.returncode == 0, finished.stderr
+    first = "netflix" if name == "margin" else "games_steam"
+    assert finished.stdout.startswith(f"skipped: {name} needs a data set that is not there: ")
+    assert f"{first}.csv.gz" in finished.stdout
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("arguments", [[], ["--data", "no-such-folder"]])
 def test_without_data_an_experiment_says_so_and_is_content(name: str, arguments: list[str]) -> None:
     finished = run(name, *arguments)
@@ -154,6 +168,8 @@ def test_the_table_of_the_margin_is_reproduced_to_three_digits(tmp_path: Path) -
     for case, expected in TABLE.items():
         found = [float(f"{float(rows[case][column]):.3g}") for column in COLUMNS[: len(expected)]]
         assert found == expected, case
+        held_only, both = (float(rows[case][f"{kind}, exponential"]) for kind in ("published γ=1", "margin γ=½"))
+        assert (held_only < both) == (case[1] == 1), "auto takes γ = 1 for one item, and γ = ½ for more"
         assert f"{expected[0]:.3g}" in finished.stdout
 
 
