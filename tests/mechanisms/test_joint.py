@@ -114,7 +114,6 @@ def test_whole_real_and_fractional_scores_have_one_law(noise: str) -> None:
             mechanism.select(guise, seed=seed).tolist()
             for guise in (whole, np.array(whole, dtype=np.float64), [Fraction(score) for score in whole])
         ]
-        assert all(loss(whole, tuple(answer)) <= 50 for answer in answers)
         assert answers[0] == answers[1] == answers[2]
 
 
