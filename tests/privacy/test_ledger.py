@@ -158,6 +158,8 @@ def test_a_bad_spend_is_refused_and_not_recorded(ledger: Ledger) -> None:
     for argument, call in (
         ("guarantee", lambda: ledger.spend("films", 0.5)),  # type: ignore[arg-type]
         ("purpose", lambda: ledger.spend("films", dps.Guarantee(0.5), purpose="x" * 2001)),
+        ("parameters", lambda: ledger.spend("films", dps.Guarantee(0.5), parameters=5)),  # type: ignore[arg-type]
+        ("parameters", lambda: ledger.spend("films", dps.Guarantee(0.5), parameters={1: 2, "a": 3})),  # type: ignore[dict-item]
         ("dataset", lambda: ledger.spend("filmes", dps.Guarantee(0.5))),
         ("dataset", lambda: ledger.spend(None, dps.Guarantee(0.5))),  # type: ignore[arg-type]
     ):
@@ -272,6 +274,13 @@ def test_a_release_is_recorded_with_its_parameters(ledger: Ledger, tmp_path: Pat
     assert [entry.secure for entry in ledger.entries("films")] == [True, False]
     with pytest.raises(dps.BudgetExceeded):
         dps.select(VOTES, k=2, epsilon=0.5, ledger=path, dataset="films")
+
+
+def test_noisy_values_are_charged_with_the_items(ledger: Ledger) -> None:
+    release = dps.select(VOTES, k=2, epsilon=0.5, values=0.5, ledger=ledger, dataset="films")
+    (entry,) = ledger.entries("films")
+    assert entry.guarantee == release.guarantee
+    assert ledger.remaining("films") == Budget(0.5)
 
 
 def test_a_table_is_charged_before_its_rows_are_read(ledger: Ledger) -> None:

@@ -150,8 +150,24 @@ def test_a_history_rewritten_to_its_end_is_found_by_a_head_that_was_kept_elsewhe
     assert "no longer in it" in fault.problem
 
 
-def rewrite(file: Path, first: int, last: int) -> None:
-    """Change a purpose and make all hashes right again from there to another entry, as a forger would."""
+@pytest.mark.parametrize("column", ["spent_epsilon", "spent_rho", "time", "guarantee", "parameters"])
+def test_nonsense_with_right_hashes_is_a_fault_and_no_crash(column: str, file: Path) -> None:
+    rewrite(file, first=3, last=ENTRIES, **{column: "nonsense"})
+    with Ledger(file) as ledger:
+        assert [fault.sequence for fault in ledger.check()] == [3, 4, 5, 6]
+        with pytest.raises(dps.SourceError, match="cannot be read"):
+            ledger.statement("films")
+
+
+@pytest.mark.parametrize("change", ["epsilon = 'x'", "count = 'x'", "count = 1.5", "head = 7", "rho = x'00'"])
+def test_an_account_that_cannot_be_read_is_told(change: str, file: Path) -> None:
+    tamper(file, f"UPDATE dpselect_accounts SET {change} WHERE dataset = 'films'")
+    with Ledger(file) as ledger, pytest.raises(dps.SourceError, match=r"cannot be read|changed from outside"):
+        ledger.spend("films", dps.Guarantee(0.1))
+
+
+def rewrite(file: Path, first: int, last: int, **changes: str) -> None:
+    """Change entries and make all hashes right again from one to another, as a forger would."""
     engine = sql.create_engine(f"sqlite:///{file}")
     table = schema.entries
     with engine.begin() as connection:
@@ -159,6 +175,7 @@ def rewrite(file: Path, first: int, last: int) -> None:
         for row in connection.execute(sql.select(table).where(table.c.dataset == "films").order_by("sequence")).all():
             if first <= row.sequence <= last:
                 fields = {**row._mapping, "purpose": f"forged {row.sequence}", "previous": previous or row.previous}
+                fields.update(changes)
                 previous = Record(**fields).expected_hash()
                 fields["hash"] = previous
                 place = (table.c.dataset == "films") & (table.c.sequence == row.sequence)

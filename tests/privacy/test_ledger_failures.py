@@ -158,7 +158,9 @@ def test_a_mistyped_path_makes_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["with space.db", "per%20cent.db", "question?.db", "hash#.db", "ünï.db", "no-ending"])
+@pytest.mark.parametrize(
+    "name", ["with space.db", "per%20cent.db", "question?.db", "hash#.db", "[a].db", "*.db", "ünï.db", "no-ending"]
+)
 def test_odd_file_names_are_file_names(name: str, tmp_path: Path) -> None:
     with Ledger(tmp_path / name) as ledger:
         ledger.create("films", epsilon=1.0)

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import sqlalchemy as sql
 
-from dpselect.errors import InvalidInput
+from dpselect.errors import InvalidInput, SourceError
 from dpselect.privacy.ledger.amounts import Amount
 from dpselect.privacy.ledger.chain import Account, Fault, Record
 from dpselect.privacy.ledger.records import all_accounts
@@ -21,7 +21,7 @@ def faults(connection: sql.Connection, dataset: str | None, head: str | None) ->
     if dataset is not None and dataset not in {account.dataset for account in known}:
         raise InvalidInput("dataset", dataset, "the name of a data set in the ledger is needed")
     chosen = [account for account in known if dataset in (None, account.dataset)]
-    found = [fault for account in chosen for fault in _of_account(account, _records(connection, account))]
+    found = [fault for account in chosen for fault in _readable(account, _records(connection, account))]
     if dataset is None:
         found += _orphans(connection)
     if head is not None and not _holds(connection, chosen, head):
@@ -37,6 +37,14 @@ def _records(connection: sql.Connection, account: Account) -> Iterator[Record]:
         yield Record(*row)
 
 
+def _readable(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
+    """Yield the faults of an account, and one more if there is something in it that no spend can have written."""
+    try:
+        yield from _of_account(account, records)
+    except (ValueError, TypeError, ZeroDivisionError, SourceError):
+        yield Fault(account.dataset, None, "a part of its record cannot be read")
+
+
 def _of_account(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
     name, previous, time, number = account.dataset, account.genesis, account.created, 0
     spent: Amount | None = Amount()  # None where the entry before is missing or changed
@@ -50,6 +58,9 @@ def _of_account(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
             yield Fault(name, number, f"it does not follow {before}: one of the two was changed or replaced")
         if record.hash != record.expected_hash():
             yield Fault(name, number, "it was changed: its content does not have its hash")
+            spent = None
+        elif not _is_readable(record):
+            yield Fault(name, number, "it cannot be read")
             spent = None
         else:
             cost = _cost(account, record)
@@ -70,6 +81,13 @@ def _of_account(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
             "it is not what the data set says its record ends with" if number else "its total or unit is not as agreed"
         )
         yield Fault(name, number or None, f"{problem}: one of the two was changed")
+
+
+def _is_readable(record: Record) -> bool:
+    try:
+        return record.entry() is not None and record.spent is not None and Fraction(record.rho) >= 0
+    except (ValueError, TypeError, ZeroDivisionError, SourceError):
+        return False
 
 
 def _cost(account: Account, record: Record) -> Amount:

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from dpselect.errors import DpSelectError, SourceError
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.ledger.amounts import Amount, Budget
 
@@ -80,21 +81,27 @@ class Record:
     @property
     def spent(self) -> Amount:
         """What had been spent when this entry was made, itself included."""
-        return Amount.parse(self.spent_epsilon, self.spent_delta, self.spent_rho)
+        try:
+            return Amount.parse(self.spent_epsilon, self.spent_delta, self.spent_rho)
+        except (ValueError, TypeError, ZeroDivisionError):
+            raise unreadable() from None
 
     def entry(self) -> Entry:
         """Return the entry in the words of the package."""
-        return Entry(
-            dataset=self.dataset,
-            sequence=self.sequence,
-            time=datetime.fromisoformat(self.time),
-            purpose=self.purpose,
-            parameters=json.loads(self.parameters),
-            guarantee=_guarantee(self.guarantee),
-            secure=bool(self.secure),
-            previous=self.previous,
-            hash=self.hash,
-        )
+        try:
+            return Entry(
+                dataset=self.dataset,
+                sequence=self.sequence,
+                time=datetime.fromisoformat(self.time),
+                purpose=self.purpose,
+                parameters=json.loads(self.parameters),
+                guarantee=_guarantee(self.guarantee),
+                secure=bool(self.secure),
+                previous=self.previous,
+                hash=self.hash,
+            )
+        except (ValueError, TypeError, DpSelectError):
+            raise unreadable() from None
 
 
 @dataclass(frozen=True)
@@ -145,6 +152,14 @@ class Fault:
     def to_dict(self) -> dict[str, Any]:
         """Return the fault as plain data."""
         return asdict(self)
+
+
+def unreadable() -> SourceError:
+    """Return the error for something in a ledger that no spend can have written."""
+    return SourceError(
+        "ledger: a part of the record cannot be read; nothing was released. See which with `dpselect ledger check`, "
+        "and restore a copy"
+    )
 
 
 def canonical(data: Any) -> str:

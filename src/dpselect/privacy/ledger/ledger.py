@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from dpselect.errors import BudgetExceeded, DpSelectError, InvalidInput, SourceError, plain
+from dpselect.errors import BudgetExceeded, InvalidInput, plain
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.ledger import rules
 from dpselect.privacy.ledger.amounts import Amount, Budget
@@ -86,7 +86,7 @@ class Ledger:
         if not isinstance(guarantee, Guarantee):
             raise InvalidInput("guarantee", guarantee, "a dpselect.Guarantee is needed, as of a mechanism or a release")
         purpose = _text("purpose", purpose, LONGEST_PURPOSE)
-        described = canonical(dict(parameters or {}))
+        described = _described(parameters)
         dataset = _text("dataset", dataset, LONGEST_NAME, needed=True)
         from dpselect.privacy.ledger import records
 
@@ -140,10 +140,7 @@ class Ledger:
             return account, end, records.entries_of(connection, account, last)
 
         account, end, found = self._store().read(work)
-        try:
-            return Statement(account, Amount() if end is None else end.spent, [record.entry() for record in found])
-        except (ValueError, TypeError, DpSelectError):
-            raise SourceError(_DAMAGED) from None
+        return Statement(account, Amount() if end is None else end.spent, [record.entry() for record in found])
 
     def spent(self, dataset: str) -> Budget:
         """Return the sum of all releases, rounded up."""
@@ -203,7 +200,6 @@ class Ledger:
 
 
 _ABANDONED: list[Store] = []
-_DAMAGED = "ledger: an entry cannot be read; see which with `dpselect ledger check`, and restore it from a copy"
 
 
 def _text(argument: str, value: Any, longest: int, needed: bool = False) -> str:
@@ -212,6 +208,14 @@ def _text(argument: str, value: Any, longest: int, needed: bool = False) -> str:
         return value
     given = plain(f"a text of {len(value)} characters") if isinstance(value, str) and len(value) > longest else value
     raise InvalidInput(argument, given, f"a text of {1 if needed else 0} to {longest} printable characters is needed")
+
+
+def _described(parameters: Any) -> str:
+    try:
+        return canonical(dict(parameters or {}))
+    except (TypeError, ValueError, RecursionError):
+        given = plain(f"an object of type {type(parameters).__name__}")
+        raise InvalidInput("parameters", given, "a mapping of names to plain data is needed") from None
 
 
 def _refusal(account: Account, guarantee: Guarantee, cost: Amount, spent: Amount) -> BudgetExceeded:

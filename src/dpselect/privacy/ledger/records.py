@@ -9,7 +9,7 @@ import sqlalchemy as sql
 
 from dpselect.errors import InvalidInput, SourceError
 from dpselect.privacy.ledger.amounts import Budget
-from dpselect.privacy.ledger.chain import Account, Record
+from dpselect.privacy.ledger.chain import Account, Record, unreadable
 from dpselect.privacy.ledger.schema import accounts, entries
 
 _ACCOUNT = sql.select(accounts).where(accounts.c.dataset == sql.bindparam("name"))
@@ -124,4 +124,7 @@ def _checked(account: Account, last: Record | None) -> tuple[Account, Record | N
 
 def _account(row: Any) -> Account:
     dataset, epsilon, delta, rho, protects, neighbours, composition, created, count, head = row[: len(accounts.c)]
+    numbers = all(isinstance(part, float | int) for part in (epsilon, delta, rho)) and isinstance(count, int)
+    if not numbers or not all(isinstance(part, str) for part in (composition, created, head)):
+        raise unreadable()
     return Account(dataset, Budget(epsilon, delta, rho), protects, neighbours, composition, created, count, head)

@@ -130,8 +130,8 @@ class Store:
                 f"ledger: {self.name} cannot be made; check permissions and disk space of its folder"
             ) from None
         finally:
-            for rest in file.parent.glob(f"{draft.name}*"):
-                rest.unlink(missing_ok=True)
+            for ending in ("", "-wal", "-shm", "-journal"):
+                draft.with_name(draft.name + ending).unlink(missing_ok=True)
 
     def _install(self, connection: sql.Connection) -> None:
         if self.file is None:
