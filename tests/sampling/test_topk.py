@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import scipy.stats
 from counting import contradictions, count_exactly
 
 from dpselect.sampling import NOISES, Field, SeededBits, categorical, top_k
@@ -181,21 +182,74 @@ def test_a_certain_winner_wins():
         assert top_k(Field(values, Fraction(1), None, winners=1), noise, SeededBits(1)).tolist() == [0]
 
 
-def test_screening_keeps_every_possible_winner():
-    """With and without the screening stage the same bits lead to the same winners, for thousands of entrants."""
-    values = np.arange(5000) % 97
-    field = Field(values, Fraction(1, 10), None, winners=40)
-    noise = NOISES["gumbel"]
-    for seed in range(5):
-        bits = RecordingBits(seed)
-        screened = top_k(field, noise, bits, widths=Widths(screen=8, word=8, step=64, screen_from=100))
-        coarse = top_k(field, noise, SeededBits(seed), widths=Widths(screen=8, word=64, screen_from=100))
-        first = bits.first.astype(float)
-        low = noise.quantile(-np.log1p(-(first + 1) / 256 + 1e-12)) + values / 10
-        high = noise.quantile(-np.log1p(-first / 256) + 1e-300) + values / 10
-        threshold = np.sort(low)[-40]
-        for chosen in (screened, coarse):
-            assert (high[chosen] >= threshold - 1e-9).all()
+QUANTILES = {
+    "exponential": scipy.stats.expon.ppf,
+    "gumbel": scipy.stats.gumbel_r.ppf,
+    "laplace": scipy.stats.laplace.ppf,
+    "logistic": scipy.stats.logistic.ppf,
+    "half-logistic": scipy.stats.halflogistic.ppf,
+}
+
+
+class RememberingBits(SeededBits):
+    """Remembers all bits that were drawn."""
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.drawn = []
+
+    def integers(self, count, width):
+        self.drawn.append(super().integers(count, width))
+        return self.drawn[-1]
+
+
+def screened(values, winners, noise, seed):
+    """Return who is left after eight bits at scale 1/10, their bits, and the bits of all."""
+    bits = RememberingBits(seed)
+    with np.errstate(divide="ignore", over="ignore"):
+        groups, kept = topk_module._screen(Field(values, Fraction(1, 10), None, winners), noise, bits, 8)
+    return groups, kept, np.concatenate(bits.drawn)
+
+
+def possible_winners(values, winners, noise, cells, tolerance=0.0):
+    """Who can reach the κ-th largest lower bound.
+
+    The noise of cell c lies between F⁻¹ of 1 − (c + 1)/2⁸ and of 1 − c/2⁸.
+    """
+    quantile = QUANTILES[noise.name]
+    low, high = (quantile(1 - (cells.astype(float) + end) / 256) + values / 10 for end in (1, 0))
+    return set(np.flatnonzero(high >= np.sort(low)[-winners] - tolerance).tolist())
+
+
+SCREENED = {
+    "mixed": np.arange(150_000) % 97,
+    "rising": np.arange(150_000) // 1000,
+    "falling": -(np.arange(150_000) // 1000),
+    "tied": np.zeros(150_000, dtype=np.int64),
+}
+"""More than two blocks, with the likely winners everywhere, in the last or in the first."""
+
+
+@ALL_NOISES
+@pytest.mark.parametrize("order", SCREENED)
+@pytest.mark.parametrize("winners", [1, 40, 3000])
+def test_screening_keeps_every_possible_winner_and_few_others(noise, order, winners):
+    values = SCREENED[order]
+    groups, kept, cells = screened(values, winners, noise, seed=winners)
+    assert kept.tolist() == cells[groups].tolist()
+    assert possible_winners(values, winners, noise, cells) <= set(groups.tolist())
+    assert set(groups.tolist()) <= possible_winners(values, winners, noise, cells, tolerance=1e-4)
+    assert len(groups) < len(values)
+
+
+@pytest.mark.parametrize("order", SCREENED)
+def test_the_check_of_screening_rejects_one_that_drops_an_entrant(order, monkeypatch):
+    whole = np.flatnonzero
+    monkeypatch.setattr(np, "flatnonzero", lambda chance: whole(chance)[1:])
+    values, noise = SCREENED[order], NOISES["gumbel"]
+    groups, _, cells = screened(values, 40, noise, seed=1)
+    monkeypatch.undo()
+    assert not possible_winners(values, 40, noise, cells) <= set(groups.tolist())
 
 
 def test_float_bounds_hold_the_exact_noise_with_a_thousandfold_margin():
