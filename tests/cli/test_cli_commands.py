@@ -89,6 +89,23 @@ def test_a_seed_is_answered_with_a_warning_on_standard_error(folder: Path) -> No
     assert first.returncode == 0
 
 
+def test_a_seed_leaves_no_guarantee_in_the_table(folder: Path) -> None:
+    for line in (top_line(), ["demo", "--rows", "1000"]):
+        seeded = " ".join(run(*line, "--seed", "7").stdout.split())
+        assert "Guarantee none, because a seed was given; without it, epsilon = " in seeded
+        assert "because a seed was given" not in run(*line).stdout
+
+
+@pytest.mark.parametrize(("encoding", "marks"), [("utf-8", "┏┃│└"), ("ascii", "+|"), ("latin-1", "+|")])
+def test_tables_are_drawn_with_marks_that_the_terminal_has(encoding: str, marks: str, folder: Path) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    for line in (top_line(), ["demo", "--rows", "1000"]):
+        result = installed(*line, env=environment, encoding=encoding)
+        assert result.returncode == 0
+        assert all(mark in result.stdout for mark in marks)
+        assert "\\u25" not in result.stdout
+
+
 def test_noise_and_mechanism_are_used(folder: Path) -> None:
     result = run(*top_line(**{"--mechanism": "oneshot", "--noise": "gumbel", "--format": "json"}))
     assert json.loads(result.stdout)["mechanism"]["noise"] == "gumbel"

@@ -33,6 +33,7 @@ def demo_command(
         int | None, typer.Option(parser=whole_number, help="For tests: reproducible, not secure.", metavar="N")
     ] = None,
     form: Annotated[Format, typer.Option("--format", help="How to show the answer.")] = Format.table,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that the demo did not make.")] = False,
 ) -> None:
     """Invent viewers and films, publish the private top 10, and show it beside the true one.
 
@@ -45,7 +46,7 @@ def demo_command(
     with contextlib.ExitStack() as stack:
         folder = out if out is not None else Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dpselect-")))
         data = DemoData.generate(rows)
-        views, films = _write(data, folder)
+        views, films = _write(data, folder, force)
         progress = stack.enter_context(progress_bar("Counting viewers per film"))
         release = dpselect.top(
             views, item="film", person="viewer", k=k, epsilon=epsilon, domain=films, seed=seed, progress=progress
@@ -57,12 +58,22 @@ def demo_command(
         note(f"the example's files are {views} (private rows) and {films} (public list)")
 
 
-def _write(data: DemoData, folder: Path) -> tuple[Path, Path]:
+def _write(data: DemoData, folder: Path, force: bool) -> tuple[Path, Path]:
+    strangers: list[str] = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return data.write(folder)
-    except OSError:
+        if not force:
+            strangers = data.strangers(folder)
+        if not strangers:
+            return data.write(folder)
+    except (OSError, ValueError):
         pass
+    if strangers:
+        raise dpselect.InvalidInput(
+            "out",
+            str(folder),
+            f"it holds {' and '.join(strangers)}, not made by the demo; name another folder, or overwrite with --force",
+        )
     raise dpselect.InvalidInput("out", str(folder), "a folder with permission to write is needed")
 
 

@@ -14,6 +14,21 @@ VIEWERS = 50_000
 _DATA_SEED = 20_240_229
 
 
+_MARK = {"made by": "dpselect demo"}
+"""Metadata by which the demo knows its own Parquet file."""
+
+
+def _is_marked(path: Path) -> bool:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        found = pyarrow.parquet.read_schema(path).metadata or {}
+    except (OSError, pyarrow.ArrowException):
+        return False
+    return all(found.get(key.encode()) == value.encode() for key, value in _MARK.items())
+
+
 def _words(text: str) -> list[str]:
     return text.split()
 
@@ -58,6 +73,15 @@ class DemoData:
         viewers = random.choice(VIEWERS, size=rows, p=busyness / busyness.sum())
         return cls(titles, viewers, films)
 
+    def strangers(self, folder: Path) -> list[str]:
+        """Return which of the demo's file names are taken in a folder by files that the demo did not make."""
+        made = {"views.parquet": _is_marked, "films.csv": self._lists_films}
+        return [name for name, is_ours in made.items() if (folder / name).exists() and not is_ours(folder / name)]
+
+    def _lists_films(self, path: Path) -> bool:
+        lines = "".join(f'"{line}"\n' for line in ["film", *sorted(self.titles)])
+        return path.is_file() and path.read_bytes() == lines.encode()
+
     def write(self, folder: Path) -> tuple[Path, Path]:
         """Write views.parquet (private) and films.csv (public), and return their paths."""
         import pyarrow
@@ -66,7 +90,8 @@ class DemoData:
 
         views, films = folder / "views.parquet", folder / "films.csv"
         seen = pyarrow.DictionaryArray.from_arrays(self.films.astype("int32"), self.titles).cast(pyarrow.string())
-        pyarrow.parquet.write_table(pyarrow.table({"viewer": self.viewers, "film": seen}), views)
+        rows = pyarrow.table({"viewer": self.viewers, "film": seen}).replace_schema_metadata(_MARK)
+        pyarrow.parquet.write_table(rows, views)
         pyarrow.csv.write_csv(pyarrow.table({"film": sorted(self.titles)}), films)
         return views, films
 

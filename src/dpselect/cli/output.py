@@ -144,11 +144,10 @@ def facts(release: Release) -> Table:
     table.add_column()
     table.add_row("Order", order)
     if release.confidence is not None:
-        table.add_row(
-            "Values", f"noisy; the truth lies between low and high with probability {release.confidence:g}"
-        )
+        table.add_row("Values", f"noisy; the truth lies between low and high with probability {release.confidence:g}")
     table.add_row("Mechanism", f"{release.mechanism.name}{noise}")
-    table.add_row("Guarantee", str(release.guarantee))
+    promise = str(release.guarantee)
+    table.add_row("Guarantee", promise if release.secure else f"none, because a seed was given; without it, {promise}")
     return table
 
 
@@ -158,10 +157,19 @@ def shown(item: Any) -> Text:
     return Text(text or "(empty text)", style="" if text else "dim")
 
 
+class _Drawn(io.StringIO):
+    """Text in memory that says what standard output can show, so that Rich draws lines from ASCII where it must."""
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """The encoding of standard output."""
+        return sys.stdout.encoding or "utf-8"
+
+
 def as_text(*parts: RenderableType) -> str:
     """Return what Rich would print on standard output, with colours only when that is a terminal."""
-    console = Console(file=io.StringIO(), force_terminal=sys.stdout.isatty(), width=Console().width)
+    drawn = _Drawn()
+    console = Console(file=drawn, force_terminal=sys.stdout.isatty(), width=Console().width)
     for part in parts:
         console.print(part)
-    drawn: io.StringIO = console.file  # type: ignore[assignment]
     return drawn.getvalue()
