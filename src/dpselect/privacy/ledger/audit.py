@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from fractions import Fraction
 
@@ -47,6 +48,7 @@ def _readable(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
 
 def _of_account(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
     name, previous, time, number = account.dataset, account.genesis, account.created, 0
+    total = limit(account)
     spent: Amount | None = Amount()  # None where the entry before is missing or changed
     for record in records:
         number += 1
@@ -63,14 +65,15 @@ def _of_account(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
             yield Fault(name, number, "it cannot be read")
             spent = None
         else:
-            cost = _cost(account, record)
             if record.time < time:
                 yield Fault(name, number, "it is older than the entry before it")
-            if spent is not None and record.spent != spent + cost:
+            spent = record.spent if spent is None else spent + _cost(account.composition, *_charged(record))
+            if spent.text() != (record.spent_epsilon, record.spent_delta, record.spent_rho):
                 yield Fault(name, number, "its running sum is not the sum of the costs up to it")
-            if not record.spent.within(limit(account)):
+                spent = None
+            elif not spent.within(total):
                 yield Fault(name, number, "it overdraws the total")
-            time, spent = record.time, record.spent
+            time = record.time
         previous = record.hash
     if number < account.count:
         yield Fault(name, number + 1, f"{_these(number + 1, account.count)} missing at the end")
@@ -85,16 +88,27 @@ def _of_account(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
 
 def _is_readable(record: Record) -> bool:
     try:
-        return record.entry() is not None and record.spent is not None and Fraction(record.rho) >= 0
+        record.entry()
+        for text in {record.rho, record.spent_epsilon, record.spent_delta, record.spent_rho}:
+            _fraction(text)
     except (ValueError, TypeError, ZeroDivisionError, SourceError):
         return False
+    return True
 
 
-def _cost(account: Account, record: Record) -> Amount:
+_fraction = functools.lru_cache(maxsize=64)(Fraction)
+
+
+def _charged(record: Record) -> tuple[float, float, str]:
+    return record.epsilon, record.delta, record.rho
+
+
+@functools.lru_cache(maxsize=1024)
+def _cost(composition: str, epsilon: float, delta: float, rho: str) -> Amount:
     """Return what was charged; rho as it was stored, since a later version may know a smaller one."""
-    if account.composition == "zcdp":
-        return Amount(rho=Fraction(record.rho))
-    return Amount(Fraction(record.epsilon), Fraction(record.delta))
+    if composition == "zcdp":
+        return Amount(rho=_fraction(rho))
+    return Amount(Fraction(epsilon), Fraction(delta))
 
 
 def _these(first: int, last: int) -> str:
