@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,38 @@ def test_types_of_polars_without_a_place_in_arrow_are_refused_by_name(
     with pytest.raises(InvalidInput, match=rf"column 'film' of type {kind}.* was given; .*cast it first") as caught:
         histogram(table.lazy() if is_lazy else table, 3)
     assert "41" not in str(caught.value)
+
+
+def test_half_precision_is_read() -> None:
+    films = np.array([1.5, 1.5, 2.0], dtype=np.float16)
+    for make in (pandas.DataFrame, pyarrow.table, polars.DataFrame):
+        assert members(make({"film": films, "viewer": [1, 2, 2]}), [1.5, 2.0]) == {2: [1.5], 1: [2.0]}
+
+
+STRANGE: dict[str, Any] = {
+    "fixed_size_binary[2]": pyarrow.array([b"S1", b"S2"], pyarrow.binary(2)),
+    "binary_view": pyarrow.array([b"S1", b"S2"], pyarrow.binary_view()),
+    "month_day_nano_interval": pyarrow.array([(1, 2, 3)] * 2, pyarrow.month_day_nano_interval()),
+    "run_end_encoded": pyarrow.RunEndEncodedArray.from_arrays(pyarrow.array([1, 2], pyarrow.int32()), ["S1", "S2"]),
+    "dictionary<values=list": pyarrow.DictionaryArray.from_arrays(pyarrow.array([0, 1]), pyarrow.array([["S1"], []])),
+    "decimal256(60, 2)": pyarrow.array([1, 2], pyarrow.decimal256(60, 2)),
+    "Sparse": pandas.Series(pandas.arrays.SparseArray([1, 0])),
+}
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+def test_types_that_the_engine_does_not_know_are_refused_by_name(kind: str) -> None:
+    strange, other = STRANGE[kind], [1, 2]
+    is_series = isinstance(strange, pandas.Series)
+    make = pandas.DataFrame if is_series else pyarrow.table
+    for item, person in (("strange", "other"), ("other", "strange")):
+        with pytest.raises(
+            InvalidInput, match=rf"table: column 'strange' of type {re.escape(kind)}.* was given"
+        ) as caught:
+            histogram(make({"strange": strange, "other": other}), 3, item=item, person=person)
+        assert caught.value.__context__ is None
+    with pytest.raises(InvalidInput, match="domain: column 'strange'"):
+        histogram(pyarrow.table({"film": ["x"], "viewer": [1]}), make({"strange": strange}))
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from dpselect.errors import InvalidInput, plain
@@ -61,13 +61,13 @@ def arrow_table(argument: str, table: Any, columns: list[str]) -> Any:
 
     check_columns(argument, columns, frame_columns(table))
     if is_pandas(table):
-        return _neutral([_pandas_column(table[name]) for name in columns])
+        return _neutral([_understood(argument, table[name], name, _pandas_column) for name in columns])
     if _module(table) == "polars":
         table = _polars_columns(argument, table, columns)
     if _module(table) == "duckdb":
         table = table.select(*(_quoted(name) for name in columns))
     table = pyarrow.table(table).select(columns)
-    return _neutral([_plain_column(table.column(name)) for name in columns])
+    return _neutral([_understood(argument, table.column(name), name, _plain_column) for name in columns])
 
 
 def neutral_name(place: int) -> str:
@@ -89,6 +89,28 @@ def _neutral(columns: list[Any]) -> Any:
     return pyarrow.table({neutral_name(place): column for place, column in enumerate(columns)})
 
 
+def _understood(argument: str, column: Any, name: str, convert: Callable[[Any], Any]) -> Any:
+    """Return a column as Arrow in a type that the engine knows, or refuse it by its type, which is public."""
+    import pyarrow
+    from ibis.formats.pyarrow import PyArrowType
+
+    try:
+        converted = convert(column)
+        PyArrowType.to_ibis(converted.type)
+        return converted
+    except (pyarrow.ArrowException, NotImplementedError, KeyError, TypeError, ValueError):
+        pass
+    raise _refused(argument, name, getattr(column, "dtype", None) or column.type)
+
+
+def _refused(argument: str, name: str, kind: Any) -> InvalidInput:
+    return InvalidInput(
+        argument,
+        plain(f"column {name!r} of type {kind}"),
+        "text, numbers of up to 64 bits, decimals, dates, times or booleans are needed; cast it first",
+    )
+
+
 def _module(table: Any) -> str:
     return type(table).__module__.lstrip("_").partition(".")[0]
 
@@ -98,13 +120,17 @@ def _quoted(name: str) -> str:
 
 
 def _plain_column(column: Any) -> Any:
-    """Decode dictionaries, and give a column without a type (polars and Arrow have them) the type text."""
+    """Decode dictionaries, widen halves, and give a column without a type (polars and Arrow have them) the type text."""
     import pyarrow
 
     if pyarrow.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pyarrow.types.is_null(column.type) or str(column.type).endswith("string_view"):
         column = column.cast(pyarrow.string())
+    if pyarrow.types.is_float16(column.type):
+        column = column.cast(pyarrow.float32())
+    if pyarrow.types.is_decimal256(column.type):
+        raise TypeError("DuckDB has no decimals of more than 38 digits")
     return column
 
 
@@ -119,11 +145,7 @@ def _polars_columns(argument: str, table: Any, columns: list[str]) -> Any:
     kinds = dict(table.collect_schema())
     for name, kind in kinds.items():
         if isinstance(kind, polars.Object) or str(kind) in ("Int128", "UInt128"):
-            raise InvalidInput(
-                argument,
-                plain(f"column {name!r} of type {kind}"),
-                "text, numbers of up to 64 bits, decimals, dates, times or booleans are needed; cast it first",
-            )
+            raise _refused(argument, name, kind)
     named = [name for name, kind in kinds.items() if isinstance(kind, polars.Categorical | polars.Enum)]
     table = table.with_columns(polars.col(name).cast(polars.String) for name in named)
     return table.collect() if hasattr(table, "collect") else table
