@@ -120,7 +120,7 @@ def _quoted(name: str) -> str:
 
 
 def _plain_column(column: Any) -> Any:
-    """Decode dictionaries, widen halves, and give a column without a type (polars and Arrow have them) the type text."""
+    """Decode dictionaries, widen halves, and make a column without a type (polars and Arrow have them) text."""
     import pyarrow
 
     if pyarrow.types.is_dictionary(column.type):
