@@ -9,7 +9,20 @@ from collections.abc import Iterator
 
 from benchmarks.timing import Result
 
-HEAVY = ["duckdb", "flint", "ibis", "matplotlib", "pandas", "polars", "pyarrow", "rich", "scipy", "sqlglot", "typer"]
+HEAVY = [
+    "duckdb",
+    "flint",
+    "ibis",
+    "matplotlib",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "rich",
+    "scipy",
+    "sqlalchemy",
+    "sqlglot",
+    "typer",
+]
 
 CPU_LIMIT = 0.5
 """Seconds of processor time."""

@@ -26,7 +26,20 @@ from dpselect.mechanisms import MECHANISMS
 ROOT = Path(__file__).parent.parent
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-HEAVY = ["duckdb", "flint", "ibis", "matplotlib", "pandas", "polars", "pyarrow", "rich", "scipy", "sqlglot", "typer"]
+HEAVY = [
+    "duckdb",
+    "flint",
+    "ibis",
+    "matplotlib",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "rich",
+    "scipy",
+    "sqlalchemy",
+    "sqlglot",
+    "typer",
+]
 
 
 def test_rooms_import_only_what_they_may() -> None:

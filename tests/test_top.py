@@ -11,7 +11,7 @@ import numpy as np
 import pandas
 import pytest
 
-from dpselect import COUNTS, InvalidInput, OneShot, Peeling, Sensitivity
+from dpselect import COUNTS, Gaussian, InvalidInput, OneShot, Peeling, Sensitivity
 from dpselect.mechanisms import MECHANISMS
 from dpselect.sampling import bit_source
 from dpselect.scores import Scores
@@ -61,7 +61,24 @@ def test_the_drawn_members_are_the_items_returned(noise: str) -> None:
         assert [COUNTED[item] for item in release.items] == drawn.values.tolist()
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_mechanism_that_relies_on_few_items_a_person_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="bound"):
+        ask(k=5, epsilon=1.0, mechanism=Gaussian(k=5, epsilon=1.0, delta=1e-6, max_items_per_person=2))
+
+
+def test_a_ledger_is_charged_only_once_the_columns_are_known(tmp_path: Path) -> None:
+    from dpselect.privacy import Ledger
+
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        ledger.create("films", epsilon=1.0)
+        with pytest.raises(InvalidInput, match="column"):
+            ask(k=2, epsilon=0.5, item="no such column", ledger=ledger, dataset="films")
+        assert ledger.remaining("films").epsilon == 1.0
+        ask(k=2, epsilon=0.5, ledger=ledger, dataset="films")
+        assert ledger.remaining("films").epsilon == 0.5
+
+
+@pytest.mark.parametrize("name", [name for name in MECHANISMS if name != "gaussian"])
 def test_every_mechanism_returns_distinct_items_also_where_scores_are_tied(name: str) -> None:
     assert set(ask(k=5, epsilon=1e6, mechanism=name).items) == set(FILMS[:5])
     nobody_has = [f"nobody has {i}" for i in range(6)]

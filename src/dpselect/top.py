@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from dpselect.errors import InvalidInput
@@ -73,8 +74,10 @@ def top(
     possible = Domain.of(domain)
     if possible.number is not None:
         chosen.check_size(possible.number)
-    reserved.record(plan.guarantee, plan.describe(), secure=bits.secure)
-    with open_counts(table, item=item, person=person, domain=possible, k=chosen.k, progress=progress) as counts:
+    charge = partial(reserved.record, plan.guarantee, plan.describe(), secure=bits.secure)
+    with open_counts(
+        table, item=item, person=person, domain=possible, k=chosen.k, progress=progress, before_reading=charge
+    ) as counts:
         members = chosen.draw(Scores.from_histogram(*counts.histogram()), bits)
         items = counts.fetch(members.values.tolist(), members.indexes.tolist())
     return plan.release(items, members.values, bits)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from dpselect.errors import InvalidInput, plain
@@ -80,12 +80,20 @@ class Counts:
 
 @contextlib.contextmanager
 def open_counts(
-    table: Any, *, item: str, person: str, domain: Domain, k: int, progress: Progress | None = None
+    table: Any,
+    *,
+    item: str,
+    person: str,
+    domain: Domain,
+    k: int,
+    progress: Progress | None = None,
+    before_reading: Callable[[], None] | None = None,
 ) -> Iterator[Counts]:
     """Count each person at most once per item of the domain, and keep the counts until the end of the block.
 
     score(i) = number of distinct persons with a row (i, person); rows with a null in either column are dropped. The
-    domain is checked against k before any row is read.
+    domain is checked against k before any row is read, and so is all else that can be told without the rows; then
+    `before_reading` is called.
     """
     _check_names(item, person)
     with contextlib.ExitStack() as stack:
@@ -100,6 +108,8 @@ def open_counts(
             listed, size = None, domain.number
         if k > size:
             raise InvalidInput("k", k, f"a number from 1 to {size}, the number of items in the domain, is needed")
+        if before_reading is not None:
+            before_reading()
         scored = stack.enter_context(engine.materialised(_scored(rows, listed)))
         if file is not None and file.is_json:
             _check_fields(embedded, file, scored, [item, person])
