@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import dpselect as dps
 from dpselect.cli import app
+from dpselect.plan import plan_release
 
 VOTES = {"tea": 4120, "coffee": 3980, "water": 190, "juice": 87}
 
@@ -39,6 +40,19 @@ def test_the_cost_never_exceeds_what_was_asked_for(epsilon: float, share: float)
 def test_delta_is_shared_out_too() -> None:
     release = dps.select(VOTES, k=2, epsilon=0.1, delta=1e-6, values=0.5, seed=1)
     assert release.guarantee.delta <= 1e-6
+
+
+def test_values_with_a_delta_state_the_rho_of_both_parts_so_that_zcdp_can_charge_them() -> None:
+    plan = plan_release("auto", k=100, epsilon=0.05, delta=1e-9, sensitivity=dps.COUNTS, ordered=False, values=0.3)
+    assert plan.noise is not None
+    choice, values = plan.mechanism.guarantee, plan.noise.guarantee
+    assert values.rho is not None
+    assert choice.known_rho is not None
+    assert plan.guarantee.rho is not None
+    assert Fraction(plan.guarantee.rho) >= choice.known_rho + Fraction(values.rho)
+    assert plan.guarantee.rho == pytest.approx(float(choice.known_rho) + values.rho, rel=1e-12)
+    assert Fraction(plan.guarantee.epsilon) >= Fraction(choice.epsilon) + Fraction(values.epsilon)
+    assert plan.guarantee.delta == choice.delta + values.delta
 
 
 @pytest.mark.parametrize("share", [0, 1, -0.1, 2, "half", float("nan")])

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any
 
 from dpselect.errors import InvalidInput
 from dpselect.mechanisms import Mechanism, mechanism_for
-from dpselect.privacy.conversion import float_above
+from dpselect.privacy.composition import compose
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.sensitivity import Sensitivity
 from dpselect.release import Release
@@ -68,14 +67,13 @@ def plan_release(
         mechanism, k=k, epsilon=for_choice, delta=delta / 2, sensitivity=sensitivity, ordered=ordered
     )
     noise = value_noise(k=chosen.k, epsilon=for_values, delta=delta / 2, sensitivity=chosen.sensitivity)
-    return Plan(chosen, noise, _sum(chosen.guarantee, noise.guarantee))
+    return Plan(chosen, noise, _together(chosen.guarantee, noise.guarantee))
 
 
-def _sum(first: Guarantee, second: Guarantee) -> Guarantee:
-    """Return the guarantee of two releases about the same people: ε and δ add up."""
-    return Guarantee(
-        epsilon=float_above(Fraction(first.epsilon) + Fraction(second.epsilon)),
-        delta=float_above(Fraction(first.delta) + Fraction(second.delta)),
-        protects=first.protects,
-        neighbours=first.neighbours,
-    )
+def _together(choice: Guarantee, values: Guarantee) -> Guarantee:
+    """Return the guarantee of both parts: ε and δ add up, and so do ρ and the rounds where a part states its own."""
+    total = compose([choice, values], route="basic")
+    if any(part.rho is not None or part.ranges for part in (choice, values)):
+        return total
+    # Two parts that are pure and nothing more make a release that says so, in the same words as one without values.
+    return replace(total, rho=None, ranges=())
