@@ -26,7 +26,7 @@ def verify_command(
     mechanism: Annotated[
         str | None, typer.Option(help="Check only this mechanism, as oneshot or peeling.", metavar="NAME")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer settings and draws; a few seconds.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer settings and draws; about ten seconds.")] = False,
     form: Annotated[Format, typer.Option("--format", help="How to show the checks.")] = Format.table,
 ) -> None:
     """Check every mechanism's guarantee on all neighbours of small domains.
@@ -34,7 +34,7 @@ def verify_command(
     Then compare what the samplers draw with the laws they state, and make sure
     that a corpus of broken mechanisms is rejected. Exit status 1 if anything fails.
 
-    Example, which takes a few seconds:
+    Example, which takes about ten seconds:
 
     [bold]dpselect verify --quick --mechanism peeling[/bold]
     """
