@@ -58,6 +58,7 @@ EDITS = {
     "spent_epsilon": "'0'",
     "spent_delta": "'nonsense'",
     "spent_rho": "'1'",
+    "agreed": "'0000'",
     "hash": "'0000'",
     "previous": "'0000'",
 }
@@ -211,11 +212,29 @@ def test_a_raised_total_buys_nothing_while_there_is_no_entry(tmp_path: Path) -> 
             ledger.spend("d", dps.Guarantee(2.0))
 
 
+@pytest.mark.parametrize(
+    "change", ["epsilon = 99", "delta = 0.5", "protects = 'one row'", "composition = 'zcdp', rho = 9", "created = '0'"]
+)
+def test_nothing_is_spent_or_stated_under_a_total_or_unit_that_was_changed(change: str, file: Path) -> None:
+    tamper(file, f"UPDATE dpselect_accounts SET {change} WHERE dataset = 'films'")
+    with Ledger(file) as ledger:
+        for action in (lambda: ledger.spend("films", dps.Guarantee(0.1)), lambda: ledger.remaining("films")):
+            with pytest.raises(dps.SourceError, match=r"'films' was changed from outside.*ledger check"):
+                action()
+        ledger.spend("books", dps.Guarantee(0.1))
+
+
+def test_an_entry_that_names_another_total_than_the_one_before_is_found(file: Path) -> None:
+    rewrite(file, first=5, last=ENTRIES, agreed="0000")
+    assert found(file) == [("films", 5)]
+
+
 def test_the_hash_is_the_documented_one(file: Path) -> None:
     """SHA-256 of sorted, compact JSON of all stored fields but the hash itself: anyone can check it."""
     with sqlite3.connect(file) as connection:
         text = connection.execute(
-            "SELECT json_object('dataset', dataset, 'delta', delta, 'epsilon', epsilon, 'guarantee', guarantee, "
+            "SELECT json_object('agreed', agreed, 'dataset', dataset, 'delta', delta, 'epsilon', epsilon, "
+            "'guarantee', guarantee, "
             "'parameters', parameters, 'previous', previous, 'purpose', purpose, 'rho', rho, 'secure', json('true'), "
             "'sequence', sequence, 'spent_delta', spent_delta, 'spent_epsilon', spent_epsilon, "
             "'spent_rho', spent_rho, 'time', time), hash "

@@ -204,12 +204,14 @@ def test_a_user_of_the_server_who_may_only_add_can_spend_and_cannot_remove(serve
         owner.execute(f"GRANT USAGE ON SCHEMA {schema} TO clerk")
         owner.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO clerk")
         owner.execute("GRANT INSERT ON dpselect_entries TO clerk")
-        owner.execute("GRANT UPDATE ON dpselect_accounts TO clerk")
+        owner.execute("GRANT UPDATE (count, head) ON dpselect_accounts TO clerk")
     with Ledger(f"{place}%20-crole%3Dclerk") as ledger:
         ledger.spend("films", dps.Guarantee(1.0))
         assert ledger.check() == []
         with pytest.raises(dps.SourceError, match="may not be used by this user"):
             ledger._store().write(lambda link: link.exec_driver_sql("DELETE FROM dpselect_entries"))
+        with pytest.raises(dps.SourceError, match="may not be used by this user"):
+            ledger._store().write(lambda link: link.exec_driver_sql("UPDATE dpselect_accounts SET epsilon = 99"))
         assert ledger.remaining("films") == Budget(9.0)
 
 

@@ -48,7 +48,7 @@ def _readable(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
 
 def _of_account(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
     name, previous, time, number = account.dataset, account.genesis, account.created, 0
-    total = limit(account)
+    total, agreed = limit(account), account.genesis
     spent: Amount | None = Amount()  # None where the entry before is missing or changed
     for record in records:
         number += 1
@@ -58,6 +58,8 @@ def _of_account(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
         elif record.previous != previous:
             before = "the agreed total and unit" if number == 1 else f"entry {number - 1}"
             yield Fault(name, number, f"it does not follow {before}: one of the two was changed or replaced")
+        elif record.agreed != agreed:
+            yield Fault(name, number, "it was charged to another total or unit than the entry before it")
         if record.hash != record.expected_hash():
             yield Fault(name, number, "it was changed: its content does not have its hash")
             spent = None
@@ -74,7 +76,7 @@ def _of_account(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
             elif not spent.within(total):
                 yield Fault(name, number, "it overdraws the total")
             time = record.time
-        previous = record.hash
+        previous, agreed = record.hash, record.agreed
     if number < account.count:
         yield Fault(name, number + 1, f"{_these(number + 1, account.count)} missing at the end")
     elif number > account.count:

@@ -33,7 +33,7 @@ class Account:
 
     @property
     def genesis(self) -> str:
-        """Hash of what was agreed when the account was made; the first entry follows it."""
+        """Hash of what was agreed when the account was made; the first entry follows it, and all repeat it."""
         return digest(
             {
                 "dataset": self.dataset,
@@ -54,7 +54,10 @@ class Account:
 
 @dataclass(frozen=True)
 class Record:
-    """An entry as it is stored: texts and numbers only, so that what was hashed is what is kept."""
+    """An entry as it is stored: texts and numbers only, so that what was hashed is what is kept.
+
+    `agreed` is the genesis of the account it was charged to: the last entry alone shows that the total is the old one.
+    """
 
     dataset: str
     sequence: int
@@ -69,6 +72,7 @@ class Record:
     spent_epsilon: str
     spent_delta: str
     spent_rho: str
+    agreed: str
     previous: str
     hash: str = ""
 

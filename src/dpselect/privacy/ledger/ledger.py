@@ -113,6 +113,7 @@ class Ledger:
                 spent_epsilon=after.text()[0],
                 spent_delta=after.text()[1],
                 spent_rho=after.text()[2],
+                agreed=account.genesis,
                 previous=account.head,
             )
             return records.append(connection, record)

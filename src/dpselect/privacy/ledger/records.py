@@ -109,11 +109,11 @@ def _found(connection: sql.Connection, row: Any, dataset: str) -> Any:
 
 
 def _checked(account: Account, last: Record | None) -> tuple[Account, Record | None]:
-    """Refuse to go on from a record that does not end where the data set says it ends."""
+    """Refuse to go on from a record that does not end as the data set says, or was made under another total."""
     if last is None:
         sound = account.count == 0 and account.head == account.genesis
     else:
-        sound = account.head == last.hash == last.expected_hash()
+        sound = account.head == last.hash == last.expected_hash() and last.agreed == account.genesis
     if not sound:
         raise SourceError(
             f"ledger: the record of data set {account.dataset!r} was changed from outside, so what is left of its "

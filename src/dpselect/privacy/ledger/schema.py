@@ -60,6 +60,7 @@ entries = sql.Table(
     sql.Column("spent_epsilon", sql.Text, nullable=False),
     sql.Column("spent_delta", sql.Text, nullable=False),
     sql.Column("spent_rho", sql.Text, nullable=False),
+    sql.Column("agreed", sql.Text, nullable=False),
     sql.Column("previous", sql.Text, nullable=False),
     sql.Column("hash", sql.Text, nullable=False),
     sqlite_with_rowid=False,  # one tree less to write in every spend
