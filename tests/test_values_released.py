@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -59,6 +60,12 @@ def test_values_with_a_delta_state_the_rho_of_both_parts_so_that_zcdp_can_charge
 def test_a_share_outside_the_unit_interval_is_refused_here(share: object) -> None:
     with pytest.raises(dps.InvalidInput, match="values"):
         dps.select(VOTES, k=2, epsilon=1.0, values=share)
+
+
+@pytest.mark.parametrize("delta", ["x", None, 1, -0.1, float("nan")])
+def test_a_delta_that_is_none_is_refused_before_it_is_halved(delta: Any) -> None:
+    with pytest.raises(dps.InvalidInput, match="delta"):
+        dps.select(VOTES, k=2, epsilon=1.0, delta=delta, values=0.5)
 
 
 def test_a_mechanism_object_has_no_part_to_give_away() -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 from dpselect.errors import InvalidInput
 from dpselect.mechanisms import Mechanism, mechanism_for
 from dpselect.privacy.composition import compose
-from dpselect.privacy.guarantee import Guarantee
+from dpselect.privacy.guarantee import Guarantee, probability_of_failure
 from dpselect.privacy.sensitivity import Sensitivity
 from dpselect.release import Release
 from dpselect.sampling import BitSource
+from dpselect.validation import float_below
 from dpselect.values import ValueNoise, split_epsilon, value_noise
 
 
@@ -63,10 +65,9 @@ def plan_release(
             "values", values, "name the mechanism and give epsilon: it is the total, of which values take their share"
         )
     for_choice, for_values = split_epsilon(epsilon, values)
-    chosen = mechanism_for(
-        mechanism, k=k, epsilon=for_choice, delta=delta / 2, sensitivity=sensitivity, ordered=ordered
-    )
-    noise = value_noise(k=chosen.k, epsilon=for_values, delta=delta / 2, sensitivity=chosen.sensitivity)
+    half = float_below(Fraction(probability_of_failure(delta)) / 2)
+    chosen = mechanism_for(mechanism, k=k, epsilon=for_choice, delta=half, sensitivity=sensitivity, ordered=ordered)
+    noise = value_noise(k=chosen.k, epsilon=for_values, delta=half, sensitivity=chosen.sensitivity)
     return Plan(chosen, noise, _together(chosen.guarantee, noise.guarantee))
 
 
