@@ -13,7 +13,7 @@ import numpy as np
 from dpselect.errors import InvalidInput
 from dpselect.privacy.conversion import float_above
 from dpselect.privacy.gaussian import concentrated_rho
-from dpselect.privacy.guarantee import Guarantee
+from dpselect.privacy.guarantee import Guarantee, probability_of_failure
 from dpselect.privacy.sensitivity import Sensitivity
 from dpselect.sampling import BitSource
 from dpselect.sampling.discrete import discrete_gaussian, discrete_laplace
@@ -150,7 +150,7 @@ def value_noise(
     moved = positive_integer("k", k)
     if max_items_per_person is not None:
         moved = min(moved, positive_integer("max_items_per_person", max_items_per_person))
-    target = Guarantee(epsilon=epsilon, delta=delta)
+    target = Guarantee(epsilon=positive_number("epsilon", epsilon), delta=probability_of_failure(delta))
     if not isinstance(sensitivity, Sensitivity):
         raise InvalidInput(
             "sensitivity",

@@ -13,7 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpselect import Guarantee, InvalidInput
+from dpselect import COUNTS, Guarantee, InvalidInput
+from dpselect.privacy.gaussian import concentrated_rho, unit_sigma
+from dpselect.privacy.ledger.rules import total_for
+from dpselect.values import value_noise
 
 
 def test_the_unit_of_protection_is_one_person_added_or_removed() -> None:
@@ -47,10 +50,35 @@ def test_delta_must_be_a_probability_below_one(delta: object) -> None:
 
 
 @given(st.fractions(min_value=Fraction(1, 10**6)))
-def test_a_fraction_is_never_rounded_up(epsilon: Fraction) -> None:
+def test_a_claim_of_a_fraction_is_never_rounded_down(epsilon: Fraction) -> None:
     stated = Guarantee(epsilon=epsilon).epsilon
     assert isinstance(stated, float)
-    assert Fraction(stated) <= epsilon < Fraction(math.nextafter(stated, math.inf))
+    assert Fraction(math.nextafter(stated, 0.0)) < epsilon <= Fraction(stated)
+
+
+@given(st.fractions(min_value=0, max_value=1 - Fraction(1, 10**6)))
+def test_a_claimed_delta_is_never_rounded_down(delta: Fraction) -> None:
+    stated = Guarantee(epsilon=1.0, delta=delta).delta
+    assert isinstance(stated, float)
+    assert delta <= Fraction(stated)
+    assert not stated or Fraction(math.nextafter(stated, 0.0)) < delta
+
+
+def test_a_claimed_delta_above_every_float_below_one_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="delta"):
+        Guarantee(epsilon=1.0, delta=1 - Fraction(1, 10**30))
+
+
+@pytest.mark.parametrize("number", [Fraction(1, 3), Decimal("0.1"), Fraction(2, 3)])
+def test_totals_and_targets_are_rounded_down_where_claims_are_rounded_up(number: Fraction | Decimal) -> None:
+    exact = Fraction(number)
+    total = total_for("basic", number, number)
+    assert Fraction(total.epsilon) <= exact
+    assert Fraction(total.delta) <= exact
+    noise = value_noise(k=1, epsilon=number, sensitivity=COUNTS)
+    assert Fraction(noise.guarantee.epsilon) <= exact
+    assert unit_sigma(number, number) == unit_sigma(total.epsilon, total.delta)
+    assert concentrated_rho(number, number) == concentrated_rho(total.epsilon, total.delta)
 
 
 @pytest.mark.parametrize("number", [np.float32(0.5), np.float64(0.5), Fraction(1, 2), Decimal("0.5")])

@@ -12,8 +12,9 @@ from functools import lru_cache
 from typing import Any
 
 from dpselect.errors import InvalidInput
-from dpselect.privacy.guarantee import Guarantee
+from dpselect.privacy.guarantee import probability_of_failure
 from dpselect.sampling.balls import working_precision
+from dpselect.validation import positive_number
 
 PRECISION = 320
 """Bits of the balls, beyond those that cancel where δ is small; too few would only add noise."""
@@ -110,7 +111,8 @@ def _exact(number: float) -> Any:
 
 
 def _checked(epsilon: float, delta: float) -> tuple[float, float]:
-    target = Guarantee(epsilon=epsilon, delta=delta)
-    if not target.delta:
+    """Return a target (ε, δ), rounded down."""
+    target = positive_number("epsilon", epsilon), probability_of_failure(delta)
+    if not target[1]:
         raise InvalidInput("delta", delta, "a positive number below 1 is needed: Gaussian noise has no pure guarantee")
-    return target.epsilon, target.delta
+    return target

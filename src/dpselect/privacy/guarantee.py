@@ -26,6 +26,8 @@ class Guarantee:
     What else is known to hold, for composition. `rho`: M is ρ-zero-concentrated, its Rényi divergences of order α are
     at most ρ α. `ranges`: M consists of rounds, n of bounded range r for each pair (r, n), where the privacy loss of a
     round lies in an interval of length r.
+
+    All of these are claims: a number that no float holds is rounded up. A total or target must be rounded down before.
     """
 
     epsilon: float
@@ -36,8 +38,8 @@ class Guarantee:
     ranges: Ranges = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", positive_number("epsilon", self.epsilon))
-        object.__setattr__(self, "delta", probability_of_failure(self.delta))
+        object.__setattr__(self, "epsilon", _positive_above("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", _failure_above(self.delta))
         if self.rho is not None:
             object.__setattr__(self, "rho", _positive_above("rho", self.rho))
         object.__setattr__(self, "ranges", _merged(self.ranges))
@@ -140,6 +142,15 @@ def _positive_delta(delta: Any) -> float:
     number = probability_of_failure(delta)
     if not number:
         raise InvalidInput("delta", delta, "a probability above 0 is needed: this conversion has no pure form")
+    return number
+
+
+def _failure_above(delta: Any) -> float:
+    """Return a claimed δ as a float, rounded up, if it is a probability below 1."""
+    probability_of_failure(delta)
+    number = float_above(Fraction(finite_number("delta", delta)))
+    if number >= 1:
+        raise InvalidInput("delta", delta, "a number that a float below 1 can hold is needed")
     return number
 
 

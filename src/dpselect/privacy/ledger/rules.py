@@ -15,10 +15,10 @@ from fractions import Fraction
 
 from dpselect.errors import InvalidInput, plain
 from dpselect.privacy.conversion import epsilon_of_zcdp, rho_of_pure
-from dpselect.privacy.guarantee import Guarantee
+from dpselect.privacy.guarantee import Guarantee, probability_of_failure
 from dpselect.privacy.ledger.amounts import Amount, Budget
 from dpselect.privacy.ledger.chain import Account
-from dpselect.validation import float_below
+from dpselect.validation import float_below, positive_number
 
 RULES = ("basic", "zcdp")
 
@@ -27,7 +27,7 @@ def total_for(rule: str, epsilon: float, delta: float) -> Budget:
     """Return a total as an account of that rule keeps it."""
     if rule not in RULES:
         raise InvalidInput("composition", rule, "one of " + ", ".join(RULES) + " is needed")
-    total = Guarantee(epsilon=epsilon, delta=delta)
+    total = Guarantee(epsilon=positive_number("epsilon", epsilon), delta=probability_of_failure(delta))
     if rule == "basic":
         return Budget(total.epsilon, total.delta)
     if not total.delta:
