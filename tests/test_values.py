@@ -202,6 +202,13 @@ def test_counts_give_whole_numbers_and_other_scores_floats() -> None:
     assert all(low < value < high for value, (low, high) in zip(real.values, real.intervals, strict=True))
 
 
+def test_an_interval_of_counts_is_about_the_rounded_score() -> None:
+    """Noise is none but with probability about 2 exp(−200)."""
+    released = noisy_values([0.5, 2.4], k=2, epsilon=400.0, sensitivity=dps.COUNTS, bits=SeededBits(1))
+    assert released.values == [1, 2]
+    assert released.intervals == [(1, 1), (2, 2)]
+
+
 @pytest.mark.parametrize("sensitivity", [dps.COUNTS, BOTH_WAYS], ids=["counts", "both ways"])
 @pytest.mark.parametrize("scores", [[10**400, -(10**400)], [1e300, -1e300], [Fraction(1, 3), 0], []], ids=str)
 def test_scores_of_any_size_are_near_their_values(scores: list[float], sensitivity: dps.Sensitivity) -> None:

@@ -38,7 +38,7 @@ class NoisyValues:
     """Noisy scores in the order of the items, each with an interval that holds the score with probability `confidence`.
 
     All of it may be published. The probability is that of the noise, for each interval by itself, given which items
-    were chosen.
+    were chosen. With a sensitivity that counts, the score is the one rounded to a whole number, as counts already are.
     """
 
     values: list[Value]
@@ -68,7 +68,8 @@ class ValueNoise:
     def half_width(self, confidence: float) -> Fraction:
         """Return how far a noisy value may be from the score, except with probability 1 − confidence.
 
-        Noise as far out as its tail says, and half a step for rounding to a grid finer than the whole numbers.
+        Noise as far out as its tail says, and half a step for rounding to a grid finer than the whole numbers. On the
+        whole numbers it is the distance from the rounded score: counts are whole, and nothing is added for others.
         """
         failure = 1 - Fraction(confidence)
         tail = laplace_half_width if self.noise == LAPLACE else gaussian_half_width
