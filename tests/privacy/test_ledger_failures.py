@@ -202,6 +202,52 @@ def test_a_server_that_does_not_answer_is_told_without_its_address_and_password(
     assert "hunter2" not in repr(ledger)
 
 
+def test_nothing_is_released_from_a_file_that_was_replaced_while_it_was_open(file: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.sqlite"
+    shutil.copy(file, copy)
+    with Ledger(file) as ledger:
+        ledger.spend("films", dps.Guarantee(1.0))
+        for ending in ("-wal", "-shm"):
+            Path(f"{file}{ending}").unlink()
+        copy.replace(file)
+        with pytest.raises(dps.SourceError, match="replaced or removed while it was open; nothing was released"):
+            ledger.spend("films", dps.Guarantee(1.0))
+        assert ledger.remaining("films") == Budget(970.0)
+        ledger.spend("films", dps.Guarantee(1.0))
+    with Ledger(file) as ledger:
+        assert ledger.remaining("films") == Budget(969.0)
+        assert ledger.check() == []
+
+
+def test_nothing_is_released_from_a_file_that_was_removed_while_it_was_open(file: Path) -> None:
+    with Ledger(file) as ledger:
+        ledger.spend("films", dps.Guarantee(1.0))
+        file.unlink()
+        with pytest.raises(dps.SourceError, match="replaced or removed while it was open; nothing was released"):
+            ledger.spend("films", dps.Guarantee(1.0))
+        with pytest.raises(dps.InvalidInput, match="no ledger there"):
+            ledger.spend("films", dps.Guarantee(1.0))
+
+
+def test_nothing_is_released_if_the_file_is_removed_while_it_is_written(file: Path) -> None:
+    with Ledger(file) as ledger:
+        ledger.remaining("films")
+        with pytest.raises(dps.SourceError, match="replaced or removed while it was open; nothing was released"):
+            ledger._store().write(lambda _: file.unlink())
+
+
+def test_a_ledger_stays_the_same_one_when_the_folder_of_the_process_changes(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(file.parent)
+    with Ledger(file.name) as ledger:
+        ledger.spend("films", dps.Guarantee(1.0))
+        monkeypatch.chdir(tmp_path.parent)
+        ledger.spend("films", dps.Guarantee(1.0))
+    with Ledger(file) as ledger:
+        assert ledger.remaining("films") == Budget(968.0)
+
+
 def test_a_newer_ledger_is_refused(file: Path) -> None:
     with sqlite3.connect(file) as connection:
         connection.execute("UPDATE dpselect_ledger SET version = 99")

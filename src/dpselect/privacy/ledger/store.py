@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import quote
 
 import sqlalchemy as sql
 from sqlalchemy import event, exc
@@ -24,6 +23,7 @@ from sqlalchemy.pool import QueuePool
 
 from dpselect.errors import DpSelectError, InvalidInput, SourceError, plain
 from dpselect.privacy.ledger import schema
+from dpselect.privacy.ledger.identity import Link, Moved, check_file, open_file
 
 Result = TypeVar("Result")
 
@@ -149,7 +149,7 @@ class Store:
                 return _Engines(engine.execution_options(isolation_level="REPEATABLE READ"), engine)
             engine = sql.create_engine(
                 "sqlite://",
-                creator=functools.partial(_open_sqlite, self.file),
+                creator=functools.partial(open_file, self.file, self.name, BUSY_SECONDS),
                 poolclass=QueuePool,
                 hide_parameters=True,
             )
@@ -164,8 +164,11 @@ class Store:
     def _run(self, engine: sql.Engine, work: Callable[[sql.Connection], Result]) -> Result:
         for attempt in range(_ATTEMPTS):
             try:
-                with engine.begin() as connection:
-                    return work(connection)
+                return self._once(engine, work)
+            except Moved:
+                engine.dispose()
+                self._engines = None
+                raise
             except DpSelectError:
                 raise
             except exc.SQLAlchemyError as error:
@@ -178,6 +181,17 @@ class Store:
             failure = SourceError(f"ledger: {self.name} is too busy; nothing was recorded or released, try again")
         # Outside the except block, so that the database's own words, which can hold credentials, are not chained to it.
         raise failure
+
+    def _once(self, engine: sql.Engine, work: Callable[[sql.Connection], Result]) -> Result:
+        """Return what `work` returns once it is committed, to what had the ledger's name before and has it after."""
+        with engine.begin() as connection:
+            link = connection.connection.dbapi_connection
+            if isinstance(link, Link):
+                check_file(link, self.name)
+            result = work(connection)
+        if isinstance(link, Link):
+            check_file(link, self.name)
+        return result
 
     def _failure(self, error: exc.SQLAlchemyError) -> DpSelectError:
         code = _code(error)
@@ -228,12 +242,6 @@ def _url(place: Any) -> URL:
     if url.drivername == "sqlite" and url.database in (None, "", ":memory:"):
         raise InvalidInput("ledger", plain("a database in memory"), "a ledger must last; " + _ACCEPTED)
     return url
-
-
-def _open_sqlite(file: Path) -> sqlite3.Connection:
-    """Open a file that must exist: a mistyped path must not become an empty database."""
-    address = f"file:{quote(str(file.absolute()))}?mode=rw"
-    return sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, check_same_thread=False)
 
 
 def _code(error: exc.SQLAlchemyError) -> str:
