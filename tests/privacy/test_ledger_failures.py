@@ -236,6 +236,43 @@ def test_nothing_is_released_if_the_file_is_removed_while_it_is_written(file: Pa
             ledger._store().write(lambda _: file.unlink())
 
 
+def test_nothing_is_spent_from_a_file_that_has_two_names(file: Path, tmp_path: Path) -> None:
+    second = tmp_path / "second.sqlite"
+    with Ledger(file) as ledger:
+        ledger.spend("films", dps.Guarantee(1.0))
+        os.link(file, second)
+        with Ledger(second) as other:
+            for one in (ledger, other):
+                with pytest.raises(dps.SourceError, match=r"second name .a hard link.*nothing was released"):
+                    one.spend("films", dps.Guarantee(1.0))
+        second.unlink()
+        ledger.spend("films", dps.Guarantee(1.0))
+        assert ledger.remaining("films") == Budget(968.0)
+
+
+def test_nothing_is_released_if_the_file_gets_a_second_name_while_it_is_written(file: Path, tmp_path: Path) -> None:
+    with Ledger(file) as ledger, pytest.raises(dps.SourceError, match="second name"):
+        ledger._store().write(lambda _: os.link(file, tmp_path / "second.sqlite"))
+
+
+def test_the_draft_of_a_process_that_died_as_it_made_the_file_is_no_second_name(file: Path) -> None:
+    draft, others = file.with_name(f".{file.name}.123.456"), file.with_name(f".{file.name}.123.457")
+    others.write_text("of another file")
+    os.link(file, draft)
+    with Ledger(file) as ledger:
+        ledger.spend("films", dps.Guarantee(1.0))
+    assert not draft.exists()
+    assert others.exists()
+
+
+def test_a_symbolic_link_is_the_same_ledger(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "link.sqlite").symlink_to(file)
+    with Ledger(file) as ledger, Ledger(tmp_path / "link.sqlite") as other:
+        for one in (ledger, other, ledger):
+            one.spend("films", dps.Guarantee(1.0))
+        assert ledger.remaining("films") == other.remaining("films") == Budget(967.0)
+
+
 def test_a_ledger_stays_the_same_one_when_the_folder_of_the_process_changes(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

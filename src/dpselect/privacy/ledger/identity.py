@@ -1,13 +1,17 @@
 """Whether an open SQLite file is still the one that others find under its name.
 
 A connection goes on writing to a file that was removed or replaced, and nobody else ever sees what it writes. So the
-device and number of the file are kept with the connection, and compared with what the name leads to.
+device and number of the file are kept with the connection, and compared with what the name leads to. SQLite's locks
+and log go by the name as well, so that spenders under two names would not see each other: there must be one only.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import sqlite3
+import time
 from pathlib import Path
 from urllib.parse import quote
 
@@ -38,10 +42,39 @@ def open_file(file: Path, name: str, seconds: float) -> Link:
     return link
 
 
-def check_file(link: Link, name: str) -> None:
-    """Refuse to go on with a file that was replaced or removed."""
+def draft_of(file: Path) -> Path:
+    """Return the name under which a new file is prepared; no other process and no other call has the same."""
+    return file.with_name(f"{_draft_start(file)}{os.getpid()}.{time.monotonic_ns()}")
+
+
+def check_file(link: Link, name: str, write: bool) -> None:
+    """Refuse to go on with a file that was replaced or removed, and to write to one that has a second name."""
     if _identity(link.path) != link.identity:
         raise _moved(name)
+    if write and not _has_one_name(link):
+        raise SourceError(
+            f"ledger: {name} has a second name (a hard link), under which others could spend unseen; nothing was "
+            "released. End all processes that use it, remove one of the names, and ask again"
+        )
+
+
+def _has_one_name(link: Link) -> bool:
+    """Tell whether the file has one name, once drafts are gone that a process left when it died as it made the file."""
+    with contextlib.suppress(OSError):
+        if os.stat(link.path).st_nlink == 1:
+            return True
+        # Locks go by the file that a symbolic link leads to, and so does the name of a draft.
+        for file in {link.path, Path(os.path.realpath(link.path))}:
+            form = re.compile(re.escape(_draft_start(file)) + r"[0-9]+\.[0-9]+")
+            for other in file.parent.iterdir():
+                if form.fullmatch(other.name) and _identity(other) == link.identity:
+                    other.unlink(missing_ok=True)
+        return os.stat(link.path).st_nlink == 1
+    return False
+
+
+def _draft_start(file: Path) -> str:
+    return f".{file.name}."
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

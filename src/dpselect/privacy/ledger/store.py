@@ -23,7 +23,7 @@ from sqlalchemy.pool import QueuePool
 
 from dpselect.errors import DpSelectError, InvalidInput, SourceError, plain
 from dpselect.privacy.ledger import schema
-from dpselect.privacy.ledger.identity import Link, Moved, check_file, open_file
+from dpselect.privacy.ledger.identity import Link, Moved, check_file, draft_of, open_file
 
 Result = TypeVar("Result")
 
@@ -110,7 +110,7 @@ class Store:
         Switching the log on does not wait for other processes, so it is done before any can see the file; and the
         file gets its name only if no other process was faster.
         """
-        draft = file.with_name(f".{file.name}.{os.getpid()}.{time.monotonic_ns()}")
+        draft = draft_of(file)
         try:
             connection = sqlite3.connect(draft)
             try:
@@ -186,11 +186,12 @@ class Store:
         """Return what `work` returns once it is committed, to what had the ledger's name before and has it after."""
         with engine.begin() as connection:
             link = connection.connection.dbapi_connection
+            write = bool(connection.get_execution_options().get(_WRITE, False))
             if isinstance(link, Link):
-                check_file(link, self.name)
+                check_file(link, self.name, write)
             result = work(connection)
         if isinstance(link, Link):
-            check_file(link, self.name)
+            check_file(link, self.name, write)
         return result
 
     def _failure(self, error: exc.SQLAlchemyError) -> DpSelectError:
