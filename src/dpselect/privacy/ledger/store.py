@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Callable
@@ -35,6 +36,15 @@ _CREATION_LOCK = 4_851_170_209
 _WRITE = "dpselect_write"
 _TRY_AGAIN = {"40001", "40P01"}
 _ACCEPTED = "the path of a file, or a URL that starts with sqlite:/// or postgresql+psycopg:// is needed"
+
+# A URL with a slash lost, libpq's key=value form, or user:password@host: a file of such a name is a mistake, and a
+# message that shows it gives the password away.
+_CONNECTION = re.compile(
+    r"^\s*(postgres\w*(\+\w+)?:|[a-z][a-z0-9+.-]+:/)|password\s*=|:.*@|//[^/]*@"
+    r"|\b(host|hostaddr|port|user|dbname|service)\s*=.*\s(host|hostaddr|port|user|dbname|service)\s*=",
+    re.IGNORECASE | re.DOTALL,
+)
+_PLAIN_PATH = re.compile(r"\.{0,2}/(?!/)|[A-Za-z]:[\\/]|\.{1,2}\\")
 
 
 class _Engines(NamedTuple):
@@ -224,18 +234,23 @@ _MEANINGS = {
 
 def _url(place: Any) -> URL:
     """Understand a path or URL; what is refused is never shown, as it can hold a password."""
-    if not isinstance(place, str | os.PathLike) or not os.fspath(place):
-        raise InvalidInput("ledger", place, _ACCEPTED)
+    if not isinstance(place, str | os.PathLike):
+        raise InvalidInput("ledger", plain(f"an object of type {type(place).__name__}"), _ACCEPTED)
     text = os.fspath(place)
-    if not isinstance(text, str) or "\0" in text:
-        raise InvalidInput("ledger", plain("such a path"), _ACCEPTED)
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise InvalidInput("ledger", plain("such a path" if text else "an empty path"), _ACCEPTED)
+    url = None
     if "://" not in text:
+        if _CONNECTION.search(text) and not _PLAIN_PATH.match(text):
+            raise InvalidInput(
+                "ledger", plain("something like a connection string"), _ACCEPTED + "; start a path of that form with ./"
+            )
         url = URL.create("sqlite", database=text)
     else:
-        try:
+        with contextlib.suppress(exc.ArgumentError, ValueError):
             url = make_url(text)
-        except (exc.ArgumentError, ValueError):
-            raise InvalidInput("ledger", plain("a URL that cannot be read"), _ACCEPTED) from None
+    if url is None:  # outside an except block, as the words of that error can hold a part of the password
+        raise InvalidInput("ledger", plain("a URL that cannot be read"), _ACCEPTED)
     if url.drivername in ("postgres", "postgresql"):
         url = url.set(drivername="postgresql+psycopg")
     if url.drivername not in ("sqlite", "postgresql+psycopg") or (url.drivername == "sqlite" and url.query):
