@@ -166,7 +166,7 @@ def fill(ledger: Ledger, count: int) -> None:
             spent = Amount(number * Fraction(COST.epsilon)).text()
             record = Record(
                 account.dataset, number, utc_now(), "benchmark", described, guarantee, COST.epsilon, COST.delta,
-                "0", True, *spent, previous,
+                "0", True, *spent, account.genesis, previous,
             )  # fmt: skip
             previous = records.append(connection, record).hash  # type: ignore[arg-type]
 
