@@ -361,7 +361,38 @@ def versions(file: Path) -> tuple[int, bool]:
 def test_a_commit_waits_for_the_disk(file: Path) -> None:
     """What the journal and the synchronous setting must be for a commit to survive a power cut."""
     with Ledger(file) as ledger:
-        store = ledger._store()
-        pragmas = ("journal_mode", "synchronous", "foreign_keys")
-        found = store.read(lambda link: [link.exec_driver_sql(f"PRAGMA {pragma}").scalar() for pragma in pragmas])
-    assert found == ["wal", 2, 1]
+        assert settings(ledger) == ["wal", 3, 1, 1]
+
+
+def test_a_commit_waits_for_the_disk_in_a_file_that_was_there_before(tmp_path: Path) -> None:
+    file = tmp_path / "touched.sqlite"
+    file.touch()
+    with Ledger(file) as ledger:
+        ledger.create("films", epsilon=1.0)
+        assert settings(ledger) == ["wal", 3, 1, 1]
+        ledger.spend("films", dps.Guarantee(0.5))
+    with sqlite3.connect(file) as connection:
+        assert connection.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
+    connection.close()
+    with Ledger(file) as ledger:
+        assert settings(ledger) == ["wal", 3, 1, 1]
+        assert ledger.remaining("films") == Budget(0.5)
+
+
+def test_a_file_whose_log_cannot_be_switched_on_now_is_used_all_the_same(file: Path) -> None:
+    other = sqlite3.connect(file, isolation_level=None)
+    other.execute("PRAGMA journal_mode = DELETE")
+    other.execute("BEGIN")
+    other.execute("SELECT * FROM dpselect_accounts").fetchall()
+    with Ledger(file) as ledger:
+        assert ledger.remaining("films") == Budget(970.0)
+        assert settings(ledger) == ["delete", 3, 1, 1]
+        assert ledger._store().read(lambda link: link.exec_driver_sql("PRAGMA busy_timeout").scalar()) == 60_000
+        other.close()
+        ledger.spend("films", dps.Guarantee(1.0))
+        assert ledger.remaining("films") == Budget(969.0)
+
+
+def settings(ledger: Ledger) -> list[Any]:
+    pragmas = ("journal_mode", "synchronous", "fullfsync", "foreign_keys")
+    return ledger._store().read(lambda link: [link.exec_driver_sql(f"PRAGMA {one}").scalar() for one in pragmas])

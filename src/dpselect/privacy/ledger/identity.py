@@ -1,4 +1,4 @@
-"""Whether an open SQLite file is still the one that others find under its name.
+"""The file of a SQLite ledger: how it is opened, and whether it is still the one that others find under its name.
 
 A connection goes on writing to a file that was removed or replaced, and nobody else ever sees what it writes. So the
 device and number of the file are kept with the connection, and compared with what the name leads to. SQLite's locks
@@ -45,6 +45,22 @@ def open_file(file: Path, name: str, seconds: float) -> Link:
 def draft_of(file: Path) -> Path:
     """Return the name under which a new file is prepared; no other process and no other call has the same."""
     return file.with_name(f"{_draft_start(file)}{os.getpid()}.{time.monotonic_ns()}")
+
+
+def log_ahead(link: Link, seconds: float) -> None:
+    """Switch the log on in a ledger that was made in an existing file, or restored without it.
+
+    It cannot be done while others use the file, or without permission to write. Then it is left for the next time: a
+    commit waits for the disk in either case, and one writer at a time is let in.
+    """
+    with contextlib.suppress(sqlite3.Error):
+        if link.execute("PRAGMA journal_mode").fetchone() == ("wal",):
+            return
+        link.execute("PRAGMA busy_timeout = 0")
+        try:
+            link.execute("PRAGMA journal_mode = WAL")
+        finally:
+            link.execute(f"PRAGMA busy_timeout = {int(1000 * seconds)}")
 
 
 def check_file(link: Link, name: str, write: bool) -> None:

@@ -1,6 +1,6 @@
 """SQLite and PostgreSQL behind one door: how a ledger is opened, locked and committed, and what failures mean.
 
-A commit is on the disk when it returns. SQLite: write-ahead log, synchronous=FULL, and BEGIN IMMEDIATE, so that one
+A commit is on the disk when it returns. SQLite: write-ahead log, synchronous=EXTRA, and BEGIN IMMEDIATE, so that one
 writer at a time reads the state it then changes. PostgreSQL: a lock on the row of the data set does the same, and
 synchronous_commit is switched on where the server has it off.
 """
@@ -24,7 +24,7 @@ from sqlalchemy.pool import QueuePool
 
 from dpselect.errors import DpSelectError, InvalidInput, SourceError, plain
 from dpselect.privacy.ledger import schema
-from dpselect.privacy.ledger.identity import Link, Moved, check_file, draft_of, open_file
+from dpselect.privacy.ledger.identity import Link, Moved, check_file, draft_of, log_ahead, open_file
 
 Result = TypeVar("Result")
 
@@ -85,6 +85,7 @@ class Store:
                 self._prepare_file(self.file)
         engines = self._connect()
         self._run(engines.writing, self._install)
+        self._log_ahead(engines)
         self._engines = engines
 
     def close(self) -> None:
@@ -104,8 +105,15 @@ class Store:
                 raise self._no_ledger()
             if version != schema.VERSION:
                 self._run(engines.writing, lambda link: schema.migrate(link, schema.STEPS, schema.VERSION))
+            self._log_ahead(engines)
             self._engines = engines
         return self._engines
+
+    def _log_ahead(self, engines: _Engines) -> None:
+        with contextlib.suppress(exc.SQLAlchemyError), engines.writing.connect() as connection:
+            link = connection.connection.dbapi_connection
+            if isinstance(link, Link):
+                log_ahead(link, BUSY_SECONDS)
 
     def _no_ledger(self) -> InvalidInput:
         return InvalidInput(
@@ -268,7 +276,8 @@ def _code(error: exc.SQLAlchemyError) -> str:
 
 def _prepare_sqlite(connection: Any, _: Any) -> None:
     connection.isolation_level = None  # the driver must not begin transactions in its own way
-    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA synchronous = EXTRA")
+    connection.execute("PRAGMA fullfsync = ON")  # macOS alone knows it: there an fsync does not reach the disk
     connection.execute("PRAGMA foreign_keys = ON")
 
 
