@@ -151,6 +151,32 @@ def test_a_history_rewritten_to_its_end_is_found_by_a_head_that_was_kept_elsewhe
     assert "no longer in it" in fault.problem
 
 
+@pytest.mark.parametrize(
+    "statements",
+    [
+        [
+            "DELETE FROM dpselect_entries WHERE dataset = 'films' AND sequence = 6",
+            "UPDATE dpselect_accounts SET count = 5, head = (SELECT hash FROM dpselect_entries "
+            "WHERE dataset = 'films' AND sequence = 5) WHERE dataset = 'films'",
+        ],
+        [
+            "DELETE FROM dpselect_entries WHERE dataset = 'films'",
+            "DELETE FROM dpselect_accounts WHERE dataset = 'films'",
+        ],
+    ],
+)
+def test_an_end_cut_off_with_its_head_and_a_removed_data_set_are_found_by_a_head_kept_elsewhere_only(
+    statements: list[str], file: Path
+) -> None:
+    with Ledger(file) as ledger:
+        head = ledger.account("films").head
+    tamper(file, *statements)
+    with Ledger(file) as ledger:
+        assert ledger.check() == []
+        (fault,) = ledger.check(head=head)
+    assert "no longer in it" in fault.problem
+
+
 @pytest.mark.parametrize("column", ["spent_epsilon", "spent_rho", "time", "guarantee", "parameters"])
 def test_nonsense_with_right_hashes_is_a_fault_and_no_crash(column: str, file: Path) -> None:
     rewrite(file, first=3, last=ENTRIES, **{column: "nonsense"})

@@ -156,9 +156,11 @@ class Ledger:
         return self.statement(dataset, last=None).entries
 
     def check(self, dataset: str | None = None, head: str | None = None) -> list[Fault]:
-        """Return every sign that the record was edited, cut or reordered; an empty list when all is as it was written.
+        """Return every sign that the record was edited, cut or reordered; an empty list when there is none.
 
         dataset: look at this one only. head: a hash that `account` or an entry once showed; it must still be there.
+        Without one, an end that was cut off together with the head, a data set that was removed as a whole, and hashes
+        that were computed anew leave no sign.
         """
         from dpselect.privacy.ledger.audit import faults
 
