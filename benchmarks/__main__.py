@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for result in SUITES[name](options.quick):
                 results.append(result)
                 status.update(f"measured {result.case} …")
-    Console().print(_table(results))
+    Console(width=max(110, Console().width)).print(_table(results))
     if options.json:
         report = {"environment": _environment(), "results": [result.to_dict() for result in results]}
         options.json.write_text(json.dumps(report, indent=2) + "\n")
