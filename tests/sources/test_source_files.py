@@ -173,12 +173,17 @@ def test_missing_csv_column_never_quotes_the_first_line(tmp_path: Path) -> None:
     assert "mallory" not in str(caught.value)
 
 
-def test_missing_json_field_never_quotes_a_record(tmp_path: Path) -> None:
-    path = csv_file(tmp_path, b'{"movie": "Secret", "viewer": "mallory"}\n', "rows.jsonl")
-    with pytest.raises(InvalidInput, match="no record has a field 'film'") as caught:
-        histogram(path, 5)
-    assert "Secret" not in str(caught.value)
-    assert "movie" not in str(caught.value)
+@pytest.mark.parametrize("content", [b"", b'{"movie": "Heat", "viewer": "mallory"}\n', b"17\n", b"{\n"])
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.json"])
+def test_json_without_the_field_is_read_as_rows_without_an_item(content: bytes, name: str, tmp_path: Path) -> None:
+    assert members(csv_file(tmp_path, content, name), ["Heat"]) == {0: ["Heat"]}
+
+
+@pytest.mark.parametrize("name", ["films.jsonl", "films.json"])
+def test_a_public_list_without_the_field_is_refused(name: str, tmp_path: Path) -> None:
+    path = csv_file(tmp_path, b'{"movie": "Heat"}\n', name)
+    with pytest.raises(InvalidInput, match="at least one possible item is needed"):
+        histogram(arrow(ROWS), path)
 
 
 def test_a_column_named_twice_is_refused(tmp_path: Path) -> None:

@@ -98,8 +98,8 @@ def open_counts(
     _check_names(item, person)
     with contextlib.ExitStack() as stack:
         embedded = stack.enter_context(embedded_engine(progress))
-        file = FileTable.at("table", table) if isinstance(table, str | os.PathLike) else None
-        engine, rows = _bind(embedded, table if file is None else file, [item, person])
+        source = FileTable.at("table", table) if isinstance(table, str | os.PathLike) else table
+        engine, rows = _bind(embedded, source, [item, person])
         _check_type("item", item, rows[ITEM].type())
         _check_type("person", person, rows[PERSON].type())
         if domain.number is None:
@@ -111,8 +111,6 @@ def open_counts(
         if before_reading is not None:
             before_reading()
         scored = stack.enter_context(engine.materialised(_scored(rows, listed)))
-        if file is not None and file.is_json:
-            _check_fields(embedded, file, scored, [item, person])
         # pandas turns whole numbers into floats where one is missing; 1.0 in place of 1 would tell that it is.
         yield Counts(engine, scored, domain, shows_whole_floats_as_integers=is_pandas(table))
 
@@ -168,13 +166,3 @@ def _check_type(argument: str, name: str, kind: Any) -> None:
         raise InvalidInput(
             argument, plain(f"column {name!r} of type {kind}"), "text, numbers, dates, times or booleans are needed"
         )
-
-
-def _check_fields(engine: EmbeddedEngine, file: FileTable, scored: Any, columns: list[str]) -> None:
-    """Refuse a JSON file in which no record has the field; with any usable row there is nothing to look for."""
-    counted = engine.fetch(scored.aggregate(any=(scored.score > 0).any()))[0]
-    if counted["any"]:
-        return
-    for name in columns:
-        if file.lacks(engine, name):
-            raise InvalidInput("table", file.path.name, f"no record has a field {name!r}; check the name")

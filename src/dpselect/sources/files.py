@@ -183,13 +183,6 @@ class FileTable:
         )
         return _view(engine, f"SELECT {fields} FROM ({self._records()})")
 
-    def lacks(self, engine: EmbeddedEngine, name: str) -> bool:
-        """Tell whether a JSON file has records, none of which has a field of that name."""
-        has = f"json_exists(record, {_literal(_pointer(name))})"
-        query = f"SELECT count(record), count(record) FILTER ({has}) FROM ({self._records()})"
-        [(records, having)] = engine.run(lambda: engine.connection.execute(query).fetchall())
-        return bool(records and not having)
-
     def _records(self) -> str:
         if self.ending == ".json" and self._beginning().lstrip()[:1] == "[":
             return (
