@@ -1,0 +1,78 @@
+"""How good one answer is, from the true scores alone.
+
+Notation: `top` holds the k highest scores `x_[1] >= … >= x_[k]`, `chosen` the true scores `y_1 … y_n` of the items of one
+answer, n <= k. Items with equal scores are interchangeable: an answer is judged by its scores, never by which of
+several tied items it holds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+def items_returned(top: Array, chosen: Array) -> float:
+    """n, how many items the answer holds."""
+    return float(len(chosen))
+
+
+def number_correct(top: Array, chosen: Array) -> float:
+    """True positives: chosen items above rank k's score, and as many tied with it as there is room for."""
+    border = top[-1]
+    room = int((top == border).sum())
+    return float((chosen > border).sum() + min(int((chosen == border).sum()), room))
+
+
+def f1_score(top: Array, chosen: Array) -> float:
+    """F1 = 2 TP / (2 TP + FP + FN) = 2 TP / (n + k); restricted, appendix G."""
+    return 2.0 * number_correct(top, chosen) / (len(chosen) + len(top))
+
+
+def score_ratio(top: Array, chosen: Array) -> float:
+    """Σ y_i / Σ x_[i], and 1 where all of the top is zero; restricted, section 8.3."""
+    best = top.sum()
+    return float(chosen.sum() / best) if best else 1.0
+
+
+def largest_error(top: Array, chosen: Array) -> float:
+    """ℓ∞ = max_i |x_[i] − y_i|; joint, Definition 2.2. Sets are to be sorted first."""
+    return float(np.abs(top - chosen).max())
+
+
+def total_error(top: Array, chosen: Array) -> float:
+    """ℓ1 = Σ_i |x_[i] − y_i|; joint, Definition 2.2. Sets are to be sorted first."""
+    return float(np.abs(top - chosen).sum())
+
+
+def relative_error(top: Array, chosen: Array) -> float:
+    """The k-relative error `max_i (x_[k] − y_i)`; joint, Definition 2.2."""
+    return float((top[-1] - chosen).max())
+
+
+def is_exact(top: Array, chosen: Array) -> bool:
+    """Whether every place holds the true score; sets are to be sorted first."""
+    return bool(len(chosen) == len(top) and (top == chosen).all())
+
+
+def is_within(top: Array, chosen: Array, *, held: int, lowest: Any) -> bool:
+    """Whether the `held` highest scores are all there, and none is below `lowest`.
+
+    With `held = ⌈k/10⌉` and the score of rank `⌊11k/10⌋` the answer is *great*, with `⌈k/100⌉` and `⌊3k/2⌋` it is *good*
+    (canonical, section A.2, there by rank; here by score, so that ties do no harm).
+    """
+    descending = np.sort(chosen)[::-1]
+    return bool(len(chosen) == len(top) and (descending[:held] == top[:held]).all() and (descending >= lowest).all())
+
+
+def great_ranks(k: int, size: int) -> tuple[int, int]:
+    """⌈k/10⌉ and ⌊11k/10⌋, at most the number of items."""
+    return -(-k // 10), min(k + k // 10, size)
+
+
+def good_ranks(k: int, size: int) -> tuple[int, int]:
+    """⌈k/100⌉ and ⌊3k/2⌋, at most the number of items."""
+    return -(-k // 100), min(k + k // 2, size)
