@@ -27,14 +27,14 @@ demo: $(VENV)/.base  ## run the main job end to end on a generated example
 
 test: $(VENV)/.test  ## run every test
 	@echo "Running every test ..."
-	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/python -m pytest -n auto --dist loadgroup
 
 check: $(VENV)/.test  ## lint, types, architecture and the fast tests
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/python -m pytest -n auto -q -m "not slow"
+	@$(BIN)/python -m pytest -n auto --dist loadgroup -q -m "not slow"
 
 bench: $(VENV)/.test  ## print speed and memory as ratios to a NumPy baseline
 	@$(BIN)/python -m benchmarks

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, settings
+
+import servers
 
 # No test may depend on how fast the machine is, and a failure must come back on the next run.
 settings.register_profile("dpselect", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -32,8 +38,27 @@ LONG = (
 """Tests that together take minutes: 'make check' leaves them to 'make test'."""
 
 
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[str]:
+    """Yield the URL of a real PostgreSQL server, one a test process."""
+    if sys.version_info >= (3, 13):
+        pytest.importorskip("pgserver", reason="pgserver has no wheels for this version of Python")
+    with servers.postgresql() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def spark_session() -> Iterator[Any]:
+    """Yield a real Spark session, one a test process."""
+    with servers.spark() as session:
+        yield session
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as slow what takes long as a whole, although no single test does."""
+    """Mark as slow what takes long as a whole, although no single test does, and let one process run all of Spark."""
     for item in items:
         if item.nodeid.startswith(LONG):
             item.add_marker(pytest.mark.slow)
+        if "spark" in item.name or "spark_session" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))

@@ -1,15 +1,10 @@
-"""Ledgers to test with: a real PostgreSQL server, and spenders that run in processes of their own."""
+"""Ledgers to test with: places on a PostgreSQL server, and spenders that run in processes of their own."""
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import multiprocessing
 import os
-import subprocess
-import tempfile
-import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import dpselect as dps
@@ -20,32 +15,6 @@ _numbers = itertools.count()
 # A small server process with everything loaded, from which spenders are forked: they start in milliseconds.
 PROCESSES: Any = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["dpselect.privacy.ledger.audit", "dpselect.privacy.ledger.store", "psycopg"])
-
-
-@contextlib.contextmanager
-def postgresql() -> Iterator[str]:
-    """Yield the URL of a server of our own, started in a temporary folder and stopped at the end."""
-    import pgserver
-
-    with tempfile.TemporaryDirectory(prefix="dpselect-pg-", ignore_cleanup_errors=True) as folder:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # pgserver warns when the machine has no folder for sockets
-            server = _started(pgserver, folder)
-        try:
-            yield server.get_uri()
-        finally:
-            # Nothing of it is kept, so that it need not write anything down before it goes.
-            with contextlib.suppress(subprocess.CalledProcessError):
-                pgserver.pg_ctl(["-w", "-m", "immediate", "stop"], pgdata=server.pgdata, user=server.system_user)
-            server.cleanup()
-
-
-def _started(pgserver: Any, folder: str) -> Any:
-    """Start the server; pgserver gives it ten seconds, which a busy machine may exceed."""
-    for _ in range(5):
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return pgserver.get_server(folder, cleanup_mode="stop")
-    return pgserver.get_server(folder, cleanup_mode="stop")
 
 
 def fresh_database(server: str, *settings: str) -> str:

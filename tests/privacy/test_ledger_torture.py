@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import random
 import time
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
@@ -17,7 +16,6 @@ from ledger_servers import (
     answer_until_killed,
     create_one,
     fresh_database,
-    postgresql,
     spend_many,
 )
 
@@ -27,20 +25,12 @@ from dpselect.privacy.ledger import Budget, Ledger
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    """A PostgreSQL server for the tests of this file."""
-    pytest.importorskip("pgserver", reason="PostgreSQL for tests is not installed: pip install pgserver")
-    with postgresql() as url:
-        yield url
-
-
 @pytest.fixture(params=["sqlite", "postgresql"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where a ledger can be made: a file, or an empty database on the server."""
     if request.param == "sqlite":
         return str(tmp_path / "budget.sqlite")
-    return fresh_database(request.getfixturevalue("server"))
+    return fresh_database(request.getfixturevalue("postgresql_server"))
 
 
 def test_hundreds_of_spends_from_many_processes_never_overdraw_together(place: str) -> None:
@@ -167,13 +157,13 @@ def test_a_process_killed_at_any_moment_leaves_a_record_for_every_answer(place: 
     assert len(answers) >= len(files) // 2
 
 
-def test_a_lost_connection_is_told_and_the_next_spend_opens_another(server: str) -> None:
+def test_a_lost_connection_is_told_and_the_next_spend_opens_another(postgresql_server: str) -> None:
     import psycopg
 
-    with Ledger(fresh_database(server)) as ledger:
+    with Ledger(fresh_database(postgresql_server)) as ledger:
         ledger.create("films", epsilon=10.0)
         ledger.spend("films", dps.Guarantee(1.0))
-        with psycopg.connect(server, autocommit=True) as other:
+        with psycopg.connect(postgresql_server, autocommit=True) as other:
             other.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                 "WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
@@ -185,17 +175,17 @@ def test_a_lost_connection_is_told_and_the_next_spend_opens_another(server: str)
         assert ledger.check() == []
 
 
-def test_a_server_that_does_not_wait_for_its_disk_is_made_to(server: str) -> None:
-    with Ledger(fresh_database(server, "synchronous_commit=off")) as ledger:
+def test_a_server_that_does_not_wait_for_its_disk_is_made_to(postgresql_server: str) -> None:
+    with Ledger(fresh_database(postgresql_server, "synchronous_commit=off")) as ledger:
         ledger.create("films", epsilon=1.0)
         setting = ledger._store().read(lambda link: link.exec_driver_sql("SHOW synchronous_commit").scalar())
     assert setting == "on"
 
 
-def test_a_user_of_the_server_who_may_only_add_can_spend_and_cannot_remove(server: str) -> None:
+def test_a_user_of_the_server_who_may_only_add_can_spend_and_cannot_remove(postgresql_server: str) -> None:
     import psycopg
 
-    place = fresh_database(server)
+    place = fresh_database(postgresql_server)
     with Ledger(place) as ledger:
         ledger.create("films", epsilon=10.0)
     with psycopg.connect(place.replace("+psycopg", ""), autocommit=True) as owner:
