@@ -12,12 +12,13 @@ from typer.core import TyperGroup
 import dpselect
 from dpselect.cli.demo import demo_command
 from dpselect.cli.ledger import ledger_commands
+from dpselect.cli.reproduce import reproduce_command
 from dpselect.cli.top import top_command
 from dpselect.cli.verify import verify_command
 
 DONE, REFUSED, BAD_INPUT, INTERNAL_ERROR, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 70, 130, 141
 
-_OPTIONS = {"k": "-k", "table": "FILE"}
+_OPTIONS = {"k": "-k", "table": "FILE", "paper": "PAPER"}
 
 
 class Commands(TyperGroup):
@@ -58,6 +59,7 @@ app = typer.Typer(
 app.command("top")(top_command)
 app.command("demo")(demo_command)
 app.command("verify")(verify_command)
+app.command("reproduce")(reproduce_command)
 app.add_typer(ledger_commands, name="ledger")
 
 

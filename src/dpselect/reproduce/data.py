@@ -1,0 +1,93 @@
+"""The data sets of the papers' experiments, read from a folder that the caller names."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpselect.errors import InvalidInput, SourceError
+
+Counts = npt.NDArray[Any]
+
+
+class Data:
+    """A folder of data sets: NAME.csv.gz or NAME/counts.csv.gz (item,count) or NAME/pairs.csv.gz (user,item)."""
+
+    def __init__(self, folder: Path) -> None:
+        if not folder.is_dir():
+            raise InvalidInput("data", str(folder), "an existing folder with the data sets is needed")
+        self.folder = folder
+        self._counts: dict[str, Counts] = {}
+        self._people: dict[str, int] = {}
+
+    def file_of(self, name: str) -> Path:
+        """Return the file of a data set."""
+        places = [f"{name}.csv.gz", f"{name}/counts.csv.gz", f"{name}/pairs.csv.gz"]
+        for place in places:
+            if (self.folder / place).is_file():
+                return self.folder / place
+        raise InvalidInput(
+            "data", str(self.folder), f"the folder must hold the data set {name}, as {' or '.join(places)}"
+        )
+
+    def digest(self, name: str) -> str:
+        """Return a hash of the data set, to notice that it changed."""
+        return hashlib.sha256(self.file_of(name).read_bytes()).hexdigest()
+
+    def counts(self, name: str) -> Counts:
+        """Return the number of people per item, highest first."""
+        if name not in self._counts:
+            path = self.file_of(name)
+            table = self._read(path)
+            if path.name == "pairs.csv.gz":
+                column = table.group_by("item").aggregate([("item", "count")]).column("item_count")
+            else:
+                column = table.column("count")
+            self._counts[name] = np.sort(np.asarray(column, dtype=np.int64))[::-1]
+        return self._counts[name]
+
+    def people(self, name: str) -> int:
+        """Return the number of people in a data set of pairs."""
+        if name not in self._people:
+            path = self.folder / name / "pairs.csv.gz"
+            if not path.is_file():
+                raise InvalidInput("data", str(self.folder), f"the folder must hold {name}/pairs.csv.gz")
+            self._people[name] = len(self._read(path).column("user").unique())
+        return self._people[name]
+
+    def _read(self, path: Path) -> Any:
+        import pyarrow
+        from pyarrow import csv
+
+        columns = ["user", "item"] if path.name == "pairs.csv.gz" else ["count"]
+        kinds = {"user": pyarrow.string(), "item": pyarrow.string(), "count": pyarrow.int64()}
+        wanted = csv.ConvertOptions(include_columns=columns, column_types=kinds)
+        try:
+            return csv.read_csv(path, parse_options=csv.ParseOptions(newlines_in_values=True), convert_options=wanted)
+        except (pyarrow.ArrowException, OSError):
+            needed = "user,item" if len(columns) == 2 else "item,count"
+            raise SourceError(
+                f"{path} could not be read; a gzipped CSV file with the columns {needed} is needed"
+            ) from None
+
+
+def zipf(size: int, exponent: float, total: float = 1.5e8) -> Counts:
+    """Scores by Zipf's law: `total · i**−s / Σ_j j**−s` (canonical, section 7.2)."""
+    shares = np.arange(1, size + 1) ** -exponent
+    return np.asarray(total * shares / shares.sum())
+
+
+def look_alike(size: int, highest: float, bend: float, steepness: float) -> Counts:
+    """Counts with a long tail: `round(highest · (1 + i/bend)**−steepness · e^(0.05 z_i))`, at least 1, highest first.
+
+    i is the rank and z_i standard normal noise from a fixed seed, which makes the gaps between ranks uneven as in real
+    data.
+    """
+    ranks = np.arange(1, size + 1)
+    noise = np.random.default_rng(0).standard_normal(size)
+    counts = np.round(highest * (1 + ranks / bend) ** -steepness * np.exp(0.05 * noise))
+    return np.sort(np.maximum(counts, 1).astype(np.int64))[::-1]

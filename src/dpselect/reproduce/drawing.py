@@ -1,0 +1,74 @@
+"""Pictures that stay legible without colour: every line has its own dash and marker; one legend serves all panels."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dpselect.errors import DpSelectError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Style = Mapping[str, Any]
+
+STYLES: Sequence[Style] = (
+    {"color": "#000000", "linestyle": "-", "marker": "o"},
+    {"color": "#0b5394", "linestyle": "--", "marker": "s"},
+    {"color": "#b45f06", "linestyle": "-.", "marker": "^"},
+    {"color": "#741b47", "linestyle": ":", "marker": "D"},
+    {"color": "#38761d", "linestyle": (0, (6, 1, 1, 1, 1, 1)), "marker": "v"},
+)
+"""Dark enough for grey paper, and apart by dash and marker alone."""
+
+
+def check_plotting() -> None:
+    """Refuse to start long work whose picture could not be drawn."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise DpSelectError("pictures need Matplotlib: pip install 'dpselect[plot]'") from None
+
+
+def panels(rows: int, columns: int, width: float = 3.4, height: float = 2.5, **options: Any) -> tuple[Figure, Any]:
+    """Return a figure with a grid of axes, without touching the state of pyplot."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width * columns, height * rows + 0.6), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, **options)
+    for place in axes.flat:
+        place.grid(True, color="0.9", linewidth=0.6)
+        place.tick_params(labelsize=8)
+        for side in ("top", "right"):
+            place.spines[side].set_visible(False)
+    return figure, axes
+
+
+def line(axes: Axes, places: Sequence[float], values: Sequence[float], style: Style, label: str) -> None:
+    """Draw one line with hollow markers, few enough not to blur its dashes."""
+    step = max(1, len(places) // 7)
+    axes.plot(
+        places, values, **style, label=label, linewidth=1.5, markersize=4.5, markerfacecolor="white", markevery=step
+    )
+
+
+def legend(figure: Figure, axes: Axes, columns: int = 3) -> None:
+    """Put one legend below all panels."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9, handlelength=3.6
+    )
+
+
+def picture(figure: Figure, plot_format: str) -> bytes:
+    """Return a figure as the content of a file, the same for the same numbers."""
+    import matplotlib
+
+    settings: Any = {"svg.hashsalt": "dpselect", "svg.fonttype": "none", "font.family": "sans-serif"}
+    metadata = {"Date": None} if plot_format == "svg" else None
+    buffer = io.BytesIO()
+    with matplotlib.rc_context(settings):
+        figure.savefig(buffer, format=plot_format, dpi=110, metadata=metadata)
+    return buffer.getvalue()

@@ -1,0 +1,145 @@
+"""Run the studies of a paper: compute what is not finished yet, then write numbers, picture and verdict."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpselect.errors import InvalidInput
+from dpselect.reproduce.data import Data
+from dpselect.reproduce.drawing import check_plotting, picture
+from dpselect.reproduce.papers import PAPERS
+from dpselect.reproduce.store import Store, as_csv, write_whole
+from dpselect.reproduce.study import Paper, Row, Study, Verdict
+
+PLOT_FORMATS = ("svg", "png")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one study: its verdict and the files that hold it."""
+
+    paper: str
+    study: Study
+    verdict: Verdict
+    files: Sequence[Path]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "paper": self.paper,
+            "study": self.study.name,
+            "title": self.study.title,
+            "claim": self.study.claim,
+            "holds": self.verdict.holds,
+            "verdict": self.verdict.text,
+            "files": [str(path) for path in self.files],
+        }
+
+
+def reproduce(
+    paper: str,
+    *,
+    data: str | Path,
+    out: str | Path,
+    figure: str | None = None,
+    quick: bool = False,
+    plot_format: str = "svg",
+    progress: Callable[[float], None] | None = None,
+) -> Iterator[Outcome]:
+    """Yield the outcome of every study of a paper, or of one, and write its files to the folder OUT/PAPER.
+
+    Finished points are kept there and not computed again, so that an interrupted run goes on where it stopped.
+    """
+    chosen = paper_named(paper)
+    studies = studies_named(chosen, figure)
+    if plot_format not in PLOT_FORMATS:
+        raise InvalidInput("plot_format", plot_format, f"{' or '.join(PLOT_FORMATS)} is needed")
+    check_plotting()
+    source, folder = Data(Path(data)), Path(out) / chosen.name
+    for name in dict.fromkeys(name for study in studies for name in study.data):
+        source.file_of(name)
+    return _outcomes(chosen, studies, source, folder, quick, plot_format, progress or (lambda _: None))
+
+
+def paper_named(name: str) -> Paper:
+    """Return a paper by its short name."""
+    if name not in PAPERS:
+        raise InvalidInput("paper", name, f"one of {', '.join(PAPERS)} is needed")
+    paper = PAPERS[name]
+    if not paper.studies:
+        raise InvalidInput("paper", name, paper.coming)
+    return paper
+
+
+def studies_named(paper: Paper, figure: str | None) -> Sequence[Study]:
+    """Return all studies of a paper, or the one that "4", "figure-4" or "table-1" names."""
+    if figure is None:
+        return paper.studies
+    wanted = str(figure).strip().lower().replace(" ", "-")
+    wanted = f"figure-{wanted}" if wanted.isdigit() else wanted
+    for study in paper.studies:
+        if study.name == wanted:
+            return [study]
+    names = [study.name.removeprefix("figure-") for study in paper.studies]
+    raise InvalidInput("figure", figure, f"one of {', '.join(names)} is needed for the {paper.name} paper")
+
+
+def _outcomes(
+    paper: Paper,
+    studies: Sequence[Study],
+    data: Data,
+    folder: Path,
+    quick: bool,
+    plot_format: str,
+    progress: Callable[[float], None],
+) -> Iterator[Outcome]:
+    total = sum(len(study.points(quick)) for study in studies)
+    done = 0
+    for study in studies:
+        store = Store(folder / f"{study.kept_as or study.name}.points.json", _fingerprint(study, data))
+        rows: list[Row] = []
+        for point in study.points(quick):
+            progress(done / total)
+            finished = store.rows(point)
+            if finished is None:
+                # What is kept passes through JSON, so that a resumed run has the same numbers as an unbroken one.
+                finished = json.loads(json.dumps([*study.compute(point, data)], default=_plain_number))
+                store.keep(point, finished)
+            rows += finished
+            done += 1
+        yield _written(paper, study, rows, folder, quick, plot_format)
+
+
+def _written(paper: Paper, study: Study, rows: list[Row], folder: Path, quick: bool, plot_format: str) -> Outcome:
+    verdict = study.judge(rows)
+    files = [folder / f"{study.name}.csv", folder / f"{study.name}.md"]
+    write_whole(files[0], as_csv(rows))
+    write_whole(files[1], paragraph(paper, study, verdict, quick))
+    if study.draw is not None:
+        files.append(folder / f"{study.name}.{plot_format}")
+        write_whole(files[-1], picture(study.draw(rows), plot_format))
+    return Outcome(paper.name, study, verdict, files)
+
+
+def paragraph(paper: Paper, study: Study, verdict: Verdict, quick: bool) -> str:
+    """Return the verdict as a page of its own."""
+    note = " Computed with --quick: fewer points and draws." if quick else ""
+    texts = [f"The paper: {study.claim}", f"The claim {verdict.word}. {verdict.text}{note}"]
+    heading = f"# {paper.name}, {study.name.replace('-', ' ')}: {study.title}"
+    return "\n\n".join([heading, *("\n".join(textwrap.wrap(text, 110)) for text in texts)]) + "\n"
+
+
+def _fingerprint(study: Study, data: Data) -> str:
+    from dpselect import __version__
+
+    return json.dumps([__version__, {name: data.digest(name) for name in study.data}])
+
+
+def _plain_number(value: Any) -> Any:
+    """Turn a NumPy number into one of Python's."""
+    return value.item()
