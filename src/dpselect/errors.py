@@ -12,6 +12,8 @@ from enum import Enum
 from numbers import Number
 from pathlib import PurePath
 
+from dpselect.shown import difference_above, shown_above, shown_below
+
 
 class DpSelectError(Exception):
     """Base of every error raised by dpselect."""
@@ -25,7 +27,7 @@ class InvalidInput(DpSelectError, ValueError):
     """
 
     def __init__(self, argument: str, given: object, accepted: str) -> None:
-        given = given if _is_public(given) else _Plain(f"a {type(given).__name__}")
+        given = given if _is_public(given) else _Plain(_with_article(type(given).__name__))
         self.argument = argument
         self.given = given
         self.accepted = accepted
@@ -41,7 +43,8 @@ class BudgetExceeded(DpSelectError):
 
     `requested`, `remaining` and `difference` are epsilons; where a delta is part of the budget, `requested_delta` and
     `remaining_delta` say how much of it was asked for and is left; `requested_rho` and `remaining_rho` do so for a
-    budget that adds up rho. `dataset` names whose budget it is, if known.
+    budget that adds up rho, whose epsilons are those of pure releases that cost as much rho. `dataset` names whose
+    budget it is, if known.
     """
 
     def __init__(
@@ -70,7 +73,8 @@ class BudgetExceeded(DpSelectError):
         if self.requested_delta > self.remaining_delta:
             shortages.append("delta: " + _shortage(self.requested_delta, self.remaining_delta))
         if self.requested_rho > self.remaining_rho:
-            shortages.append("rho: " + _shortage(self.requested_rho, self.remaining_rho))
+            pure = f"as pure releases, epsilon {shown_above(self.requested)} of {shown_below(self.remaining)}"
+            return [f"rho: {_shortage(self.requested_rho, self.remaining_rho)}; {pure}"]
         if self.requested > self.remaining or not shortages:
             shortages.insert(0, _shortage(self.requested, self.remaining))
         return shortages
@@ -83,10 +87,10 @@ class BudgetExceeded(DpSelectError):
 
 def _shortage(requested: float, remaining: float) -> str:
     """Say what is short, with all digits where fewer would make the two amounts look the same."""
-    short = f"short by {requested - remaining:g}"
+    short = f"short by {difference_above(requested, remaining)}"
     if f"{requested:g}" == f"{remaining:g}":
         return f"requested {requested!r}, remaining {remaining!r}, {short}; sums are exact, so ask for {remaining!r}"
-    return f"requested {requested:g}, remaining {remaining:g}, {short}"
+    return f"requested {shown_above(requested)}, remaining {shown_below(remaining)}, {short}"
 
 
 class SourceError(DpSelectError):
@@ -107,8 +111,12 @@ def _brief(value: object, length: int = 60) -> str:
     try:
         text = value if isinstance(value, _Plain) else repr(value)
     except ValueError:  # Python refuses to spell out integers of thousands of digits
-        text = f"a {type(value).__name__} too long to show"
+        text = f"{_with_article(type(value).__name__)} too long to show"
     return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _with_article(name: str) -> str:
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
 class _Plain(str):

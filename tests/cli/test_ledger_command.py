@@ -68,7 +68,7 @@ def test_a_zcdp_budget_shows_rho_and_the_epsilon_it_amounts_to() -> None:
     assert "composition" in run("ledger create films --epsilon 1 --composition magic").stderr
     run("ledger create films --epsilon 1 --delta 1e-6 --composition zcdp")
     shown = run("ledger spend films --epsilon 0.1").stdout
-    assert re.search(r"rho +█+░+  0.005 of 0.0\d+ spent, 0.0\d+ left", shown)
+    assert re.search(r"rho +█+░+  0.00501 of 0.0\d+ spent, 0.0\d+ left", shown)
     assert re.search(r"epsilon 0.4\d+ of 1 at delta 1e-06", shown)
     refused = run("ledger spend films --epsilon 0.5")
     assert (refused.exit_code, refused.stdout) == (1, "")

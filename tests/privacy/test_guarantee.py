@@ -30,11 +30,35 @@ def test_the_unit_of_protection_is_one_person_added_or_removed() -> None:
 
 
 def test_the_words_state_the_factor_and_delta() -> None:
-    assert "2.72 times" in str(Guarantee(epsilon=1.0))
-    assert "added or removed" in str(Guarantee(epsilon=1.0))
-    assert "probability" not in str(Guarantee(epsilon=1.0))
-    assert "except with probability 1e-06" in str(Guarantee(epsilon=1.0, delta=1e-6))
-    assert "inf times" in str(Guarantee(epsilon=1e6))
+    words = (
+        "epsilon = 1: protects one person with all they contributed; adding or removing them changes the chance of any "
+        "answer by a factor of at most 2.72"
+    )
+    assert str(Guarantee(epsilon=1.0)) == words
+    assert str(Guarantee(epsilon=1.0, delta=1e-6)).endswith("2.72, and by at most 1e-06 beyond that")
+    assert "one household" in str(Guarantee(1.0, protects="one household", neighbours="change one"))
+    assert "(change one)" in str(Guarantee(1.0, protects="one household", neighbours="change one"))
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "stated"),
+    [
+        (Guarantee(0.2), "at most 1.23"),  # e^0.2 = 1.2214
+        (Guarantee(1e-12), "at most 1.01e-10 percent"),
+        (Guarantee(20.0), "at most 10^9"),  # 4.9e8
+        (Guarantee(2100.0), "at most 10^913"),
+        (Guarantee(1e300), "at most 10^4.35e+299"),
+        (Guarantee(0.12345678), "epsilon = 0.123457:"),
+        (Guarantee(1.0, 1.2345671e-7), "delta = 1.23457e-07:"),
+        (Guarantee(1.0, 1e-6, rho=0.01231), "(rho = 0.0124)"),
+    ],
+)
+def test_the_words_round_every_number_up(guarantee: Guarantee, stated: str) -> None:
+    assert stated in str(guarantee)
+
+
+def test_the_words_of_a_pure_guarantee_are_the_same_whatever_else_is_known() -> None:
+    assert str(Guarantee(1.0, rho=0.3, ranges=((0.5, 2),))) == str(Guarantee(1.0))
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, math.inf, math.nan, "1", None, True, 1j, 10**400, np.array([1.0])])

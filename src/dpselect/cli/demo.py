@@ -113,7 +113,7 @@ def _comparison(release: dpselect.Release, truth: list[tuple[str, int]]) -> Tabl
 
 def _next_steps(release: dpselect.Release, folder: Path, *, kept: bool) -> list[Any]:
     views, films = folder / "views.parquet", folder / "films.csv"
-    epsilon = f"{release.guarantee.epsilon:g}"
+    epsilon = repr(release.guarantee.epsilon).removesuffix(".0")
     command = (
         f"dpselect top {shlex.quote(str(views))} --item film --person viewer \\\n"
         f"      -k {release.k} --epsilon {epsilon} --domain {shlex.quote(str(films))}"

@@ -9,16 +9,14 @@ from typing import Annotated, Any
 import typer
 from rich import box
 from rich.table import Table
-from rich.text import Text
 
 from dpselect import Guarantee, InvalidInput
+from dpselect.cli.ledger_text import entries_csv, figure, statement_text
 from dpselect.cli.numbers import number, whole_number
 from dpselect.cli.output import Format, as_csv, as_json, as_text, note, publish, shown
-from dpselect.privacy.ledger import Entry, Ledger, Statement
+from dpselect.privacy.ledger import Ledger
 
 _FAILED = 1
-_BAR_WIDTH = 30
-_COLUMNS = ("dataset", "sequence", "time", "epsilon", "delta", "mechanism", "k", "secure", "purpose", "hash")
 
 ledger_commands = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", add_completion=False)
 
@@ -61,7 +59,7 @@ def create_command(
     """
     with _opened(ledger) as book:
         book.create(dataset, epsilon=epsilon, delta=delta, protects=protects, composition=composition)
-        publish(_statement_text(book.statement(dataset), form), None)
+        publish(statement_text(book.statement(dataset), form), None)
 
 
 @ledger_commands.command("spend")
@@ -84,7 +82,7 @@ def spend_command(
     with _opened(ledger) as book:
         unit = book.account(dataset)
         book.spend(dataset, Guarantee(epsilon, delta, unit.protects, unit.neighbours), purpose)
-        publish(_statement_text(book.statement(dataset), form), None)
+        publish(statement_text(book.statement(dataset), form), None)
 
 
 @ledger_commands.command("show")
@@ -107,11 +105,11 @@ def show_command(
         names = [account.dataset for account in book.accounts()] if dataset is None else [dataset]
         statements = [book.statement(name, None if everything else last) for name in names]
     if form is Format.csv:
-        publish(_csv([entry for statement in statements for entry in statement.entries]), None)
+        publish(entries_csv([entry for statement in statements for entry in statement.entries]), None)
     elif form is Format.json and dataset is None:
         publish(as_json({"datasets": [statement.to_dict() for statement in statements]}), None)
     else:
-        publish("\n".join(_statement_text(statement, form) for statement in statements), None)
+        publish("\n".join(statement_text(statement, form) for statement in statements), None)
 
 
 @ledger_commands.command("list")
@@ -147,7 +145,7 @@ def list_command(ledger: Place = _DEFAULT, form: Form = Format.table) -> None:
             heading = "delta left" if column == "delta" else column
             table.add_column(heading, justify="left" if column in ("dataset", "protects") else "right")
         for row in rows:
-            table.add_row(*(shown(_figure(value)) for value in row.values()))
+            table.add_row(*(shown(figure(column, value)) for column, value in row.items()))
         publish(as_text(table), None)
 
 
@@ -204,94 +202,3 @@ def _opened(place: str) -> Iterator[Ledger]:
     else:
         return
     raise failure
-
-
-def _statement_text(statement: Statement, form: Format) -> str:
-    if form is Format.json:
-        return as_json(statement.to_dict())
-    if form is Format.csv:
-        return _csv(statement.entries)
-    account = statement.account
-    parts: list[Any] = [
-        Text.assemble((str(shown(account.dataset)), "bold"), f": protects {account.protects}"),
-        _bars(statement),
-    ]
-    if statement.entries:
-        parts.append(_entries(statement.entries))
-        hidden = account.count - len(statement.entries)
-        if hidden > 0:
-            parts.append(Text(f"{hidden:,} earlier entries are left out", "dim"))
-    return as_text(*parts)
-
-
-def _bars(statement: Statement) -> Table:
-    total, spent, left = statement.account.total, statement.spent, statement.remaining
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="bold", no_wrap=True)
-    grid.add_column()
-    if statement.account.composition == "zcdp":
-        grid.add_row("rho", _bar(spent.rho, left.rho, total.rho))
-        grid.add_row("", f"epsilon {spent.epsilon:g} of {total.epsilon:g} at delta {total.delta:g}")
-    else:
-        grid.add_row("epsilon", _bar(spent.epsilon, left.epsilon, total.epsilon))
-        if total.delta:
-            grid.add_row("delta", _bar(spent.delta, left.delta, total.delta))
-    for place, offer in enumerate(statement.offers()):
-        grid.add_row("" if place else "buys", str(offer))
-    return grid
-
-
-def _bar(spent: float, left: float, total: float) -> Text:
-    """Draw what is spent; a full bar means that nothing is left, an empty one that nothing is spent."""
-    filled = round(_BAR_WIDTH * spent / total)
-    filled = min(max(filled, 1 if spent else 0), _BAR_WIDTH - (1 if left else 0))
-    colour = "red" if left < total / 10 else "yellow" if left < total / 2 else "green"
-    bar = Text("█" * filled, colour)
-    return bar.append("░" * (_BAR_WIDTH - filled), "dim").append(f"  {spent:g} of {total:g} spent, {left:g} left", "")
-
-
-def _entries(entries: list[Entry]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("#", justify="right", no_wrap=True)
-    table.add_column("time (UTC)", no_wrap=True)
-    table.add_column("epsilon", justify="right", no_wrap=True)
-    with_delta = any(entry.guarantee.delta for entry in entries)
-    if with_delta:
-        table.add_column("delta", justify="right", no_wrap=True)
-    table.add_column("release", no_wrap=True)
-    table.add_column("purpose", overflow="fold")
-    for entry in entries:
-        cells = [str(entry.sequence), f"{entry.time:%Y-%m-%d %H:%M:%S}", f"{entry.guarantee.epsilon:g}"]
-        if with_delta:
-            cells.append(f"{entry.guarantee.delta:g}")
-        release = " ".join(filter(None, [_named(entry, "name"), _named(entry, "k") and f"top {_named(entry, 'k')}"]))
-        seeded = "" if entry.secure else " (seeded)"
-        table.add_row(*cells, Text(release + seeded), shown(entry.purpose) if entry.purpose else "")
-    return table
-
-
-def _csv(entries: list[Entry]) -> str:
-    rows = [
-        {
-            "dataset": entry.dataset,
-            "sequence": entry.sequence,
-            "time": entry.time.isoformat(),
-            "epsilon": entry.guarantee.epsilon,
-            "delta": entry.guarantee.delta,
-            "mechanism": _named(entry, "name"),
-            "k": _named(entry, "k"),
-            "secure": entry.secure,
-            "purpose": entry.purpose,
-            "hash": entry.hash,
-        }
-        for entry in entries
-    ]
-    return as_csv(rows) if rows else ",".join(_COLUMNS) + "\n"
-
-
-def _named(entry: Entry, parameter: str) -> str:
-    return str(entry.parameters.get(parameter, ""))
-
-
-def _figure(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -12,6 +12,7 @@ from typing import Any
 from dpselect.errors import InvalidInput, plain
 from dpselect.privacy.conversion import epsilon_of_ranges, epsilon_of_zcdp, float_above, mean_of_range
 from dpselect.privacy.guarantee import Guarantee, Ranges, probability_of_failure, sum_of_ranges
+from dpselect.shown import shown_above
 
 ROUTES = ("least", "basic", "zcdp", "ranges")
 
@@ -40,7 +41,9 @@ def compose(guarantees: Iterable[Guarantee], *, delta: float | None = None, rout
     allowed = total if delta is None else Fraction(probability_of_failure(delta))
     if total >= 1 and (delta is None or route == "basic"):
         raise InvalidInput(
-            "guarantees", plain(f"a delta of {float(total):g} in all"), "the sum of delta must be below 1"
+            "guarantees",
+            plain(f"a delta of {shown_above(float_above(total))} in all"),
+            "the sum of delta must be below 1",
         )
     found = [
         candidate
@@ -161,7 +164,10 @@ def _sums(kinds: Iterable[_Kind]) -> tuple[Fraction, Fraction]:
 
 
 def _known(kinds: list[_Kind]) -> tuple[float | None, Ranges]:
-    """Return the ρ and the rounds of the whole, each only if all parts have it and not all are merely pure."""
+    """Return the ρ and the rounds of the whole, each only if it follows from every part.
+
+    Pure parts have both: ρ of the whole is then `Σ ε_i²/2`, less than the square of their sum would give.
+    """
     rhos = [kind.rho for kind in kinds if kind.rho is not None]
     rho = float_above(sum(rhos, Fraction())) if len(rhos) == len(kinds) else None
     every = all(kind.guarantee.known_ranges for kind in kinds)
@@ -196,10 +202,11 @@ def _out_of_reach(kinds: list[_Kind], total: Fraction, allowed: Fraction, route:
             if kind.rho is None if route == "zcdp" else not kind.guarantee.known_ranges:
                 return InvalidInput(
                     "guarantees",
-                    plain(f"epsilon {kind.guarantee.epsilon:g}, delta {kind.guarantee.delta:g}"),
+                    plain(f"epsilon {shown_above(kind.guarantee.epsilon)}, delta {shown_above(kind.guarantee.delta)}"),
                     f"it carries nothing that the route {route!r} could add; use 'basic' or 'least'",
                 )
     if total > allowed or (allowed == 0 and route in ("zcdp", "ranges")):
-        need = "a delta above 0" if route in ("zcdp", "ranges") else f"at least {float_above(total):g}, the parts' sum,"
+        least = f"at least {shown_above(float_above(total))}, the parts' sum,"
+        need = "a delta above 0" if route in ("zcdp", "ranges") else least
         return InvalidInput("delta", float(allowed), f"{need} is needed")
     return InvalidInput("guarantees", plain("more than any number can state"), "a smaller total is needed")

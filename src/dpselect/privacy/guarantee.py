@@ -10,6 +10,7 @@ from typing import Any
 
 from dpselect.errors import InvalidInput
 from dpselect.privacy.conversion import epsilon_of_zcdp, float_above, rho_of_pure, rho_of_range
+from dpselect.shown import factor_above, shown_above
 from dpselect.validation import finite_number, float_below, positive_number
 
 Ranges = tuple[tuple[float, int], ...]
@@ -88,7 +89,9 @@ class Guarantee:
             found.append(epsilon_of_zcdp(rho, Fraction(delta)))
         if not found:
             raise InvalidInput(
-                "delta", delta, f"at least {self.delta:g}, the delta of this guarantee, is needed: it carries no rho"
+                "delta",
+                delta,
+                f"at least {shown_above(self.delta)}, the delta of this guarantee, is needed: it carries no rho",
             )
         known = self.rho if rho is None else float_above(rho)
         return Guarantee(min(found), delta, self.protects, self.neighbours, known, self.ranges)
@@ -108,17 +111,18 @@ class Guarantee:
         return data
 
     def __str__(self) -> str:
-        """Say the guarantee in words."""
-        factor = math.exp(self.epsilon) if self.epsilon < 700 else math.inf
+        """Say the guarantee in words: what is protected, what may change, and by how much; every number rounded up."""
+        label = f"epsilon = {shown_above(self.epsilon)}"
         promise = (
-            f"whatever {self.protects} contributed, no answer becomes more than {factor:.3g} times as likely or "
-            f"unlikely when it is {_change(self.neighbours)}"
+            f"protects {self.protects} with all they contributed; {_changing(self.neighbours)} changes the chance of "
+            f"any answer by {factor_above(self.epsilon)}"
         )
         if self.delta:
-            promise += f", except with probability {self.delta:g}"
-        if self.rho is not None:
-            promise += f"; the loss is concentrated (rho = {self.rho:.3g}), so that many releases add up slowly"
-        label = f"epsilon = {self.epsilon:g}" + (f", delta = {self.delta:g}" if self.delta else "")
+            delta = shown_above(self.delta)
+            label += f", delta = {delta}"
+            promise += f", and by at most {delta} beyond that"
+            if self.rho is not None:
+                promise += f"; many such releases add up slowly (rho = {shown_above(self.rho, 3)})"
         return f"{label}: {promise}"
 
 
@@ -178,5 +182,5 @@ def _merged(ranges: Any) -> Ranges:
     return tuple(sorted(counts.items()))
 
 
-def _change(neighbours: str) -> str:
-    return {"add or remove": "added or removed"}.get(neighbours, f"changed ({neighbours})")
+def _changing(neighbours: str) -> str:
+    return {"add or remove": "adding or removing them"}.get(neighbours, f"another choice of them ({neighbours})")

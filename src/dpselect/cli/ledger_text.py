@@ -1,0 +1,116 @@
+"""What `dpselect ledger` prints: a data set with its bars and entries, every number rounded towards privacy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from dpselect.cli.output import Format, as_csv, as_json, as_text, shown
+from dpselect.privacy.ledger import Entry, Statement
+from dpselect.shown import shown_above, shown_below
+
+_BAR_WIDTH = 30
+_COLUMNS = ("dataset", "sequence", "time", "epsilon", "delta", "mechanism", "k", "secure", "purpose", "hash")
+
+
+def statement_text(statement: Statement, form: Format) -> str:
+    """Return a statement in the format asked for."""
+    if form is Format.json:
+        return as_json(statement.to_dict())
+    if form is Format.csv:
+        return entries_csv(statement.entries)
+    account = statement.account
+    parts: list[Any] = [
+        Text.assemble((str(shown(account.dataset)), "bold"), f": protects {account.protects}"),
+        _bars(statement),
+    ]
+    if statement.entries:
+        parts.append(_entries(statement.entries))
+        hidden = account.count - len(statement.entries)
+        if hidden > 0:
+            parts.append(Text(f"{hidden:,} earlier entries are left out", "dim"))
+    return as_text(*parts)
+
+
+def _bars(statement: Statement) -> Table:
+    total, spent, left = statement.account.total, statement.spent, statement.remaining
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column()
+    if statement.account.composition == "zcdp":
+        grid.add_row("rho", _bar(spent.rho, left.rho, total.rho, figures=3))
+        grid.add_row(
+            "",
+            f"epsilon {shown_above(spent.epsilon)} of {shown_below(total.epsilon)} at delta {shown_below(total.delta)}",
+        )
+    else:
+        grid.add_row("epsilon", _bar(spent.epsilon, left.epsilon, total.epsilon))
+        if total.delta:
+            grid.add_row("delta", _bar(spent.delta, left.delta, total.delta))
+    for place, offer in enumerate(statement.offers()):
+        grid.add_row("" if place else "buys", str(offer))
+    return grid
+
+
+def _bar(spent: float, left: float, total: float, figures: int = 6) -> Text:
+    """Draw what is spent; a full bar means that nothing is left, an empty one that nothing is spent."""
+    filled = round(_BAR_WIDTH * spent / total)
+    filled = min(max(filled, 1 if spent else 0), _BAR_WIDTH - (1 if left else 0))
+    colour = "red" if left < total / 10 else "yellow" if left < total / 2 else "green"
+    bar = Text("█" * filled, colour).append("░" * (_BAR_WIDTH - filled), "dim")
+    whole, rest = shown_below(total, figures), shown_below(left, figures)
+    return bar.append(f"  {shown_above(spent, figures)} of {whole} spent, {rest} left", "")
+
+
+def _entries(entries: list[Entry]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column("#", justify="right", no_wrap=True)
+    table.add_column("time (UTC)", no_wrap=True)
+    table.add_column("epsilon", justify="right", no_wrap=True)
+    with_delta = any(entry.guarantee.delta for entry in entries)
+    if with_delta:
+        table.add_column("delta", justify="right", no_wrap=True)
+    table.add_column("release", no_wrap=True)
+    table.add_column("purpose", overflow="fold")
+    for entry in entries:
+        cells = [str(entry.sequence), f"{entry.time:%Y-%m-%d %H:%M:%S}", shown_above(entry.guarantee.epsilon)]
+        if with_delta:
+            cells.append(shown_above(entry.guarantee.delta))
+        release = " ".join(filter(None, [_named(entry, "name"), _named(entry, "k") and f"top {_named(entry, 'k')}"]))
+        seeded = "" if entry.secure else " (seeded)"
+        table.add_row(*cells, Text(release + seeded), shown(entry.purpose) if entry.purpose else "")
+    return table
+
+
+def entries_csv(entries: list[Entry]) -> str:
+    """Return entries as CSV text with a header."""
+    rows = [
+        {
+            "dataset": entry.dataset,
+            "sequence": entry.sequence,
+            "time": entry.time.isoformat(),
+            "epsilon": entry.guarantee.epsilon,
+            "delta": entry.guarantee.delta,
+            "mechanism": _named(entry, "name"),
+            "k": _named(entry, "k"),
+            "secure": entry.secure,
+            "purpose": entry.purpose,
+            "hash": entry.hash,
+        }
+        for entry in entries
+    ]
+    return as_csv(rows) if rows else ",".join(_COLUMNS) + "\n"
+
+
+def _named(entry: Entry, parameter: str) -> str:
+    return str(entry.parameters.get(parameter, ""))
+
+
+def figure(column: str, value: Any) -> str:
+    """Return a cell of the list of data sets; what is spent is rounded up, and what is left down."""
+    if not isinstance(value, float):
+        return str(value)
+    return shown_above(value) if column == "spent" else shown_below(value)

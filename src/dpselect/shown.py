@@ -1,0 +1,64 @@
+"""Numbers as people read them: few figures, rounded towards privacy.
+
+The shortest decimal that names a float stands for it, so that 0.1 is shown as 0.1; only what has more figures than
+are shown is rounded.
+"""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+
+_WIDE = Context(prec=800)
+"""Enough figures for the difference of any two shortest decimals."""
+
+LARGEST_FACTOR = 1_000_000
+"""Factors beyond this are shown as a power of ten."""
+
+
+def shown_above(number: float | Decimal, figures: int = 6) -> str:
+    """Return a number for people, never less than it is: a cost, what was spent, what is short."""
+    return _text(Context(prec=figures, rounding=ROUND_CEILING).create_decimal(_decimal(number)))
+
+
+def shown_below(number: float | Decimal, figures: int = 6) -> str:
+    """Return a number for people, never more than it is: what is left."""
+    return _text(Context(prec=figures, rounding=ROUND_FLOOR).create_decimal(_decimal(number)))
+
+
+def difference_above(larger: float, smaller: float) -> str:
+    """Return by how much one number exceeds another, as they are written."""
+    return shown_above(_WIDE.subtract(_decimal(larger), _decimal(smaller)))
+
+
+def factor_above(epsilon: float) -> str:
+    """Say e^ε, never less than it is: a percentage where it is nearly 1, a power of ten where it is huge.
+
+    "a factor of at most 2.72", "at most 5.13 percent", "a factor of at most 10^9".
+    """
+    exact = Decimal(epsilon)
+    context = Context(prec=30 + max(0, -exact.adjusted()), Emin=-999_999, Emax=999_999)
+    if epsilon < 0.1:
+        # The context rounds to nearest; one unit in its last place is more than that can be off.
+        return f"at most {shown_above(100 * (context.next_plus(context.exp(exact)) - 1), 3)} percent"
+    if epsilon < context.ln(Decimal(LARGEST_FACTOR)):
+        return f"a factor of at most {shown_above(context.next_plus(context.exp(exact)), 3)}"
+    power = context.next_plus(context.divide(exact, context.next_minus(context.ln(Decimal(10)))))
+    whole = Context(prec=400, rounding=ROUND_CEILING).to_integral_exact(power)
+    return f"a factor of at most 10^{whole if whole < LARGEST_FACTOR else shown_above(whole, 3)}"
+
+
+def _decimal(number: float | Decimal) -> Decimal:
+    return number if isinstance(number, Decimal) else Decimal(repr(float(number)))
+
+
+def _text(number: Decimal) -> str:
+    """Return a decimal without trailing zeros, as plain digits unless it is very large or small."""
+    sign, digits, _ = number.as_tuple()
+    if not number:
+        return "0"
+    text = "".join(map(str, digits)).rstrip("0")
+    place = number.adjusted()
+    minus = "-" if sign else ""
+    if -5 < place < max(len(digits), 6):
+        return f"{minus}{Decimal(f'{text}E{place - len(text) + 1}'):f}"
+    return f"{minus}{text[0]}{'.' if text[1:] else ''}{text[1:]}e{place:+03d}"
