@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import dpselect as dps
-from experiments.chances import chance_of_best, least_epsilon
+from dpselect.forecast.chances import chance_of_best, least_epsilon
 from experiments.data import Counts, real, zipf
 from experiments.oneshot import oneshot_epsilon
 

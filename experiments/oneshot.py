@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from experiments.chances import least_epsilon
+from dpselect.forecast.chances import least_epsilon
 from experiments.data import Counts
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)

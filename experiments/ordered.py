@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import dpselect as dps
-from experiments.chances import chance_of_best, least_epsilon
+from dpselect.forecast.chances import chance_of_best, least_epsilon
 from experiments.data import Counts, flat, long_tail, real
 
 TITLE = "ε needed to return exactly the top sequence with probability 0.99, exponential noise"

@@ -17,7 +17,8 @@ import dpselect as dps
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from experiments import chances, data, errors, margin, oneshot, ordered  # noqa: E402
+from dpselect.forecast import chances  # noqa: E402
+from experiments import data, errors, margin, oneshot, ordered  # noqa: E402
 
 DATA = Path(os.environ.get("DPSELECT_DATA", ROOT.parent / "shared" / "data"))
 with_data = pytest.mark.skipif(

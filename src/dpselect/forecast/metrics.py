@@ -1,7 +1,7 @@
 """How good one answer is, from the true scores alone.
 
-Notation: `top` holds the k highest scores `x_[1] >= … >= x_[k]`, `chosen` the true scores `y_1 … y_n` of the items of one
-answer, n <= k. Items with equal scores are interchangeable: an answer is judged by its scores, never by which of
+Notation: `top` holds the k highest scores `x_[1] >= … >= x_[k]`, `chosen` the true scores `y_1 … y_n` of the items of
+one answer, n <= k. Items with equal scores are interchangeable: an answer is judged by its scores, never by which of
 several tied items it holds.
 """
 
@@ -61,7 +61,7 @@ def is_exact(top: Array, chosen: Array) -> bool:
 def is_within(top: Array, chosen: Array, *, held: int, lowest: Any) -> bool:
     """Whether the `held` highest scores are all there, and none is below `lowest`.
 
-    With `held = ⌈k/10⌉` and the score of rank `⌊11k/10⌋` the answer is *great*, with `⌈k/100⌉` and `⌊3k/2⌋` it is *good*
+    With `held = ⌈k/10⌉` and the score of rank `⌊11k/10⌋` the answer is *great*, with `⌈k/100⌉` and `⌊3k/2⌋` *good*
     (canonical, section A.2, there by rank; here by score, so that ties do no harm).
     """
     descending = np.sort(chosen)[::-1]
