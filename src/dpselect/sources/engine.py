@@ -1,15 +1,17 @@
-"""The engine that counts: embedded DuckDB by default, or the backend that an Ibis table already lives on."""
+"""The engine that counts: embedded DuckDB by default, or whatever holds the rows already."""
 
 from __future__ import annotations
 
 import contextlib
+import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from dpselect.errors import DpSelectError, SourceError
+from dpselect.errors import DpSelectError, InvalidInput
+from dpselect.sources.failures import EngineError, reason_for
 
 Progress = Callable[[float | None], None]
 Result = TypeVar("Result")
@@ -25,6 +27,14 @@ class Engine:
 
     def __init__(self, backend: Any) -> None:
         self.backend = backend
+        self._kept: list[Any] = []
+
+    @property
+    def casts_text_safely(self) -> bool:
+        """Whether text that is no number can be told from one that is without an error."""
+        import ibis.expr.operations as operations
+
+        return bool(self.backend.has_operation(operations.TryCast))
 
     def run(self, work: Callable[[], Result]) -> Result:
         """Return what `work` returns; its failure becomes a SourceError that says nothing about rows."""
@@ -32,14 +42,40 @@ class Engine:
             return work()
         except DpSelectError:
             raise
-        except Exception:
-            pass
-        raise _withheld()
+        except Exception as error:
+            reason = reason_for(error)
+        raise EngineError(reason)
 
     def fetch(self, expression: Any) -> list[dict[str, Any]]:
-        """Bring the rows of a small table expression into Python."""
-        rows: list[dict[str, Any]] = self.run(lambda: self.backend.to_pyarrow(expression).to_pylist())
-        return rows
+        """Bring the rows of a small table expression into Python; nothing else does."""
+        return self.run(lambda: self._rows(expression))
+
+    def table(self, name: str) -> Any:
+        """Return the table of that name, `table` or `schema.table`, as an Ibis table."""
+        *schema, table = name_parts(name)
+        try:
+            return self.run(lambda: self._named(table, tuple(schema)))
+        except EngineError as error:
+            reason = error.reason
+        raise InvalidInput("table_name", name, reason or "there is no such table, or the account may not see it")
+
+    def scalar(self, count: Any) -> int:
+        """Return the one number of an expression such as `table.count()`."""
+        return int(self.fetch(count.as_table())[0][count.get_name()])
+
+    def digest(self, text: Any) -> Any:
+        """Return a hash of a text column as 32 hexadecimal digits, the same in every engine that has one."""
+        import ibis
+        import ibis.expr.operations as operations
+
+        if self.backend.has_operation(operations.HexDigest):
+            return text.hexdigest("md5")
+        return ibis.udf.scalar.builtin(_md5, name="md5", signature=(("string",), "string"))(text)
+
+    def prepare(self, expression: Any) -> None:
+        """Make the in-memory tables in an expression known to the backend, for SQL that is written around them."""
+        self._kept.append(expression)
+        self.run(lambda: self.backend._run_pre_execute_hooks(expression))
 
     @contextlib.contextmanager
     def materialised(self, expression: Any) -> Iterator[Any]:
@@ -51,12 +87,26 @@ class Engine:
             with contextlib.suppress(Exception):
                 cached.release()
 
+    @contextlib.contextmanager
+    def uploaded(self, rows: Any) -> Iterator[Any]:
+        """Hand a public Arrow table to the engine for the time of the block."""
+        import ibis
 
-class EmbeddedEngine(Engine):
-    """DuckDB in this process, on a connection of its own.
+        yield ibis.memtable(rows)
 
-    Work runs on a second thread: DuckDB does not look for signals while it runs, and this way Ctrl-C stops the
-    query at once, and the calling thread can tell how far it is.
+    def _rows(self, expression: Any) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self.backend.to_pyarrow(expression).to_pylist()
+        return rows
+
+    def _named(self, table: str, schema: tuple[str, ...]) -> Any:
+        database = schema[0] if len(schema) == 1 else schema or None
+        return self.backend.table(table, database=database)
+
+
+class ThreadedEngine(Engine):
+    """An engine whose work runs on a second thread.
+
+    This way Ctrl-C stops a query at once, and the calling thread can tell that, and how far, it is.
     """
 
     def __init__(self, backend: Any, worker: ThreadPoolExecutor, progress: Progress | None) -> None:
@@ -64,18 +114,14 @@ class EmbeddedEngine(Engine):
         self._worker = worker
         self._progress = progress
 
-    @property
-    def connection(self) -> Any:
-        """The DuckDB connection itself, for what is said in DuckDB's SQL."""
-        return self.backend.con
-
     def run(self, work: Callable[[], Result]) -> Result:
         """Run `work` on the second thread; an interrupt of this thread interrupts the query."""
         future = self._worker.submit(work)
         try:
             failure = self._wait(future)
         except BaseException:
-            self.connection.interrupt()
+            with contextlib.suppress(Exception):
+                self._cancel()
             future.exception()
             del future
             raise
@@ -83,9 +129,35 @@ class EmbeddedEngine(Engine):
             return future.result()
         if isinstance(failure, DpSelectError):
             raise failure
+        reason = reason_for(failure)
         # What reports an error may record the variables of its frames too, and these hold the engine's words.
         del failure, future
-        raise _withheld()
+        raise EngineError(reason)
+
+    def _wait(self, future: Future[Result]) -> BaseException | None:
+        while True:
+            try:
+                return future.exception(timeout=_POLL_SECONDS)
+            except TimeoutError:
+                if self._progress is not None:
+                    self._progress(self._share())
+
+    def _share(self) -> float | None:
+        """Return the share of the query that is done, if the engine tells."""
+        return None
+
+    def _cancel(self) -> None:
+        """Stop the query that runs on the second thread."""
+        raise NotImplementedError
+
+
+class EmbeddedEngine(ThreadedEngine):
+    """DuckDB in this process, on a connection of its own; it does not look for signals while it runs."""
+
+    @property
+    def connection(self) -> Any:
+        """The DuckDB connection itself, for what is said in DuckDB's SQL."""
+        return self.backend.con
 
     @contextlib.contextmanager
     def materialised(self, expression: Any) -> Iterator[Any]:
@@ -99,14 +171,12 @@ class EmbeddedEngine(Engine):
         yield self.run(lambda: self.backend.create_table(name, expression, temp=True))
         self.run(lambda: self.backend.drop_table(name))
 
-    def _wait(self, future: Future[Result]) -> BaseException | None:
-        while True:
-            try:
-                return future.exception(timeout=_POLL_SECONDS)
-            except TimeoutError:
-                if self._progress is not None:
-                    percent = self.connection.query_progress()
-                    self._progress(percent / 100 if 0 <= percent <= 100 else None)
+    def _share(self) -> float | None:
+        percent = self.connection.query_progress()
+        return percent / 100 if 0 <= percent <= 100 else None
+
+    def _cancel(self) -> None:
+        self.connection.interrupt()
 
 
 @contextlib.contextmanager
@@ -123,12 +193,22 @@ def embedded_engine(progress: Progress | None = None) -> Iterator[EmbeddedEngine
         stack.callback(backend.disconnect)
         backend.con.execute("SET enable_progress_bar = true")
         backend.con.execute("SET enable_progress_bar_print = false")
-        worker = stack.enter_context(ThreadPoolExecutor(max_workers=1, thread_name_prefix="dpselect"))
-        yield EmbeddedEngine(backend, worker, progress)
+        yield EmbeddedEngine(backend, stack.enter_context(worker_thread()), progress)
 
 
-def _withheld() -> SourceError:
-    return SourceError(
-        "table: the engine stopped while reading it, and its own message is withheld because it can quote rows; "
-        "check that the file or table is complete and readable, and that memory and disk space suffice"
-    )
+def worker_thread() -> ThreadPoolExecutor:
+    """Return the second thread of an engine, to be used as a context."""
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="dpselect")
+
+
+def name_parts(name: str) -> list[str]:
+    """Return the parts of `schema.table`; a part that contains a dot can be put in double quotes."""
+    parts = re.fullmatch(r'(?:(?:"(?:[^"]|"")+"|[^".]+)(?:\.(?!$)|$)){1,3}', name)
+    if parts is None:
+        raise InvalidInput("table_name", name, "the name of a table is needed, such as orders or sales.orders")
+    found = re.findall(r'"((?:[^"]|"")+)"|([^".]+)', name)
+    return [quoted.replace('""', '"') or bare for quoted, bare in found]
+
+
+def _md5(text: Any) -> Any:
+    """Name the function of the database."""
