@@ -153,21 +153,24 @@ def _shortest(work: Callable[[], object]) -> float:
 
 def fill(ledger: Ledger, count: int) -> None:
     """Record many releases in one transaction, through the same chain as every spend."""
+    from sqlalchemy import Connection
+
     from dpselect.privacy.ledger import records
     from dpselect.privacy.ledger.amounts import Amount
     from dpselect.privacy.ledger.chain import Record, canonical, utc_now
+    from dpselect.privacy.ledger.tip import Tip
 
     described, guarantee = canonical(PARAMETERS), canonical(COST.to_dict())
 
-    def work(connection: object) -> None:
-        account, _ = records.locked(connection, "films")  # type: ignore[arg-type]
+    def work(connection: Connection, tip: Tip) -> None:
+        account, _ = records.state(connection, "films", tip)
         previous = account.head
         for number in range(1, count + 1):
             spent = Amount(number * Fraction(COST.epsilon)).text()
             record = Record(
                 account.dataset, number, utc_now(), "benchmark", described, guarantee, COST.epsilon, COST.delta,
-                "0", True, *spent, account.genesis, previous,
+                "0", 1, *spent, account.genesis, previous,
             )  # fmt: skip
-            previous = records.append(connection, record).hash  # type: ignore[arg-type]
+            previous = records.append(connection, tip, record).hash
 
     ledger._store().write(work)

@@ -31,10 +31,13 @@ def file(tmp_path: Path) -> Path:
 
 
 def tamper(file: Path, *statements: str) -> None:
-    with sqlite3.connect(file) as connection:
-        for statement in statements:
-            connection.execute(statement)
-    connection.close()
+    connection = sqlite3.connect(file)
+    try:
+        with connection:
+            for statement in statements:
+                connection.execute(statement)
+    finally:
+        connection.close()
 
 
 def found(file: Path) -> list[tuple[str, int | None]]:
@@ -61,6 +64,8 @@ EDITS = {
     "agreed": "'0000'",
     "hash": "'0000'",
     "previous": "'0000'",
+    "event": "4",
+    "seal": "'0000'",
 }
 
 
@@ -69,8 +74,32 @@ EDITS = {
 def test_an_edit_of_any_field_of_any_entry_is_found_where_it_is(column: str, sequence: int, file: Path) -> None:
     where = f"WHERE dataset = 'films' AND sequence = {sequence}"
     tamper(file, f"UPDATE dpselect_entries SET {column} = {EDITS[column]} {where}")
-    assert ("films", sequence) in found(file)
-    assert all(dataset == "films" for dataset, _ in found(file))
+    faults = found(file)
+    assert ("films", sequence) in faults or (column == "event" and faults)
+    if column not in ("event", "seal", "hash"):
+        assert all(dataset == "films" for dataset, _ in faults)
+
+
+@pytest.mark.parametrize("change", ["event = 3", "event = 'x'", "seal = ''", "seal = 'x'"])
+def test_an_edit_of_the_place_of_a_data_set_in_the_ledger_is_found(change: str, file: Path) -> None:
+    tamper(file, f"UPDATE dpselect_accounts SET {change} WHERE dataset = 'books'")
+    assert ("books", None) in found(file) or ("", None) in found(file)
+
+
+@pytest.mark.parametrize("change", ["events = 9", "events = 11", "seal = ''"])
+def test_an_edit_of_the_end_of_the_ledger_is_found(change: str, file: Path) -> None:
+    tamper(file, f"UPDATE dpselect_ledger SET {change}")
+    assert found(file) == [("", None)]
+
+
+@pytest.mark.parametrize("value", ["2", "'x'", "NULL", "0.5"])
+def test_a_release_is_seeded_or_not_and_nothing_else(value: str, file: Path) -> None:
+    edit = f"UPDATE dpselect_entries SET secure = {value} WHERE dataset = 'films' AND sequence = 3"
+    with pytest.raises(sqlite3.IntegrityError):
+        tamper(file, edit)
+    if value != "NULL":
+        tamper(file, "PRAGMA ignore_check_constraints = ON", edit)
+        assert found(file) == [("films", 3)]
 
 
 def test_every_column_is_covered_by_the_edits_or_by_the_moves() -> None:
@@ -88,13 +117,14 @@ def test_a_removed_entry_is_found(sequence: int, file: Path) -> None:
 def test_removed_last_entries_are_found(file: Path) -> None:
     tamper(file, "DELETE FROM dpselect_entries WHERE dataset = 'films' AND sequence >= 5")
     with Ledger(file) as ledger:
-        (fault,) = ledger.check()
-    assert str(fault) == "films, entry 5: entries 5 to 6 are missing at the end"
+        own, whole = ledger.check()
+    assert str(own) == "films, entry 5: entries 5 to 6 are missing at the end"
+    assert str(whole) == "the ledger: records 7 to 8 are missing: entries or data sets were removed"
 
 
 def test_all_entries_removed_are_found(file: Path) -> None:
     tamper(file, "DELETE FROM dpselect_entries WHERE dataset = 'books'")
-    assert found(file) == [("books", 1)]
+    assert found(file) == [("books", 1), ("", None)]
 
 
 def test_a_count_that_was_lowered_with_the_entries_is_found_by_the_head(file: Path) -> None:
@@ -103,7 +133,7 @@ def test_a_count_that_was_lowered_with_the_entries_is_found_by_the_head(file: Pa
         "DELETE FROM dpselect_entries WHERE dataset = 'films' AND sequence = 6",
         "UPDATE dpselect_accounts SET count = 5 WHERE dataset = 'films'",
     )
-    assert found(file) == [("films", 5)]
+    assert found(file) == [("films", 5), ("", None)]
 
 
 def test_reordered_entries_are_found(file: Path) -> None:
@@ -130,7 +160,7 @@ def test_a_changed_total_or_unit_is_found_with_and_without_entries(change: str, 
 
 def test_entries_whose_data_set_was_removed_are_found(file: Path) -> None:
     tamper(file, "DELETE FROM dpselect_accounts WHERE dataset = 'films'")
-    assert found(file) == [("films", None)]
+    assert found(file) == [("films", None), ("", None)]
 
 
 def test_an_edit_with_its_own_hash_made_right_is_found_at_the_next_entry(file: Path) -> None:
@@ -142,13 +172,22 @@ def test_an_edit_with_its_own_hash_made_right_is_found_at_the_next_entry(file: P
 def test_a_history_rewritten_to_its_end_is_found_by_a_head_that_was_kept_elsewhere(file: Path) -> None:
     with Ledger(file) as ledger:
         head = ledger.account("films").head
-        assert ledger.check("films", head) == []
+        whole = ledger.head()
+        assert ledger.check("films", head) == ledger.check("books", whole) == ledger.check(head=whole) == []
         assert ledger.check(head=ledger.entries("films")[1].hash) == []
+        ledger.spend("books", dps.Guarantee(1.0))
+        assert ledger.head() != whole
+        assert ledger.check(head=whole) == []
     rewrite(file, first=3, last=ENTRIES)
     with Ledger(file) as ledger:
         assert ledger.check("films") == []
-        (fault,) = ledger.check("films", head)
-    assert "no longer in it" in fault.problem
+        assert {(fault.dataset, fault.sequence) for fault in ledger.check()} == {("films", n) for n in (3, 4, 5, 6)}
+    rewrite_seals(file)
+    with Ledger(file) as ledger:
+        assert ledger.check() == []
+        for one, dataset in ((head, "films"), (head, None), (whole, "books"), (whole, None)):
+            (fault,) = ledger.check(dataset, one)
+            assert "no longer in it" in fault.problem
 
 
 @pytest.mark.parametrize(
@@ -165,23 +204,53 @@ def test_a_history_rewritten_to_its_end_is_found_by_a_head_that_was_kept_elsewhe
         ],
     ],
 )
-def test_an_end_cut_off_with_its_head_and_a_removed_data_set_are_found_by_a_head_kept_elsewhere_only(
+def test_an_end_cut_off_with_its_head_and_a_removed_data_set_are_found_and_nothing_more_is_released(
     statements: list[str], file: Path
 ) -> None:
-    with Ledger(file) as ledger:
-        head = ledger.account("films").head
     tamper(file, *statements)
+    with Ledger(file) as ledger:
+        faults = ledger.check()
+        assert {fault.dataset for fault in faults} == {""}
+        assert all("missing: entries or data sets were removed" in fault.problem for fault in faults)
+        for action in (
+            lambda: ledger.spend("books", dps.Guarantee(0.1)),
+            lambda: ledger.create("new", epsilon=1.0),
+        ):
+            with pytest.raises(dps.SourceError, match=r"entries or data sets are missing.*ledger check"):
+                action()
+
+
+def test_an_exchange_of_what_happened_first_among_data_sets_is_found(file: Path) -> None:
+    tamper(
+        file,
+        "CREATE TEMP TABLE places AS SELECT dataset, event, seal FROM dpselect_accounts",
+        "UPDATE dpselect_accounts SET (event, seal) = (SELECT event, seal FROM places "
+        "WHERE places.dataset <> dpselect_accounts.dataset)",
+    )
+    assert found(file) == [("books", None), ("films", None)]
+
+
+def test_a_ledger_that_was_set_back_as_a_whole_is_found_by_a_head_kept_elsewhere_only(file: Path) -> None:
+    with Ledger(file) as ledger:
+        head = ledger.head()
+    tamper(
+        file,
+        "DELETE FROM dpselect_entries WHERE dataset = 'books' AND sequence = 2",
+        "UPDATE dpselect_accounts SET count = 1, head = (SELECT hash FROM dpselect_entries "
+        "WHERE dataset = 'books' AND sequence = 1) WHERE dataset = 'books'",
+        "UPDATE dpselect_ledger SET events = 9, seal = (SELECT seal FROM dpselect_entries WHERE event = 9)",
+    )
     with Ledger(file) as ledger:
         assert ledger.check() == []
         (fault,) = ledger.check(head=head)
-    assert "no longer in it" in fault.problem
+    assert str(fault) == "the ledger: the given hash is no longer in it: entries were replaced or removed"
 
 
 @pytest.mark.parametrize("column", ["spent_epsilon", "spent_rho", "time", "guarantee", "parameters"])
 def test_nonsense_with_right_hashes_is_a_fault_and_no_crash(column: str, file: Path) -> None:
     rewrite(file, first=3, last=ENTRIES, **{column: "nonsense"})
     with Ledger(file) as ledger:
-        assert [fault.sequence for fault in ledger.check()] == [3, 4, 5, 6]
+        assert [fault.sequence for fault in ledger.check("films")] == [3, 4, 5, 6]
         with pytest.raises(dps.SourceError, match="cannot be read"):
             ledger.statement("films")
 
@@ -213,6 +282,24 @@ def rewrite(file: Path, first: int, last: int, **changes: str) -> None:
     engine.dispose()
 
 
+def rewrite_seals(file: Path) -> None:
+    """Make the chain through the ledger as a whole right again, as a forger would."""
+    accounts = {account.dataset: account.genesis for account in Ledger(file).accounts()}
+    connection = sqlite3.connect(file)
+    with connection:
+        everything = connection.execute(
+            "SELECT event, dataset, 0, NULL FROM dpselect_accounts UNION ALL "
+            "SELECT event, dataset, sequence, hash FROM dpselect_entries ORDER BY 1"
+        ).fetchall()
+        seal = ""
+        for event, dataset, sequence, own in everything:
+            seal = hashlib.sha256(f"{seal} {event} {own or accounts[dataset]}".encode()).hexdigest()
+            table = "dpselect_entries" if sequence else "dpselect_accounts"
+            connection.execute(f"UPDATE {table} SET seal = ? WHERE event = ?", (seal, event))
+        connection.execute("UPDATE dpselect_ledger SET seal = ?", (seal,))
+    connection.close()
+
+
 @pytest.mark.parametrize(
     "statement",
     [
@@ -227,7 +314,8 @@ def test_nothing_is_spent_from_a_record_whose_end_was_changed(statement: str, fi
     with Ledger(file) as ledger:
         with pytest.raises(dps.SourceError, match=r"'films' was changed from outside.*ledger check"):
             ledger.spend("films", dps.Guarantee(0.1))
-        ledger.spend("books", dps.Guarantee(0.1))
+        if "count" not in statement:  # with a wrong count nothing is released from any data set
+            ledger.spend("books", dps.Guarantee(0.1))
 
 
 def test_a_raised_total_buys_nothing_while_there_is_no_entry(tmp_path: Path) -> None:
@@ -252,6 +340,7 @@ def test_nothing_is_spent_or_stated_under_a_total_or_unit_that_was_changed(chang
 
 def test_an_entry_that_names_another_total_than_the_one_before_is_found(file: Path) -> None:
     rewrite(file, first=5, last=ENTRIES, agreed="0000")
+    rewrite_seals(file)
     assert found(file) == [("films", 5)]
 
 

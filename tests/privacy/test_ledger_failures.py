@@ -262,7 +262,7 @@ def test_nothing_is_released_if_the_file_is_removed_while_it_is_written(file: Pa
     with Ledger(file) as ledger:
         ledger.remaining("films")
         with pytest.raises(dps.SourceError, match="replaced or removed while it was open; nothing was released"):
-            ledger._store().write(lambda _: file.unlink())
+            ledger._store().write(lambda *_: file.unlink())
 
 
 def test_nothing_is_spent_from_a_file_that_has_two_names(file: Path, tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_nothing_is_spent_from_a_file_that_has_two_names(file: Path, tmp_path: P
 
 def test_nothing_is_released_if_the_file_gets_a_second_name_while_it_is_written(file: Path, tmp_path: Path) -> None:
     with Ledger(file) as ledger, pytest.raises(dps.SourceError, match="second name"):
-        ledger._store().write(lambda _: os.link(file, tmp_path / "second.sqlite"))
+        ledger._store().write(lambda *_: os.link(file, tmp_path / "second.sqlite"))
 
 
 def test_the_draft_of_a_process_that_died_as_it_made_the_file_is_no_second_name(file: Path) -> None:
@@ -318,7 +318,7 @@ def test_a_newer_ledger_is_refused(file: Path) -> None:
     with sqlite3.connect(file) as connection:
         connection.execute("UPDATE dpselect_ledger SET version = 99")
     connection.close()
-    with pytest.raises(dps.SourceError, match="version 99, and this dpselect knows versions up to 1; use a newer"):
+    with pytest.raises(dps.SourceError, match="version 99, and this dpselect knows versions up to 2; use a newer"):
         Ledger(file).remaining("films")
 
 
@@ -335,19 +335,19 @@ def test_an_older_ledger_is_brought_up_to_date_once_and_as_a_whole(file: Path, m
         step(connection)
         raise dps.SourceError("the power went out")
 
-    monkeypatch.setattr(schema, "VERSION", 3)
-    monkeypatch.setattr(schema, "STEPS", {1: lambda _: taken.append(0), 2: failing})
+    monkeypatch.setattr(schema, "VERSION", 4)
+    monkeypatch.setattr(schema, "STEPS", {2: lambda _: taken.append(0), 3: failing})
     with pytest.raises(dps.SourceError, match="power"):
         Ledger(file).remaining("films")
-    assert versions(file) == (1, False)
-    monkeypatch.setattr(schema, "STEPS", {1: lambda _: taken.append(0), 2: step})
+    assert versions(file) == (2, False)
+    monkeypatch.setattr(schema, "STEPS", {2: lambda _: taken.append(0), 3: step})
     taken.clear()
     for _ in range(2):
         with Ledger(file) as ledger:
             assert ledger.remaining("films") == Budget(970.0)
             assert ledger.check() == []
     assert taken == [0, 1]
-    assert versions(file) == (3, True)
+    assert versions(file) == (4, True)
 
 
 def versions(file: Path) -> tuple[int, bool]:

@@ -178,8 +178,8 @@ def test_a_lost_connection_is_told_and_the_next_spend_opens_another(postgresql_s
 def test_a_server_that_does_not_wait_for_its_disk_is_made_to(postgresql_server: str) -> None:
     with Ledger(fresh_database(postgresql_server, "synchronous_commit=off")) as ledger:
         ledger.create("films", epsilon=1.0)
-        setting = ledger._store().read(lambda link: link.exec_driver_sql("SHOW synchronous_commit").scalar())
-    assert setting == "on"
+        setting = ledger._store().write(lambda link, _: link.exec_driver_sql("SHOW synchronous_commit").scalar())
+        assert setting == "on"
 
 
 def test_a_user_of_the_server_who_may_only_add_can_spend_and_cannot_remove(postgresql_server: str) -> None:
@@ -195,13 +195,14 @@ def test_a_user_of_the_server_who_may_only_add_can_spend_and_cannot_remove(postg
         owner.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO clerk")
         owner.execute("GRANT INSERT ON dpselect_entries TO clerk")
         owner.execute("GRANT UPDATE (count, head) ON dpselect_accounts TO clerk")
+        owner.execute("GRANT UPDATE (events, seal) ON dpselect_ledger TO clerk")
     with Ledger(f"{place}%20-crole%3Dclerk") as ledger:
         ledger.spend("films", dps.Guarantee(1.0))
         assert ledger.check() == []
         with pytest.raises(dps.SourceError, match="may not be used by this user"):
-            ledger._store().write(lambda link: link.exec_driver_sql("DELETE FROM dpselect_entries"))
+            ledger._store().write(lambda link, _: link.exec_driver_sql("DELETE FROM dpselect_entries"))
         with pytest.raises(dps.SourceError, match="may not be used by this user"):
-            ledger._store().write(lambda link: link.exec_driver_sql("UPDATE dpselect_accounts SET epsilon = 99"))
+            ledger._store().write(lambda link, _: link.exec_driver_sql("UPDATE dpselect_accounts SET epsilon = 99"))
         assert ledger.remaining("films") == Budget(9.0)
 
 

@@ -4,8 +4,11 @@
 * `chain`   what an entry holds, and the hash that ties it to all entries before it
 * `amounts` exact sums of costs
 * `rules`   which parts of a guarantee are added up: basic and zcdp
-* `schema`  the tables and the steps from each version of them to the next
+* `tip`     the chain through all data sets, and where it ends
+* `schema`  the tables, and `steps` from each version of them to the next
+* `place`   paths and URLs
 * `store`   SQLite and PostgreSQL behind one door, and what their failures mean
+* `identity` whether a file is still the one that others find under its name
 * `records` reading and writing the rows, inside one transaction
 * `audit`   whether all of it is still what was written
 * `statement` spent, left, and what the remainder would still buy

@@ -14,6 +14,14 @@ from dpselect.privacy.ledger.chain import Account, Fault, Record
 from dpselect.privacy.ledger.records import all_accounts
 from dpselect.privacy.ledger.rules import limit
 from dpselect.privacy.ledger.schema import accounts, entries
+from dpselect.privacy.ledger.tip import Tip, sealed
+
+_ALL = sql.union_all(
+    sql.select(
+        accounts.c.dataset, sql.null().label("sequence"), sql.null().label("hash"), accounts.c.event, accounts.c.seal
+    ),
+    sql.select(entries.c.dataset, entries.c.sequence, entries.c.hash, entries.c.event, entries.c.seal),
+).order_by("event")
 
 
 def faults(connection: sql.Connection, dataset: str | None, head: str | None) -> list[Fault]:
@@ -25,10 +33,10 @@ def faults(connection: sql.Connection, dataset: str | None, head: str | None) ->
     found = [fault for account in chosen for fault in _readable(account, _records(connection, account))]
     if dataset is None:
         found += _orphans(connection)
+    if dataset is None or head is not None:
+        found += _of_ledger(connection, known)
     if head is not None and not _holds(connection, chosen, head):
-        found.append(
-            Fault(dataset or "ledger", None, "the given hash is no longer in it: entries were replaced or removed")
-        )
+        found.append(Fault(dataset or "", None, "the given hash is no longer in it: entries were replaced or removed"))
     return found
 
 
@@ -88,6 +96,25 @@ def _of_account(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
         yield Fault(name, number or None, f"{problem}: one of the two was changed")
 
 
+def _of_ledger(connection: sql.Connection, known: list[Account]) -> Iterator[Fault]:
+    """Yield the faults of the chain through all creations and spends, in the order in which they happened."""
+    genesis = {account.dataset: account.genesis for account in known}
+    tip, number, seal = Tip.read(connection, lock=False), 0, ""
+    for dataset, sequence, hash_of_record, event, stored in connection.execution_options(yield_per=1000).execute(_ALL):
+        if not isinstance(event, int) or event <= number:
+            yield Fault(dataset, sequence, "its place in the ledger is taken by another")
+            continue
+        if event != number + 1:
+            yield Fault(
+                "", None, f"{_these(number + 1, event - 1, 'record')} missing: entries or data sets were removed"
+            )
+        elif stored != sealed(seal, event, genesis.get(dataset, "") if sequence is None else hash_of_record):
+            yield Fault(dataset, sequence, "it does not follow what was written to the ledger before it")
+        number, seal = event, stored
+    if (number, seal) != (tip.events, tip.seal):
+        yield Fault("", None, f"it does not end with record {tip.events}, as it says: the end was removed or replaced")
+
+
 def _is_readable(record: Record) -> bool:
     try:
         record.entry()
@@ -113,8 +140,9 @@ def _cost(composition: str, epsilon: float, delta: float, rho: str) -> Amount:
     return Amount(Fraction(epsilon), Fraction(delta))
 
 
-def _these(first: int, last: int) -> str:
-    return f"entry {first} is" if first == last else f"entries {first} to {last} are"
+def _these(first: int, last: int, name: str = "entry") -> str:
+    several = "entries" if name == "entry" else f"{name}s"
+    return f"{name} {first} is" if first == last else f"{several} {first} to {last} are"
 
 
 def _orphans(connection: sql.Connection) -> list[Fault]:
@@ -127,8 +155,13 @@ def _orphans(connection: sql.Connection) -> list[Fault]:
 
 
 def _holds(connection: sql.Connection, chosen: list[Account], head: str) -> bool:
+    """Whether a hash is that of a data set or an entry among the chosen ones, or of the ledger as a whole."""
     if head in {account.genesis for account in chosen}:
         return True
     names = [account.dataset for account in chosen]
-    wanted = sql.select(sql.func.count()).where(entries.c.hash == head, entries.c.dataset.in_(names))
-    return bool(connection.execute(wanted).scalar_one())
+    own = (entries.c.hash == head) & entries.c.dataset.in_(names)
+    wanted = (
+        sql.select(sql.literal(1)).where(own | (entries.c.seal == head)),
+        sql.select(sql.literal(1)).where(accounts.c.seal == head),
+    )
+    return any(connection.execute(one.limit(1)).first() for one in wanted)

@@ -31,7 +31,7 @@ class Account:
     count: int
     head: str
 
-    @property
+    @functools.cached_property
     def genesis(self) -> str:
         """Hash of what was agreed when the account was made; the first entry follows it, and all repeat it."""
         return digest(
@@ -57,6 +57,7 @@ class Record:
     """An entry as it is stored: texts and numbers only, so that what was hashed is what is kept.
 
     `agreed` is the genesis of the account it was charged to: the last entry alone shows that the total is the old one.
+    `event` and `seal` are its place in the chain through the ledger as a whole.
     """
 
     dataset: str
@@ -68,18 +69,21 @@ class Record:
     epsilon: float
     delta: float
     rho: str
-    secure: bool
+    secure: int
     spent_epsilon: str
     spent_delta: str
     spent_rho: str
     agreed: str
     previous: str
     hash: str = ""
+    event: int = 0
+    seal: str = ""
 
     def expected_hash(self) -> str:
         """SHA-256 of all fields with the hash of the entry before, so that no entry can change or move unseen."""
         fields = dict(self.__dict__)
-        del fields["hash"]
+        del fields["hash"], fields["event"], fields["seal"]
+        fields["secure"] = _TRUTH.get(self.secure, self.secure)
         return digest(fields)
 
     @property
@@ -142,7 +146,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Fault:
-    """Something in a ledger that cannot have come about by spending; `sequence` is None if it is not one entry's."""
+    """Something in a ledger that cannot have come about by spending.
+
+    `sequence` is None if it is not one entry's, and `dataset` is empty if it is not one data set's.
+    """
 
     dataset: str
     sequence: int | None
@@ -151,11 +158,15 @@ class Fault:
     def __str__(self) -> str:
         """Say where the fault is, and what."""
         place = "" if self.sequence is None else f", entry {self.sequence}"
-        return f"{self.dataset}{place}: {self.problem}"
+        return f"{self.dataset or 'the ledger'}{place}: {self.problem}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fault as plain data."""
         return asdict(self)
+
+
+_TRUTH = {0: False, 1: True}
+"""`secure` is hashed as JSON's true or false; anything else that stands there is hashed as it is, and so is found."""
 
 
 def unreadable() -> SourceError:

@@ -1,8 +1,9 @@
 """The file of a SQLite ledger: how it is opened, and whether it is still the one that others find under its name.
 
 A connection goes on writing to a file that was removed or replaced, and nobody else ever sees what it writes. So the
-device and number of the file are kept with the connection, and compared with what the name leads to. SQLite's locks
-and log go by the name as well, so that spenders under two names would not see each other: there must be one only.
+device and number of the file are kept with the connection, and compared with what the name leads to; those of its log
+and the log's index as well. SQLite's locks and log go by the name, so that spenders under two names would not see each
+other: there must be one only.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ class Link(sqlite3.Connection):
 
     path: Path
     identity: tuple[int, int]
+    log_files: tuple[str, str]
+    log: tuple[tuple[int, int] | None, ...] | None = None
 
 
 class Moved(SourceError):
@@ -39,6 +42,8 @@ def open_file(file: Path, name: str, seconds: float) -> Link:
         link.close()
         raise _moved(name)
     link.path, link.identity = path, before
+    real = os.path.realpath(path)  # SQLite keeps its log beside the file that a symbolic link leads to
+    link.log_files = (f"{real}-wal", f"{real}-shm")
     return link
 
 
@@ -63,22 +68,39 @@ def log_ahead(link: Link, seconds: float) -> None:
             link.execute(f"PRAGMA busy_timeout = {int(1000 * seconds)}")
 
 
-def check_file(link: Link, name: str, write: bool) -> None:
-    """Refuse to go on with a file that was replaced or removed, and to write to one that has a second name."""
-    if _identity(link.path) != link.identity:
+def check_file(link: Link, name: str) -> None:
+    """Refuse to go on with a file that was replaced or removed, or that has a second name."""
+    try:
+        found = os.stat(link.path)
+    except OSError:
+        raise _moved(name) from None
+    if (found.st_dev, found.st_ino) != link.identity:
         raise _moved(name)
-    if write and not _has_one_name(link):
+    if found.st_nlink != 1 and not _drafts_removed(link):
         raise SourceError(
             f"ledger: {name} has a second name (a hard link), under which others could spend unseen; nothing was "
             "released. End all processes that use it, remove one of the names, and ask again"
         )
 
 
-def _has_one_name(link: Link) -> bool:
-    """Tell whether the file has one name, once drafts are gone that a process left when it died as it made the file."""
+def check_log(link: Link, name: str) -> None:
+    """Refuse to go on if the log or its index, which SQLite now has open, are not those that others find.
+
+    They stay where they are as long as a connection is open. Whoever finds none starts others, and then neither sees
+    what the other writes.
+    """
+    found = tuple(_identity(file) for file in link.log_files)
+    if None not in found and found == (link.log or found):
+        link.log = found
+        return
+    if link.log is None and link.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+        return
+    raise _moved(f"{name} (its -wal or -shm file)")
+
+
+def _drafts_removed(link: Link) -> bool:
+    """Remove drafts that a process left when it died as it made the file; tell whether the file has one name then."""
     with contextlib.suppress(OSError):
-        if os.stat(link.path).st_nlink == 1:
-            return True
         # Locks go by the file that a symbolic link leads to, and so does the name of a draft.
         for file in {link.path, Path(os.path.realpath(link.path))}:
             form = re.compile(re.escape(_draft_start(file)) + r"[0-9]+\.[0-9]+")
@@ -93,7 +115,7 @@ def _draft_start(file: Path) -> str:
     return f".{file.name}."
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _identity(path: Path | str) -> tuple[int, int] | None:
     try:
         found = os.stat(path)
     except OSError:

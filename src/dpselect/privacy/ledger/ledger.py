@@ -71,7 +71,7 @@ class Ledger:
 
         store = self._store()
         store.install()
-        return store.write(lambda connection: records.add_account(connection, account))
+        return store.write(lambda connection, tip: records.add_account(connection, tip, account))
 
     def spend(
         self,
@@ -90,8 +90,8 @@ class Ledger:
         dataset = _text("dataset", dataset, LONGEST_NAME, needed=True)
         from dpselect.privacy.ledger import records
 
-        def work(connection: Any) -> Record:
-            account, last = records.locked(connection, dataset)
+        def work(connection: Any, tip: Any) -> Record:
+            account, last = records.state(connection, dataset, tip)
             _check_unit(account, guarantee)
             spent = Amount() if last is None else last.spent
             cost = rules.cost(account, guarantee)
@@ -109,14 +109,14 @@ class Ledger:
                 epsilon=guarantee.epsilon,
                 delta=guarantee.delta,
                 rho=str(cost.rho),
-                secure=bool(secure),
+                secure=int(bool(secure)),
                 spent_epsilon=after.text()[0],
                 spent_delta=after.text()[1],
                 spent_rho=after.text()[2],
                 agreed=account.genesis,
                 previous=account.head,
             )
-            return records.append(connection, record)
+            return records.append(connection, tip, record)
 
         return self._store().write(work).entry()
 
@@ -158,13 +158,17 @@ class Ledger:
     def check(self, dataset: str | None = None, head: str | None = None) -> list[Fault]:
         """Return every sign that the record was edited, cut or reordered; an empty list when there is none.
 
-        dataset: look at this one only. head: a hash that `account` or an entry once showed; it must still be there.
-        Without one, an end that was cut off together with the head, a data set that was removed as a whole, and hashes
-        that were computed anew leave no sign.
+        dataset: look at this one only. head: a hash that `head`, `account` or an entry once showed; it must still be
+        there. Without one, a ledger that was set back as a whole, and hashes that were all computed anew, leave no
+        sign.
         """
         from dpselect.privacy.ledger.audit import faults
 
         return self._store().read(lambda connection: faults(connection, dataset, head))
+
+    def head(self) -> str:
+        """Return the hash of all that was ever created and spent; kept elsewhere, it lets `check` find any change."""
+        return self._store().tip().seal
 
     def close(self) -> None:
         """Let go of the database; the ledger opens it again when it is used again."""
@@ -224,7 +228,7 @@ def _described(parameters: Any) -> str:
 def _refusal(account: Account, guarantee: Guarantee, cost: Amount, spent: Amount) -> BudgetExceeded:
     left = rules.remaining(account, rules.limit(account) - spent)
     return BudgetExceeded(
-        requested=guarantee.epsilon,
+        requested=rules.requested(guarantee, cost),
         remaining=left.epsilon,
         requested_delta=float(cost.delta),
         remaining_delta=left.delta,

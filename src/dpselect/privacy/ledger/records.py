@@ -11,14 +11,12 @@ from dpselect.errors import InvalidInput, SourceError
 from dpselect.privacy.ledger.amounts import Budget
 from dpselect.privacy.ledger.chain import Account, Record, unreadable
 from dpselect.privacy.ledger.schema import accounts, entries
+from dpselect.privacy.ledger.tip import Tip
 
 _ACCOUNT = sql.select(accounts).where(accounts.c.dataset == sql.bindparam("name"))
-_LOCKED_ACCOUNT = _ACCOUNT.with_for_update()
-_ENTRY = sql.select(entries).where(
-    entries.c.dataset == sql.bindparam("name"), entries.c.sequence == sql.bindparam("number")
-)
+_EVENTS = sql.select(sql.func.count() + sql.func.coalesce(sql.func.sum(accounts.alias().c.count), 0)).scalar_subquery()
 _ACCOUNT_WITH_LAST = (
-    sql.select(accounts, entries)
+    sql.select(_EVENTS, accounts, entries)
     .select_from(
         accounts.outerjoin(
             entries, (entries.c.dataset == accounts.c.dataset) & (entries.c.sequence == accounts.c.count)
@@ -34,12 +32,9 @@ _MOVE_HEAD = (
 )
 
 
-def add_account(connection: sql.Connection, account: Account) -> Account:
+def add_account(connection: sql.Connection, tip: Tip, account: Account) -> Account:
     """Add a data set that the ledger does not have yet."""
     account = replace(account, head=account.genesis)
-    if connection.dialect.name == "postgresql":
-        # Two processes that create at once must wait for each other before they look.
-        connection.execute(sql.text(f"LOCK TABLE {accounts.name} IN SHARE ROW EXCLUSIVE MODE"))
     found = connection.execute(_ACCOUNT, {"name": account.dataset}).first()
     if found is not None:
         total = f"epsilon {found.epsilon:g}" + (f", delta {found.delta:g}" if found.delta else "")
@@ -49,34 +44,30 @@ def add_account(connection: sql.Connection, account: Account) -> Account:
             f"the ledger has a data set of that name, with a total of {total}, which cannot be changed; "
             "use it, or choose another name",
         )
+    # A name that was removed from outside must not come back with a fresh total.
+    _check_whole(tip, connection.execute(sql.select(_EVENTS)).scalar_one())
     row = asdict(account)
     row.update(row.pop("total"))
+    row["event"], row["seal"] = tip.add(account.genesis)
     connection.execute(accounts.insert().values(**row))
     return account
 
 
-def locked(connection: sql.Connection, dataset: str) -> tuple[Account, Record | None]:
-    """Return a data set and its last entry, and keep other spenders out until the transaction ends.
-
-    The lock comes first and the entry is read in a statement of its own: it then sees what the spender before wrote.
-    """
-    if connection.dialect.name == "sqlite":  # the whole file is locked already
-        return state(connection, dataset)
-    account = _account(_found(connection, connection.execute(_LOCKED_ACCOUNT, {"name": dataset}).first(), dataset))
-    last = connection.execute(_ENTRY, {"name": dataset, "number": account.count}).first()
-    return _checked(account, None if last is None else Record(*last))
-
-
-def state(connection: sql.Connection, dataset: str) -> tuple[Account, Record | None]:
-    """Return a data set and its last entry."""
-    row = _found(connection, connection.execute(_ACCOUNT_WITH_LAST, {"name": dataset}).first(), dataset)
+def state(connection: sql.Connection, dataset: str, tip: Tip | None = None) -> tuple[Account, Record | None]:
+    """Return a data set and its last entry; with the end of the ledger, only if nothing is missing from it."""
+    events, *row = _found(connection, connection.execute(_ACCOUNT_WITH_LAST, {"name": dataset}).first(), dataset)
     fields = row[len(accounts.c) :]
-    return _checked(_account(row), None if fields[0] is None else Record(*fields))
+    found = _checked(_account(row), None if fields[0] is None else Record(*fields))
+    if tip is not None:
+        _check_whole(tip, events)
+    return found
 
 
-def append(connection: sql.Connection, record: Record) -> Record:
+def append(connection: sql.Connection, tip: Tip, record: Record) -> Record:
     """Write an entry and move the head of its data set to it."""
-    record = replace(record, hash=record.expected_hash())
+    new_hash = record.expected_hash()
+    event, seal = tip.add(new_hash)
+    record = replace(record, hash=new_hash, event=event, seal=seal)
     connection.execute(_APPEND, record.__dict__)
     connection.execute(_MOVE_HEAD, {"name": record.dataset, "new_count": record.sequence, "new_head": record.hash})
     return record
@@ -122,8 +113,17 @@ def _checked(account: Account, last: Record | None) -> tuple[Account, Record | N
     return account, last
 
 
+def _check_whole(tip: Tip, events: int) -> None:
+    """Refuse to go on from a ledger whose data sets do not count as many entries as were written."""
+    if events != tip.events:
+        raise SourceError(
+            "ledger: it was changed from outside: entries or data sets are missing, so what is left is not known; "
+            "nothing was released. See where with `dpselect ledger check`, and restore a copy"
+        )
+
+
 def _account(row: Any) -> Account:
-    dataset, epsilon, delta, rho, protects, neighbours, composition, created, count, head = row[: len(accounts.c)]
+    dataset, epsilon, delta, rho, protects, neighbours, composition, created, count, head = row[:10]
     numbers = all(isinstance(part, float | int) for part in (epsilon, delta, rho)) and isinstance(count, int)
     if not numbers or not all(isinstance(part, str) for part in (composition, created, head)):
         raise unreadable()

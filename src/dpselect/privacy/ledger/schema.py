@@ -6,26 +6,25 @@ one that is newer is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 import sqlalchemy as sql
 
 from dpselect.errors import SourceError
+from dpselect.privacy.ledger.steps import STEPS
 
-VERSION = 1
+VERSION = 2
 """The version that this package reads and writes."""
 
-Step = Callable[[sql.Connection], None]
-
-STEPS: dict[int, Step] = {}
-"""STEPS[n] changes the tables of version n into those of version n + 1. A step, once published, is never edited."""
+LOCK = 4_851_170_209
+"""The number of the lock under which the tables are made and changed in PostgreSQL."""
 
 metadata = sql.MetaData()
 
-versions = sql.Table(
+ledger = sql.Table(
     "dpselect_ledger",
     metadata,
     sql.Column("version", sql.Integer, nullable=False),
+    sql.Column("events", sql.Integer, nullable=False),
+    sql.Column("seal", sql.Text, nullable=False),
 )
 
 accounts = sql.Table(
@@ -41,6 +40,8 @@ accounts = sql.Table(
     sql.Column("created", sql.Text, nullable=False),
     sql.Column("count", sql.Integer, nullable=False),
     sql.Column("head", sql.Text, nullable=False),
+    sql.Column("event", sql.Integer, nullable=False),
+    sql.Column("seal", sql.Text, nullable=False),
 )
 
 entries = sql.Table(
@@ -56,39 +57,54 @@ entries = sql.Table(
     sql.Column("epsilon", sql.Double, nullable=False),
     sql.Column("delta", sql.Double, nullable=False),
     sql.Column("rho", sql.Text, nullable=False),
-    sql.Column("secure", sql.Boolean, nullable=False),
+    # A Boolean would read 2 and 'x' as true, and hide an edit.
+    sql.Column("secure", sql.Integer, sql.CheckConstraint("secure IN (0, 1)"), nullable=False),
     sql.Column("spent_epsilon", sql.Text, nullable=False),
     sql.Column("spent_delta", sql.Text, nullable=False),
     sql.Column("spent_rho", sql.Text, nullable=False),
     sql.Column("agreed", sql.Text, nullable=False),
     sql.Column("previous", sql.Text, nullable=False),
     sql.Column("hash", sql.Text, nullable=False),
+    sql.Column("event", sql.Integer, nullable=False),
+    sql.Column("seal", sql.Text, nullable=False),
     sqlite_with_rowid=False,  # one tree less to write in every spend
 )
 
 
 def stored_version(connection: sql.Connection) -> int | None:
     """Return the version of the ledger in a database, or None if it holds none."""
-    if not sql.inspect(connection).has_table(versions.name):
+    if not sql.inspect(connection).has_table(ledger.name):
         return None
-    return connection.execute(sql.select(versions.c.version)).scalar_one_or_none()
+    return connection.execute(sql.select(ledger.c.version)).scalar_one_or_none()
 
 
-def install(connection: sql.Connection) -> None:
-    """Make the tables of the present version."""
-    metadata.create_all(connection)
-    connection.execute(versions.insert().values(version=VERSION))
+def prepare(connection: sql.Connection) -> None:
+    """Make the tables, or bring them up to date; the caller's transaction makes it all or nothing.
 
-
-def migrate(connection: sql.Connection, steps: Mapping[int, Step], target: int) -> None:
-    """Take every step from the stored version to `target`; the caller's transaction makes it all or nothing."""
+    One process at a time comes here: SQLite has locked its file, and PostgreSQL has a lock for it, which others wait
+    for before they look at the version.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(sql.select(sql.func.pg_advisory_xact_lock(LOCK)))
     version = stored_version(connection)
-    if version is None or version > target:
+    if version is None:
+        metadata.create_all(connection)
+        connection.execute(ledger.insert().values(version=VERSION, events=0, seal=""))
+    else:
+        _migrate(connection, version)
+
+
+def _migrate(connection: sql.Connection, version: int) -> None:
+    """Take every step from the stored version to the present one."""
+    if version > VERSION:
         raise SourceError(
-            f"ledger: its tables have version {version}, and this dpselect knows versions up to {target}; "
+            f"ledger: its tables have version {version}, and this dpselect knows versions up to {VERSION}; "
             "use a newer dpselect"
         )
-    while version < target:
-        steps[version](connection)
+    if version < VERSION and connection.dialect.name == "postgresql":
+        # In the order in which a spend uses them, so that neither waits for the other.
+        connection.exec_driver_sql(f"LOCK TABLE {ledger.name}, {accounts.name}, {entries.name}")
+    while version < VERSION:
+        STEPS[version](connection)
         version += 1
-        connection.execute(versions.update().values(version=version))
+        connection.execute(ledger.update().values(version=version))

@@ -1,8 +1,8 @@
 """SQLite and PostgreSQL behind one door: how a ledger is opened, locked and committed, and what failures mean.
 
 A commit is on the disk when it returns. SQLite: write-ahead log, synchronous=EXTRA, and BEGIN IMMEDIATE, so that one
-writer at a time reads the state it then changes. PostgreSQL: a lock on the row of the data set does the same, and
-synchronous_commit is switched on where the server has it off.
+writer at a time reads the state it then changes. PostgreSQL: a lock on the one row of the ledger does the same, and
+synchronous_commit is switched on in every transaction that writes, where the server has it off.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import re
 import sqlite3
 import time
 from collections.abc import Callable
@@ -19,12 +18,13 @@ from typing import Any, NamedTuple, TypeVar
 
 import sqlalchemy as sql
 from sqlalchemy import event, exc
-from sqlalchemy.engine import URL, make_url
 from sqlalchemy.pool import QueuePool
 
 from dpselect.errors import DpSelectError, InvalidInput, SourceError, plain
 from dpselect.privacy.ledger import schema
-from dpselect.privacy.ledger.identity import Link, Moved, check_file, draft_of, log_ahead, open_file
+from dpselect.privacy.ledger.identity import Link, Moved, check_file, check_log, draft_of, log_ahead, open_file
+from dpselect.privacy.ledger.place import url_of
+from dpselect.privacy.ledger.tip import Outdated, Tip, rolled_back
 
 Result = TypeVar("Result")
 
@@ -32,19 +32,8 @@ BUSY_SECONDS = 60
 """How long SQLite waits for another writer; a spend holds the lock for milliseconds."""
 
 _ATTEMPTS = 20
-_CREATION_LOCK = 4_851_170_209
 _WRITE = "dpselect_write"
 _TRY_AGAIN = {"40001", "40P01"}
-_ACCEPTED = "the path of a file, or a URL that starts with sqlite:/// or postgresql+psycopg:// is needed"
-
-# A URL with a slash lost, libpq's key=value form, or user:password@host: a file of such a name is a mistake, and a
-# message that shows it gives the password away.
-_CONNECTION = re.compile(
-    r"^\s*(postgres\w*(\+\w+)?:|[a-z][a-z0-9+.-]+:/)|password\s*=|:.*@|//[^/]*@"
-    r"|\b(host|hostaddr|port|user|dbname|service)\s*=.*\s(host|hostaddr|port|user|dbname|service)\s*=",
-    re.IGNORECASE | re.DOTALL,
-)
-_PLAIN_PATH = re.compile(r"\.{0,2}/(?!/)|[A-Za-z]:[\\/]|\.{1,2}\\")
 
 
 class _Engines(NamedTuple):
@@ -58,10 +47,11 @@ class Store:
     """One database that holds, or is about to hold, a ledger; used by the process that made it only."""
 
     def __init__(self, place: str | os.PathLike[str]) -> None:
-        self.url = _url(place)
+        self.url = url_of(place)
         self.file = Path(self.url.database or "") if self.url.get_backend_name() == "sqlite" else None
         self.process = os.getpid()
         self._engines: _Engines | None = None
+        self._seen = Tip()
 
     @property
     def name(self) -> str:
@@ -70,11 +60,42 @@ class Store:
 
     def read(self, work: Callable[[sql.Connection], Result]) -> Result:
         """Return what `work` finds in one consistent state of the ledger."""
-        return self._run(self._opened().reading, work)
 
-    def write(self, work: Callable[[sql.Connection], Result]) -> Result:
+        def whole(connection: sql.Connection) -> Result:
+            Tip.read(connection, lock=False)
+            return work(connection)
+
+        return self._on_present_tables(lambda: self._run(self._opened().reading, whole))
+
+    def write(self, work: Callable[[sql.Connection, Tip], Result]) -> Result:
         """Return what `work` returns once its changes are on the disk; no other process writes meanwhile."""
-        return self._run(self._opened().writing, work)
+
+        def whole(connection: sql.Connection) -> tuple[Result, Tip]:
+            tip = Tip.read(connection, lock=True)
+            if not tip.follows(self._seen):
+                raise rolled_back(self.name)
+            result = work(connection, tip)
+            tip.write(connection)
+            return result, tip
+
+        result, tip = self._on_present_tables(lambda: self._run(self._opened().writing, whole))
+        if tip.events > self._seen.events:  # another thread may have written more by now
+            self._seen = tip
+        return result
+
+    def tip(self) -> Tip:
+        """Return where the ledger ends."""
+        return self._on_present_tables(
+            lambda: self._run(self._opened().reading, lambda connection: Tip.read(connection, lock=False))
+        )
+
+    def _on_present_tables(self, action: Callable[[], Result]) -> Result:
+        """Return what the action returns; if the tables were changed, open them again, which adapts or refuses."""
+        try:
+            return action()
+        except Outdated:
+            self.close()
+        return action()
 
     def install(self) -> None:
         """Make the tables of a ledger, if the database holds none yet."""
@@ -84,7 +105,7 @@ class Store:
             if not self.file.exists():
                 self._prepare_file(self.file)
         engines = self._connect()
-        self._run(engines.writing, self._install)
+        self._run(engines.writing, schema.prepare)
         self._log_ahead(engines)
         self._engines = engines
 
@@ -104,7 +125,7 @@ class Store:
                 engines.reading.dispose()
                 raise self._no_ledger()
             if version != schema.VERSION:
-                self._run(engines.writing, lambda link: schema.migrate(link, schema.STEPS, schema.VERSION))
+                self._run(engines.writing, schema.prepare)
             self._log_ahead(engines)
             self._engines = engines
         return self._engines
@@ -145,26 +166,25 @@ class Store:
                 os.close(folder)
         except (OSError, sqlite3.Error):
             raise SourceError(
-                f"ledger: {self.name} cannot be made; check permissions and disk space of its folder"
+                f"ledger: {self.name} cannot be made; check permissions and disk space of its folder, and whether its "
+                "file system has hard links"
             ) from None
         finally:
             for ending in ("", "-wal", "-shm", "-journal"):
                 draft.with_name(draft.name + ending).unlink(missing_ok=True)
 
-    def _install(self, connection: sql.Connection) -> None:
-        if self.file is None:
-            connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_CREATION_LOCK)))
-        if schema.stored_version(connection) is None:
-            schema.install(connection)
-        else:
-            schema.migrate(connection, schema.STEPS, schema.VERSION)
-
     def _connect(self) -> _Engines:
         try:
             if self.file is None:
-                engine = sql.create_engine(self.url, isolation_level="READ COMMITTED", hide_parameters=True)
-                event.listen(engine, "connect", _prepare_postgresql)
-                return _Engines(engine.execution_options(isolation_level="REPEATABLE READ"), engine)
+                engine = sql.create_engine(
+                    self.url,
+                    isolation_level="READ COMMITTED",
+                    hide_parameters=True,
+                    connect_args={"prepare_threshold": None},  # a pooler may hand each transaction to another session
+                )
+                event.listen(engine, "begin", _begin_postgresql)
+                reading = engine.execution_options(isolation_level="REPEATABLE READ")
+                return _Engines(reading, engine.execution_options(**{_WRITE: True}))
             engine = sql.create_engine(
                 "sqlite://",
                 creator=functools.partial(open_file, self.file, self.name, BUSY_SECONDS),
@@ -185,11 +205,11 @@ class Store:
                 return self._once(engine, work)
             except Moved:
                 engine.dispose()
-                self._engines = None
+                self._engines, self._seen = None, Tip()
                 raise
             except DpSelectError:
                 raise
-            except exc.SQLAlchemyError as error:
+            except (exc.SQLAlchemyError, sqlite3.Error) as error:
                 # PostgreSQL has undone such a transaction as a whole, so that it may be run once more.
                 if _code(error) not in _TRY_AGAIN:
                     failure = self._failure(error)
@@ -204,15 +224,17 @@ class Store:
         """Return what `work` returns once it is committed, to what had the ledger's name before and has it after."""
         with engine.begin() as connection:
             link = connection.connection.dbapi_connection
-            write = bool(connection.get_execution_options().get(_WRITE, False))
             if isinstance(link, Link):
-                check_file(link, self.name, write)
+                check_file(link, self.name)
+                if link.log is not None:
+                    check_log(link, self.name)
             result = work(connection)
         if isinstance(link, Link):
-            check_file(link, self.name, write)
+            check_file(link, self.name)
+            check_log(link, self.name)
         return result
 
-    def _failure(self, error: exc.SQLAlchemyError) -> DpSelectError:
+    def _failure(self, error: Exception) -> DpSelectError:
         code = _code(error)
         for start, meaning in _MEANINGS.items():
             if code.startswith(start):
@@ -234,43 +256,16 @@ _MEANINGS = {
     "SQLITE_CORRUPT": "is damaged; nothing was released. Restore it from a copy, and add what was released since",
     "SQLITE_NOTADB": "is not a ledger, or is damaged; nothing was released. Name another file, or restore a copy",
     "SQLITE_BUSY": f"was held by another process for {BUSY_SECONDS} seconds; nothing was released. Try again",
-    "SQLITE_ERROR": "lacks a part of its tables; nothing was released. Restore it from a copy",
+    "SQLITE_ERROR": "cannot be used: its tables are not those of a ledger, or some are missing; nothing was released. "
+    "Restore it from a copy",
     "53": "has no room or no free connection on its server; nothing was released. Ask again later",
     "42501": "may not be used by this user of the server; nothing was released. Ask for permission to its tables",
 }
 
 
-def _url(place: Any) -> URL:
-    """Understand a path or URL; what is refused is never shown, as it can hold a password."""
-    if not isinstance(place, str | os.PathLike):
-        raise InvalidInput("ledger", plain(f"an object of type {type(place).__name__}"), _ACCEPTED)
-    text = os.fspath(place)
-    if not isinstance(text, str) or not text or "\0" in text:
-        raise InvalidInput("ledger", plain("such a path" if text else "an empty path"), _ACCEPTED)
-    url = None
-    if "://" not in text:
-        if _CONNECTION.search(text) and not _PLAIN_PATH.match(text):
-            raise InvalidInput(
-                "ledger", plain("something like a connection string"), _ACCEPTED + "; start a path of that form with ./"
-            )
-        url = URL.create("sqlite", database=text)
-    else:
-        with contextlib.suppress(exc.ArgumentError, ValueError):
-            url = make_url(text)
-    if url is None:  # outside an except block, as the words of that error can hold a part of the password
-        raise InvalidInput("ledger", plain("a URL that cannot be read"), _ACCEPTED)
-    if url.drivername in ("postgres", "postgresql"):
-        url = url.set(drivername="postgresql+psycopg")
-    if url.drivername not in ("sqlite", "postgresql+psycopg") or (url.drivername == "sqlite" and url.query):
-        raise InvalidInput("ledger", plain("another kind of URL"), _ACCEPTED)
-    if url.drivername == "sqlite" and url.database in (None, "", ":memory:"):
-        raise InvalidInput("ledger", plain("a database in memory"), "a ledger must last; " + _ACCEPTED)
-    return url
-
-
-def _code(error: exc.SQLAlchemyError) -> str:
+def _code(error: Exception) -> str:
     """Return SQLite's name of the error or PostgreSQL's SQLSTATE: kinds of failures, never their words."""
-    cause = getattr(error, "orig", None)
+    cause = getattr(error, "orig", error)
     return str(getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None) or "")
 
 
@@ -282,14 +277,17 @@ def _prepare_sqlite(connection: Any, _: Any) -> None:
 
 
 def _begin_sqlite(connection: sql.Connection) -> None:
+    """Begin on the driver's own connection: what SQLAlchemy does around a statement takes longer than this one."""
     write = connection.get_execution_options().get(_WRITE, False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+    link = connection.connection.dbapi_connection
+    assert isinstance(link, Link)
+    link.execute("BEGIN IMMEDIATE" if write else "BEGIN")
 
 
-def _prepare_postgresql(connection: Any, _: Any) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT set_config('synchronous_commit', 'on', false) "
+def _begin_postgresql(connection: sql.Connection) -> None:
+    """Wait for the disk, said in each transaction: behind a pooler, a setting of the session does not last."""
+    if connection.get_execution_options().get(_WRITE, False):
+        connection.exec_driver_sql(
+            "SELECT set_config('synchronous_commit', 'on', true) "
             "WHERE current_setting('synchronous_commit') IN ('off', 'local')"
         )
-    connection.commit()
