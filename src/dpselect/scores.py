@@ -56,7 +56,7 @@ class Members:
 
     def positions(self) -> Array:
         """Return the positions of the chosen items in the input."""
-        return self.grouping.locate(self.groups, self.indexes)
+        return self.grouping.locate(self.groups, self.indexes) if len(self.groups) else self.groups
 
 
 class Scores:

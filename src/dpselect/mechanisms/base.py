@@ -37,6 +37,8 @@ class Mechanism(ABC):
     """A private choice of k items; `epsilon` is the total that one release costs."""
 
     name: ClassVar[str]
+    may_stop: ClassVar[bool] = False
+    """Whether an answer may have fewer than k items."""
 
     k: int
     epsilon: float
@@ -75,10 +77,14 @@ class Mechanism(ABC):
         """Return the probability of every outcome, for small domains."""
 
     def select(self, scores: Any, *, seed: int | None = None) -> npt.NDArray[Any]:
-        """Return the positions of k chosen items."""
-        scores = Scores.of(scores)
+        """Return the positions of the chosen items: k of them, unless the mechanism may stop before."""
+        scores = self.table(scores)
         self.check_size(scores.size)
         return self.draw(scores, bit_source(seed_or_none(seed))).positions()
+
+    def table(self, scores: Any) -> Scores:
+        """Return what was given as scores of this mechanism's domain."""
+        return Scores.of(scores)
 
     def describe(self) -> dict[str, Any]:
         """Return the name and all parameters as plain data."""

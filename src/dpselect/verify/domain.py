@@ -19,13 +19,14 @@ class Domain:
     """All scores of `size` items on the grid 0, step, …, highest, and all ways one person can move them.
 
     A person moves each score by any grid amount in [sensitivity.low, sensitivity.high], independently of the
-    other items, so x' = x + Δ may lie outside the box of the scores x.
+    other items, so x' = x + Δ may lie outside the box of the scores x. With `items_per_person` at most so many move.
     """
 
     size: int
     highest: float = 3
     sensitivity: Sensitivity = COUNTS
     step: float = 1
+    items_per_person: int | None = None
 
     def __post_init__(self) -> None:
         positive_integer("size", self.size)
@@ -41,7 +42,9 @@ class Domain:
 
     def moves(self) -> list[ScoreVector]:
         """Return every change Δ that one person can make."""
-        return list(product(self._grid(self.sensitivity.low, self.sensitivity.high), repeat=self.size))
+        moves = product(self._grid(self.sensitivity.low, self.sensitivity.high), repeat=self.size)
+        most = self.size if self.items_per_person is None else self.items_per_person
+        return [move for move in moves if sum(change != 0 for change in move) <= most]
 
     def __str__(self) -> str:
         """Say the box, as in {0..3}^4."""

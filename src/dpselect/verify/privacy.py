@@ -163,7 +163,9 @@ class _Table:
         if not np.allclose(self.probabilities.sum(axis=1), 1, rtol=0, atol=TOLERANCE):
             faults.append("a law does not sum to 1")
         if not all(_fits(outcome, mechanism) for outcome in self.outcomes):
-            faults.append("outcomes must be tuples when ordered and frozensets otherwise, with k items")
+            faults.append(
+                "outcomes must be tuples when ordered and frozensets otherwise, with k items or as it may stop"
+            )
         elif not self._symmetric():
             faults.append("relabelling the items does not relabel the law")
         return faults
@@ -186,7 +188,8 @@ class _Table:
 
 def _fits(outcome: Hashable, mechanism: Subject) -> bool:
     kind = tuple if mechanism.ordered else frozenset
-    return isinstance(outcome, kind) and len(outcome) == mechanism.k
+    shortest = 0 if getattr(mechanism, "may_stop", False) else mechanism.k
+    return isinstance(outcome, kind) and shortest <= len(outcome) <= mechanism.k
 
 
 def _relabel(outcome: Any, names: dict[int, int]) -> Any:

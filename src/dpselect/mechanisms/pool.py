@@ -1,0 +1,136 @@
+"""The top of a list of items that nobody can name in advance: what a mechanism for an unknown domain may look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpselect.mechanisms.ranking import exact
+from dpselect.numbers import exact_array
+from dpselect.sampling import BitSource, uniform_sequence
+from dpselect.scores import Grouping, Members, Scores
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, repr=False)
+class Pool:
+    """The `size` highest scores and the next one, x_[size+1].
+
+    Only scores above 0 belong to items that exist. Where there are fewer than `size`, nameless items of score 0 fill
+    the pool, and the next score is 0: a mechanism sees the same number of items whatever the data. Among items that
+    are tied at the edge of the pool, who is inside is drawn uniformly (restricted.md says why any rule will do that
+    does not look at the data).
+    """
+
+    scores: Scores
+    """The scores of the pool, nameless ones included, as a histogram."""
+    following: Any
+    """x_[size+1], 0 if there is none."""
+    grouping: Grouping
+    """Where the items are; its first `named` groups are those of the pool."""
+    named: int
+
+    @classmethod
+    def of(cls, scores: Scores, size: int) -> Pool:
+        """Return the pool of all scores, whoever has computed them."""
+        grouping = scores.distinct
+        assert grouping.multiplicities is not None
+        existing = int(np.count_nonzero(grouping.values > 0))
+        sizes = grouping.multiplicities[:existing]
+        reached = np.cumsum(sizes)
+        named = min(int(np.searchsorted(reached, size)) + 1, existing)
+        within = sizes[:named].astype(object)
+        following: Any = 0
+        if existing and reached[-1] > size:
+            surplus = int(reached[named - 1]) - size
+            within[-1] = int(within[-1]) - surplus
+            following = grouping.values[named - 1 if surplus else named]
+        return cls._filled(grouping, within.astype(np.int64), size, following)
+
+    @classmethod
+    def of_rows(cls, scores: Any, size: int, following: Any) -> Pool:
+        """Return the pool of the rows that an engine answers: at most `size` scores, and the one after them.
+
+        `following` is 0 when there are no further items. Positions count down the scores, 0 for the highest; equal ones
+        keep the order of the rows.
+        """
+        values = -np.sort(-exact_array("scores", list(scores)), kind="stable")
+        values = values[values > 0]
+        starts = np.flatnonzero(np.concatenate([np.ones(min(len(values), 1), bool), values[1:] != values[:-1]]))
+        sizes = np.diff(np.append(starts, len(values)))
+        return cls._filled(Scores(None, (values[starts], sizes), int).distinct, sizes, size, max(following, 0))
+
+    @classmethod
+    def _filled(cls, grouping: Grouping, sizes: Array, size: int, following: Any) -> Pool:
+        """Return the pool with as many nameless items as are missing."""
+        values = grouping.values[: len(sizes)]
+        missing = size - int(sizes.sum())
+        if missing:
+            values, filled = np.append(values, 0), np.append(sizes, missing)
+        else:
+            filled = sizes
+        return cls(Scores(None, (values, filled), int), following, grouping, len(sizes))
+
+    def has_name(self, chosen: Members) -> npt.NDArray[np.bool_]:
+        """Return for each chosen member of `scores` whether it is an item that exists."""
+        named: npt.NDArray[np.bool_] = chosen.groups < self.named
+        return named
+
+    def members(self, groups: Array, bits: BitSource) -> Members:
+        """Return an item for each win of a group: those of one group are a uniform sequence of all its items.
+
+        Equal scores make items exchangeable to a mechanism that treats labels alike, and so does the draw of who is
+        inside the pool; so this completes the law of a draw that only decided how often each group wins.
+        """
+        indexes = np.zeros(len(groups), dtype=np.int64)
+        assert self.grouping.multiplicities is not None
+        sizes = self.grouping.multiplicities[groups]
+        if sizes.dtype == object:
+            indexes = indexes.astype(object)
+        for group in np.unique(groups[sizes > 1]) if len(groups) else ():
+            places = np.flatnonzero(groups == group)
+            indexes[places] = uniform_sequence(int(self.grouping.multiplicities[group]), len(places), bits)
+        return self.grouping.members(groups, indexes)
+
+
+@dataclass(frozen=True)
+class RankedPool:
+    """A pool of a small domain by rank: its exact scores, nameless ones last, and the positions that may hold them."""
+
+    scores: tuple[Any, ...]
+    named: int
+    following: Any
+    inside: tuple[int, ...]
+    """Positions that are in the pool for certain, by rank."""
+    edge: tuple[int, ...]
+    """Positions tied at the edge, of which the ranks behind `inside` hold a uniform subset."""
+
+    @classmethod
+    def of(cls, scores: Scores, size: int) -> RankedPool:
+        """Return the pool of a small domain."""
+        values = scores.exact()
+        ranked = sorted((place for place in range(len(values)) if values[place] > 0), key=lambda place: -values[place])
+        named = min(size, len(ranked))
+        following = values[ranked[size]] if len(ranked) > size else exact(0)
+        held = tuple(values[place] for place in ranked[:named])
+        lowest = held[-1] if named < len(ranked) else None
+        inside = tuple(place for place in ranked[:named] if values[place] != lowest)
+        edge = tuple(place for place in ranked if values[place] == lowest)
+        return cls((*held, *[exact(0)] * (size - named)), named, following, inside, edge)
+
+    @property
+    def choices(self) -> int:
+        """How many ways there are to break the ties at the edge."""
+        return comb(len(self.edge), self.named - len(self.inside))
+
+    def holders(self) -> Iterator[tuple[int, ...]]:
+        """Yield the positions that hold the named ranks, for each way to break the ties."""
+        for held in combinations(self.edge, self.named - len(self.inside)):
+            yield (*self.inside, *held)
