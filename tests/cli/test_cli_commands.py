@@ -179,7 +179,6 @@ def test_bad_input_gets_a_readable_error_and_status_2(wrong: str, folder: Path) 
     [
         ("noheader.csv", b"Secret Film,mallory\n"),
         ("damaged.parquet", b"PAR1 Secret mallory PAR1"),
-        ("broken.json", b'[{"film": "Secret", "viewer": "mallory"'),
         ("empty.csv", b""),
     ],
 )

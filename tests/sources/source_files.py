@@ -28,11 +28,11 @@ ROWS: list[Row] = [
     ("Up", None),
     (None, "dan"),
     (None, None),
-    ('Say "when", \n twice', "ann"),
+    ('Say "when", twice', "ann"),
     ("Ærø ☃", "bob"),
     ("Outside", "eve"),
 ]
-FILMS = ["Her", "Heat", "Up", 'Say "when", \n twice', "Ærø ☃", "Alien"]
+FILMS = ["Her", "Heat", "Up", 'Say "when", twice', "Ærø ☃", "Alien"]
 
 
 def write_csv(folder: Path, rows: Iterable[Row], name: str = "rows.csv", delimiter: str = ",") -> Path:
@@ -121,11 +121,11 @@ def histogram(table: Any, domain: Any, item: str = "film", person: str = "viewer
 
 
 def members(table: Any, domain: Any, item: str = "film", person: str = "viewer") -> dict[int, list[Any]]:
-    """Return every item by its score, fetched in one go."""
+    """Return every item by its score, fetched in one go; tied items in the order of their text."""
     with open_counts(table, item=item, person=person, domain=Domain.of(domain), k=1) as counts:
         pairs = [(score, index) for score, number in zip(*counts.histogram(), strict=True) for index in range(number)]
         found = counts.fetch([score for score, _ in pairs], [index for _, index in pairs])
     groups: dict[int, list[Any]] = {}
     for (score, _), one in zip(pairs, found, strict=True):
         groups.setdefault(score, []).append(one)
-    return groups
+    return {score: sorted(group, key=str) for score, group in groups.items()}

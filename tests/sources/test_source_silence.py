@@ -45,6 +45,13 @@ WEIRD_LINES: dict[str, list[bytes]] = {
         b'{"film": "a", "film": "b", "viewer": "mallory"}\n',
         b'{"film": "\\ud800", "viewer": "mallory"}\n',
     ],
+    "rows.json": [
+        b"[\n",
+        b'[{"film": "Heat", "viewer": "mallory"}]\n',
+        b'[{"film": "Heat", "viewer": "mallory"\n',
+        b"]\n",
+        b'{"other": 1}\n',
+    ],
 }
 
 
@@ -65,14 +72,12 @@ def outcome(table: Any, domain: Any, **options: Any) -> tuple[str, int]:
 def test_no_line_of_one_person_changes_what_is_seen(
     name: str, line: bytes, place: str, domain: Any, tmp_path: Path
 ) -> None:
-    path = (write_csv if name.endswith(".csv") else write_json)(tmp_path, [] if place == "alone" else BASE, name)
+    write, written = (write_csv, name) if name.endswith(".csv") else (write_json, "rows.jsonl")
+    path = write(tmp_path, [] if place == "alone" else BASE, written).rename(tmp_path / name)
     before = outcome(path, domain)
     header, _, body = path.read_bytes().partition(b"\n") if name.endswith(".csv") else (b"", b"", path.read_bytes())
     start = header + b"\n" if header else b""
     path.write_bytes(start + line + body if place == "first" else start + body + line)
-    if place == "alone" and name.endswith(".jsonl"):
-        # Field names are public: a file of this person's records must have the fields, as all others have.
-        path.write_bytes(path.read_bytes() + b'{"film": null, "viewer": null}\n')
     assert before == ("released", 3)
     assert outcome(path, domain) == before
 
@@ -114,7 +119,8 @@ def test_errors_are_the_same_for_neighbours_and_quote_no_row(
     without = outcome(write(tmp_path, BASE), **options)
     beside = outcome(write(tmp_path, [("Mallory's Secret", "mallory"), *BASE, ("Heat", "mallory")]), **options)
     assert without == beside
-    assert without[0] != "released"
+    # JSON has no header, so a field that no record has cannot be told from one that is always null.
+    assert (without[0] == "released") == (write is write_json and wrong == "no such column")
     for film, viewer in BASE:
         assert json.dumps(film)[1:-1] not in without[0]
         assert str(viewer) not in without[0]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import csv
 import glob
-import io
 import os
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,14 @@ from typing import Any
 from dpselect.errors import InvalidInput
 from dpselect.sources.engine import EmbeddedEngine
 from dpselect.sources.frames import check_columns, neutral_name, renamed
+from dpselect.sources.text import array_elements, field_value, fields_query, lines_query, records_query
 
 _DELIMITERS = {".csv": ",;\t|", ".txt": ",;\t|", ".tsv": "\t"}
 _LINES = (".jsonl", ".ndjson", ".json")
 _PARQUET = (".parquet", ".parq", ".pq")
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
 _LONGEST_HEADER = 1 << 20
+_LINE = re.compile(rb"\s*[^\r\n]+[\r\n]")
 _ENDINGS = (
     "a name that ends in .csv, .tsv, .txt, .jsonl, .ndjson or .json (also with .gz or .zst after it) or in .parquet "
     "is needed"
@@ -76,7 +79,7 @@ class FileTable:
         return self.ending in _LINES
 
     def bind(self, engine: EmbeddedEngine, columns: list[str]) -> Any:
-        """Return an Ibis table of the named columns, under neutral names, without reading any row."""
+        """Return an Ibis table of the named columns, under neutral names; rows are read later, but for a JSON array."""
         if self.ending in _PARQUET:
             return self._bind_parquet(engine, columns)
         if self.is_json:
@@ -127,47 +130,38 @@ class FileTable:
             )
         delimiter, header = fitting[0]
         check_columns(self.argument, columns, header)
-        names = [f"c{place}" for place in range(len(header) + 1)]
-        fields = ", ".join(f"{names[header.index(name)]} AS {neutral_name(i)}" for i, name in enumerate(columns))
-        # One thread: DuckDB's parallel reader can split a quoted line break and then makes rows that are not there.
-        # Lines end at a line feed alone: a stray carriage return would otherwise take the next row with it.
-        source = (
-            f"SELECT {fields} FROM read_csv({self._file()}, auto_detect = false, header = true, parallel = false, "
-            f"delim = {_literal(delimiter)}, quote = '\"', escape = '\"', allow_quoted_nulls = false, "
-            f"new_line = '\\n', hive_partitioning = false, compression = '{self.compression}', "
-        )
-        if self.public:
-            return _view(engine, f"{source} columns = {_text_columns(names[:-1])})")
-        # A row with more fields than the header shows in one column more.
-        return _view(
-            engine,
-            f"{source} columns = {_text_columns(names)}, null_padding = true, strict_mode = false, "
-            f"ignore_errors = true) WHERE {names[-1]} IS NULL",
-        )
+        values = ", ".join(f"{field_value(header.index(name))} AS {neutral_name(i)}" for i, name in enumerate(columns))
+        fields = fields_query(self._lines(skip=1), delimiter, len(header), public=self.public)
+        return _view(engine, f"SELECT {values} FROM ({fields})")
 
     def _headers(self) -> list[tuple[str, list[str]]]:
         """Return the names in the first line for each delimiter that the ending allows."""
-        text = self._beginning()
+        line = re.split("[\r\n]", self._beginning(), maxsplit=1)[0]
         headers = []
         for delimiter in _DELIMITERS[self.ending]:
             try:
-                header = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
+                header = next(csv.reader([line], delimiter=delimiter), [])
             except csv.Error:
                 header = []
             headers.append((delimiter, header))
         return headers
 
     def _beginning(self) -> str:
-        """Return enough of the file to hold its first line."""
+        """Return enough of the file to hold its first line that is not blank."""
+        data = self._read(lambda data: len(data) >= _LONGEST_HEADER or _LINE.match(data) is not None)
+        return data.decode("utf-8-sig", errors="replace")
+
+    def _read(self, enough: Callable[[bytearray], bool]) -> bytearray:
+        """Read the file from its beginning until that is enough."""
         import pyarrow
 
         compression = None if self.compression == "none" else self.compression
-        data = b""
+        data = bytearray()
         try:
             with pyarrow.input_stream(self.parts[0], compression=compression) as stream:
-                while len(data) < _LONGEST_HEADER and not set(b"\r\n") & set(data) and (more := stream.read(1 << 16)):
+                while not enough(data) and (more := stream.read(1 << 16)):
                     data += more
-            return data.decode("utf-8-sig", errors="replace")
+                return data
         except OSError:
             pass
         raise InvalidInput(
@@ -181,25 +175,27 @@ class FileTable:
             f"json_extract_string(record, {_literal(_pointer(name))}) AS {neutral_name(i)}"
             for i, name in enumerate(columns)
         )
-        return _view(engine, f"SELECT {fields} FROM ({self._records()})")
+        lines = self._array(engine) or self._lines(skip=0)
+        return _view(engine, f"SELECT {fields} FROM ({records_query(lines, public=self.public)})")
 
-    def _records(self) -> str:
-        if self.ending == ".json" and self._beginning().lstrip()[:1] == "[":
-            return (
-                "SELECT json AS record FROM "
-                f"read_json_objects({self._file()}, format = 'array', compression = '{self.compression}')"
-            )
-        # Line by line, because DuckDB's JSON reader stops at a record that is too long; here it is one more
-        # row that cannot be parsed. A raw control character cannot occur in JSON, so it separates nothing.
-        return (
-            f"SELECT try_cast(line AS JSON) AS record FROM read_csv({self._file()}, auto_detect = false, "
-            f"header = false, delim = '\x01', quote = '', escape = '', columns = {_text_columns(['line'])}, "
-            f"strict_mode = false, ignore_errors = true, parallel = false, new_line = '\\n', "
-            f"hive_partitioning = false, compression = '{self.compression}')"
-        )
+    def _array(self, engine: EmbeddedEngine) -> str | None:
+        """Return the SQL of the table (line) of the elements of a JSON array, if the file is one."""
+        import ibis
+        import pyarrow
 
-    def _file(self) -> str:
-        return _literal(_exactly(self.parts[0]))
+        if self.ending != ".json" or self._beginning().lstrip(" \t\r\n")[:1] != "[":
+            return None
+        data = self._read(lambda data: False)
+        elements = array_elements(data.decode("utf-8-sig", errors="surrogateescape"))
+        if elements is None:
+            return None
+        name = ibis.util.gen_name("dpselect")
+        table = pyarrow.table({"line": pyarrow.array(elements, pyarrow.large_string())})
+        engine.run(lambda: engine.connection.register(name, table))
+        return f"SELECT line FROM {name}"
+
+    def _lines(self, *, skip: int) -> str:
+        return lines_query(_literal(_exactly(self.parts[0])), self.compression, skip=skip, public=self.public)
 
 
 def _format(path: Path) -> tuple[str, str]:
@@ -232,10 +228,6 @@ def _view(engine: EmbeddedEngine, query: str) -> Any:
 
 def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-
-def _text_columns(names: list[str]) -> str:
-    return "{" + ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in names) + "}"
 
 
 def _pointer(name: str) -> str:
