@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SIZES = (10, 100, 1000)
-EPSILON, DELTA, ITEMS = 0.2, 1e-6, 10_000
-NOISES = {"laplace": ("pure", "theorem 2.2"), "gumbel": ("pure", "bounded range")}
+EPSILON, DELTA, ITEMS = 0.2, 1e-6, 100_000
+NOISES = ("laplace", "gumbel")
 SURE = 4.9
 """Standard deviations of a simulated share that chance exceeds less than once in a million times."""
 
@@ -89,7 +89,7 @@ def _draw_utility(rows: list[Row]) -> Figure:
 
 
 def _scale_points(quick: bool) -> list[Point]:
-    lengths = [round(10 ** (step / (4 if quick else 10))) for step in range(13 if quick else 31)]
+    lengths = [round(10 ** (step / (4 if quick else 10))) for step in range(17 if quick else 41)]
     return [
         {"noise": noise, "k": k, "epsilon": EPSILON, "delta": delta, "items": ITEMS}
         for noise in NOISES
@@ -133,7 +133,7 @@ def _judge_scale(rows: list[Row]) -> Verdict:
 
 
 def _draw_scale(rows: list[Row]) -> Figure:
-    figure, axes = panels(1, 1, width=6.4, height=3.6)
+    figure, axes = panels(1, 1, width=6.8, height=3.8)
     lines = [
         ("laplace", 0.0, "pure: k / epsilon"),
         ("laplace", DELTA, "Laplace with delta (theorem 2.2)"),
@@ -143,7 +143,7 @@ def _draw_scale(rows: list[Row]) -> Figure:
         found = _scales(rows, noise, delta)
         line(axes[0, 0], list(found), list(found.values()), style, label)
     axes[0, 0].set(xscale="log", yscale="log", xlabel="k", ylabel="scale of the noise on each count")
-    legend(figure, axes[0, 0])
+    legend(figure, axes[0, 0], columns=1)
     return figure
 
 

@@ -1,0 +1,120 @@
+"""`dpselect reproduce`: verdicts on standard output, files in the folder, interruptible and resumable."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from dpselect.cli import app
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "reproduce"))
+from small_sets import write_sets
+
+COMMAND = Path(sys.executable).with_name("dpselect")
+DATA = Path(os.environ.get("DPSELECT_DATA", Path(__file__).parents[3] / "shared" / "data"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_sets(tmp_path_factory.mktemp("sets"))
+
+
+def run(*line: str) -> Any:
+    return CliRunner().invoke(app, ["reproduce", *line])
+
+
+def test_a_figure_is_shown_and_written(folder: Path, tmp_path: Path) -> None:
+    result = run("joint", "--figure", "4", "--quick", "--data", str(folder), "--out", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("# joint, figure 4: ")
+    assert "The paper: " in result.stdout
+    assert "figure-4.csv, figure-4.md, figure-4.svg" in result.stdout
+    assert (tmp_path / "joint" / "figure-4.svg").read_text(encoding="utf-8").startswith("<?xml")
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_programs_get_data(folder: Path, tmp_path: Path, form: str) -> None:
+    line = ("joint", "--figure", "4", "--quick", "--data", str(folder), "--out", str(tmp_path), "--format", form)
+    result = run(*line)
+    assert result.exit_code == 0, result.output
+    if form == "json":
+        (study,) = json.loads(result.stdout)["studies"]
+    else:
+        (study,) = csv.DictReader(io.StringIO(result.stdout))
+    assert (study["paper"], study["study"]) == ("joint", "figure-4")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (["nosuch"], "dpselect: PAPER: 'nosuch' was given; one of "),
+        (["multi-selection"], "dpselect: PAPER: 'multi-selection' was given; its figures come with"),
+        (["joint", "--figure", "12"], "dpselect: --figure: '12' was given; one of 1, 2, 3, 4, 5, 6"),
+        (["joint", "--data", "nowhere"], "dpselect: --data: 'nowhere' was given; an existing folder"),
+        (
+            ["joint", "--data", "."],
+            "dpselect: --data: '.' was given; the folder must hold the data set books_goodreads",
+        ),
+        (["joint", "--plot-format", "gif"], "dpselect: "),
+        ([], "dpselect: "),
+    ],
+)
+def test_bad_input_ends_with_status_2_and_one_message(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = line if "--data" in line else [*line, "--data", str(folder)]
+    result = run(*given, "--quick")
+    assert result.exit_code == 2
+    assert result.stderr.startswith(message)
+    assert result.stdout == ""
+    assert not (tmp_path / "reproduced").exists()
+
+
+def test_help_names_the_papers_and_what_is_coming() -> None:
+    text = " ".join(run("--help").stdout.replace("│", " ").split())
+    assert "canonical, joint, oneshot or restricted; multi-selection is coming" in text
+    assert "dpselect reproduce canonical --figure 1 --quick --data data" in text
+
+
+def test_an_interrupted_run_says_so_and_goes_on_later(folder: Path, tmp_path: Path) -> None:
+    """The numbers are those of a run that nobody interrupted."""
+    line = [COMMAND, "reproduce", "oneshot", "--figure", "theorem-2.3", "--quick", "--data", folder, "--out"]
+    environment = {**os.environ, "COLUMNS": "80"}
+    points = tmp_path / "broken" / "oneshot" / "theorem-2.3.points.json"
+    process = subprocess.Popen(
+        [*line, tmp_path / "broken"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+    while process.poll() is None and not points.exists():
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, complaint = process.communicate(timeout=60)
+    assert process.returncode == 130, complaint
+    assert "give the same command again to go on from there" in complaint
+    assert not points.with_name("theorem-2.3.csv").exists()
+    kept = json.loads(points.read_text(encoding="utf-8"))["finished"]
+    assert kept
+    for name in ("broken", "whole"):
+        subprocess.run([*line, tmp_path / name], check=True, capture_output=True, env=environment, timeout=120)
+    broken, whole = (
+        (tmp_path / name / "oneshot" / "theorem-2.3.csv").read_text(encoding="utf-8") for name in ("broken", "whole")
+    )
+    assert broken == whole
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the real data are not there; DPSELECT_DATA names their folder")
+def test_the_example_of_the_help_runs_on_the_real_data(tmp_path: Path) -> None:
+    result = run("joint", "--figure", "4", "--quick", "--data", str(DATA), "--out", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    assert "Books 99.5%" in result.stdout.replace("\n", " ")

@@ -1,0 +1,217 @@
+"""Finished points are kept and never computed again, whatever interrupts the work; bad input is refused by name."""
+
+from __future__ import annotations
+
+import builtins
+import csv
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpselect as dps
+from dpselect.reproduce import PAPERS, Paper, Study, Verdict, reproduce
+from dpselect.reproduce.data import Data, look_alike, zipf
+from dpselect.reproduce.run import studies_named
+from dpselect.reproduce.store import Store, as_csv, write_whole
+from dpselect.reproduce.study import Point, Row, seed_of
+
+sys.path.insert(0, str(Path(__file__).parent))
+from small_sets import write_rows, write_sets
+
+
+class Interrupted(Exception):
+    """What stops a run in the middle."""
+
+
+class Work:
+    """A study that counts how often each of its points is computed, and can be stopped before any of them."""
+
+    def __init__(self, points: int = 5) -> None:
+        self.number = points
+        self.computed: list[int] = []
+        self.stop_before: int | None = None
+
+    def compute(self, point: Point, data: Data) -> Iterator[Row]:
+        if point["place"] == self.stop_before:
+            raise Interrupted
+        self.computed.append(point["place"])
+        yield {**point, "third": np.float64(1) / 3, "largest": data.counts("netflix")[0]}
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        study = Study(
+            name="figure-1",
+            title="a small study",
+            claim="Thirds are the same.",
+            data=("netflix",),
+            points=lambda quick: [{"place": place, "quick": quick} for place in range(self.number)],
+            compute=self.compute,
+            judge=lambda rows: Verdict(len({row["third"] for row in rows}) == 1, f"{len(rows)} rows."),
+        )
+        monkeypatch.setitem(PAPERS, "small", Paper("small", "A test", [study]))
+
+
+@pytest.fixture
+def work(monkeypatch: pytest.MonkeyPatch) -> Work:
+    work = Work()
+    work.install(monkeypatch)
+    return work
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_sets(tmp_path_factory.mktemp("sets"))
+
+
+def numbers(out: Path) -> str:
+    return (out / "small" / "figure-1.csv").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("place", [0, 1, 4])
+def test_an_interrupted_run_goes_on_where_it_stopped(work: Work, folder: Path, tmp_path: Path, place: int) -> None:
+    list(reproduce("small", data=folder, out=tmp_path / "whole"))
+    work.computed, work.stop_before = [], place
+    with pytest.raises(Interrupted):
+        list(reproduce("small", data=folder, out=tmp_path / "broken"))
+    work.stop_before = None
+    list(reproduce("small", data=folder, out=tmp_path / "broken"))
+    assert work.computed == [0, 1, 2, 3, 4]
+    assert numbers(tmp_path / "broken") == numbers(tmp_path / "whole")
+
+
+def test_a_finished_run_computes_nothing_again_until_settings_or_data_change(
+    work: Work, folder: Path, tmp_path: Path
+) -> None:
+    for _ in range(2):
+        list(reproduce("small", data=folder, out=tmp_path))
+    assert len(work.computed) == 5
+    list(reproduce("small", data=folder, out=tmp_path, quick=True))
+    assert len(work.computed) == 10, "a quick run has points of its own"
+    list(reproduce("small", data=folder, out=tmp_path))
+    assert len(work.computed) == 10, "which leave those of the long run alone"
+    write_rows(tmp_path / "other" / "netflix" / "counts.csv.gz", ["item", "count"], [("a", 7), ("b", 3)])
+    list(reproduce("small", data=tmp_path / "other", out=tmp_path))
+    assert len(work.computed) == 15, "other data, other numbers"
+    assert {row["largest"] for row in csv.DictReader(numbers(tmp_path).splitlines())} == {"7"}
+
+
+def test_progress_grows_and_files_are_named(work: Work, folder: Path, tmp_path: Path) -> None:
+    shares: list[float] = []
+    (outcome,) = reproduce("small", data=folder, out=tmp_path, progress=shares.append)
+    assert shares == [0.0, 0.2, 0.4, 0.6, 0.8]
+    assert outcome.to_dict()["holds"] is True
+    assert [path.name for path in outcome.files] == ["figure-1.csv", "figure-1.md"]
+    page = outcome.files[1].read_text(encoding="utf-8")
+    assert "The paper: Thirds are the same." in page
+    assert "The claim holds here. 5 rows." in page
+
+
+def test_half_written_and_foreign_files_of_points_are_started_anew(tmp_path: Path) -> None:
+    path = tmp_path / "points.json"
+    for content in ("", '{"fingerprint": "a", "fini', "[]", '{"fingerprint": "b", "finished": {}}', "\x00"):
+        path.write_text(content)
+        store = Store(path, "a")
+        assert store.rows({"k": 1}) is None
+    store.keep({"k": 1}, [{"k": 1}])
+    assert Store(path, "a").rows({"k": 1}) == [{"k": 1}]
+    assert Store(path, "b").rows({"k": 1}) is None
+    assert [file.name for file in tmp_path.iterdir()] == ["points.json"], "nothing temporary stays"
+
+
+def test_a_file_that_cannot_be_written_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(dps.InvalidInput, match=r"out: .* a folder with space and permission"):
+        write_whole(tmp_path / "file" / "numbers.csv", "text")
+
+
+def test_rows_with_different_columns_share_a_table() -> None:
+    assert as_csv([{"a": 1}, {"b": "x,y", "a": 2}]) == 'a,b\n1,\n2,"x,y"\n'
+
+
+def test_seeds_depend_on_the_settings_alone() -> None:
+    assert seed_of({"a": 1, "b": 2}) == seed_of({"b": 2, "a": 1}) != seed_of({"a": 1, "b": 3})
+
+
+def test_counts_and_people_of_a_folder(folder: Path) -> None:
+    data = Data(folder)
+    counts = data.counts("epinions")
+    assert (np.diff(counts) <= 0).all()
+    assert data.people("epinions") == 120
+    assert counts[0] <= 120
+    assert (np.diff(data.counts("dpbench/PATENT")) <= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"paper": "nosuch"}, "paper: 'nosuch' was given; one of "),
+        ({"paper": "multi-selection"}, "paper: 'multi-selection' was given; its figures come with"),
+        ({"figure": "99"}, "figure: '99' was given; one of 1, 2"),
+        ({"figure": "-1"}, "figure: '-1' was given"),
+        ({"plot_format": "gif"}, "plot_format: 'gif' was given; svg or png"),
+        ({"data": "no-such-folder"}, "data: 'no-such-folder' was given; an existing folder"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_computed(
+    folder: Path, tmp_path: Path, arguments: dict[str, Any], message: str
+) -> None:
+    given: dict[str, Any] = {"paper": "joint", "data": folder, "out": tmp_path / "out", **arguments}
+    with pytest.raises(dps.InvalidInput) as error:
+        reproduce(given.pop("paper"), **given)
+    assert str(error.value).startswith(message)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_data_set_is_named_with_its_folder(tmp_path: Path) -> None:
+    with pytest.raises(dps.InvalidInput) as error:
+        reproduce("joint", data=tmp_path, out=tmp_path / "out")
+    assert "books_goodreads/counts.csv.gz" in str(error.value)
+    assert str(tmp_path)[:40] in str(error.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"not gzip", None])
+def test_a_file_that_is_no_data_set_is_refused_without_quoting_it(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "netflix" / "counts.csv.gz"
+    if content is None:
+        write_rows(path, ["item", "count"], [("secret", "many")])
+    else:
+        path.parent.mkdir()
+        path.write_bytes(content)
+    with pytest.raises(dps.DpSelectError) as error:
+        Data(tmp_path).counts("netflix")
+    assert "netflix" in str(error.value)
+    assert "secret" not in str(error.value)
+    assert "many" not in str(error.value)
+
+
+def test_without_matplotlib_it_says_what_to_install(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_import = builtins.__import__
+
+    def missing(name: str, *rest: Any) -> Any:
+        if name.partition(".")[0] == "matplotlib":
+            raise ImportError(name)
+        return real_import(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", missing)
+    with pytest.raises(dps.DpSelectError, match=r"pip install 'dpselect\[plot\]'"):
+        reproduce("joint", data=folder, out=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["4", "figure-4", "Figure 4", " 4 "])
+def test_a_figure_has_several_spellings(name: str) -> None:
+    assert [study.name for study in studies_named(PAPERS["joint"], name)] == ["figure-4"]
+
+
+def test_generated_counts_have_the_shape_they_say() -> None:
+    counts = look_alike(5000, 1000, 10, 1.1)
+    assert len(counts) == 5000
+    assert counts[-1] == 1
+    assert 850 < counts[0] < 1100
+    assert (np.diff(counts) <= 0).all()
+    assert zipf(1000, 0.5).sum() == pytest.approx(1.5e8)
+    assert zipf(1000, 0.5)[0] / zipf(1000, 0.5)[99] == pytest.approx(10.0)

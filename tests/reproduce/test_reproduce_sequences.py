@@ -1,0 +1,142 @@
+"""The joint and one-shot papers on small data sets: the errors are those of the definitions, the verdicts computed."""
+
+from __future__ import annotations
+
+import csv
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpselect as dps
+from dpselect.reproduce import PAPERS, Outcome, reproduce
+from dpselect.reproduce.data import Data
+from dpselect.reproduce.joint import judge_errors, not_worse
+from dpselect.reproduce.oneshot import promised
+from dpselect.reproduce.sequences import GENERATED, METRICS, SETS, as_histogram, compute, errors, laplace_draws
+
+sys.path.insert(0, str(Path(__file__).parent))
+from small_sets import COUNTS, write_sets
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_sets(tmp_path_factory.mktemp("sets"))
+
+
+@pytest.fixture(scope="module")
+def small_look_alikes() -> Any:
+    """Look-alikes of a few hundred items, so that every figure takes seconds."""
+    kept = dict(GENERATED)
+    GENERATED.update(dict.fromkeys(GENERATED, (500, 20_000, 10, 1.0)))
+    yield
+    GENERATED.update(kept)
+
+
+def rows_of(outcome: Outcome) -> list[dict[str, str]]:
+    with outcome.files[0].open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plot_format", ["svg", "png"])
+def test_every_figure_of_the_joint_paper_is_written(
+    folder: Path, tmp_path: Path, plot_format: str, small_look_alikes: None
+) -> None:
+    outcomes = list(reproduce("joint", data=folder, out=tmp_path, quick=True, plot_format=plot_format))
+    assert [outcome.study.name for outcome in outcomes] == [f"figure-{number}" for number in range(1, 7)]
+    for outcome in outcomes:
+        assert [path.suffix for path in outcome.files] == [".csv", ".md", f".{plot_format}"]
+        assert all(path.stat().st_size > 100 for path in outcome.files)
+    errors_found = [row for row in rows_of(outcomes[0]) if row["mechanism"]]
+    assert {row["data"] for row in errors_found} == set(SETS)
+    assert {row["k"] for row in errors_found} == {"5", "35", "95", "195"}
+    assert all(float(row["linf_low"]) <= float(row["linf_median"]) <= float(row["linf_high"]) for row in errors_found)
+
+
+def test_errors_are_those_of_the_definition() -> None:
+    true, chosen = np.array([9, 7, 4]), np.array([[9, 4, 7], [7, 9, 1], [9, 7, 4]])
+    found = {name: values.tolist() for name, values in errors(true, chosen).items()}
+    assert found == {"linf": [3, 3, 0], "l1": [6, 7, 0], "k_relative": [0, 3, 0], "worst_rank": [2, 3, 0]}
+
+
+def test_a_histogram_draws_like_the_counts_it_is_made_of() -> None:
+    counts = np.array([9000, 5000, 5000, 10, 10, 10])
+    scores = as_histogram(counts)
+    assert scores.size == 6
+    assert dps.Joint(k=3, epsilon=1.0).draw(scores, _bits()).values.tolist() == [9000, 5000, 5000]
+
+
+def test_the_laplace_baseline_orders_by_noisy_count() -> None:
+    far_apart = np.array([9000, 5000, 100, 10, 1])
+    assert laplace_draws(far_apart, 3, 4, seed=1).tolist() == [[9000, 5000, 100]] * 4
+    close = laplace_draws(np.array([5, 4, 3, 2, 1]), 3, 200, seed=1)
+    assert len({tuple(row) for row in close.tolist()}) > 10
+
+
+def test_gaps_are_those_behind_each_rank(folder: Path) -> None:
+    rows = list(compute({"data": "Books", "gaps": 200}, Data(folder)))
+    counts = COUNTS["books_goodreads"]
+    assert [row["gap"] for row in rows] == (counts[:200] - counts[1:201]).tolist()
+
+
+def test_the_same_point_has_the_same_numbers(folder: Path) -> None:
+    point = {"data": "Games", "k": 5, "mechanism": "Joint", "draws": 5}
+    assert list(compute(point, Data(folder))) == list(compute(point, Data(folder)))
+
+
+def _made_up(worse: str) -> list[dict[str, Any]]:
+    """Return rows in which one mechanism errs by 10 and the others by 1."""
+    columns = [f"{metric}_median" for metric in METRICS]
+    return [
+        {"data": name, "k": k, "mechanism": mechanism, **dict.fromkeys(columns, 10.0 if mechanism == worse else 1.0)}
+        for name in SETS
+        for k in (5, 15)
+        for mechanism in ("Joint", "PNF-PEEL", "CDP-PEEL")
+    ]
+
+
+def test_the_verdict_follows_the_numbers() -> None:
+    assert judge_errors(_made_up("PNF-PEEL")).holds
+    assert not judge_errors(_made_up("Joint")).holds
+    assert not_worse(_made_up("Joint"), "Books", "PNF-PEEL", "linf") == (0, 2)
+    assert "at 12 of 12 pairs" in judge_errors(_made_up("PNF-PEEL")).text
+    assert "at 0 of 12 pairs" in judge_errors(_made_up("Joint")).text
+
+
+@pytest.mark.slow
+def test_the_theorems_of_the_oneshot_paper_hold(folder: Path, tmp_path: Path) -> None:
+    scale, utility = reproduce("oneshot", data=folder, out=tmp_path, quick=True)
+    assert scale.verdict.holds
+    assert utility.verdict.holds
+    for row in rows_of(utility):
+        assert float(row["simulated"]) >= float(row["promised"]) - 0.1
+    assert "does not follow from the theorem, which gives 0.909 there" in utility.verdict.text
+
+
+@pytest.mark.parametrize(("size", "k"), [(2, 1), (4, 2), (6, 2)])
+@pytest.mark.parametrize("ratio", [1.0, 3.0, 6.0])
+def test_the_bound_of_the_utility_theorem_is_below_the_exact_chance(size: int, k: int, ratio: float) -> None:
+    law = dps.OneShot(k=k, epsilon=1.0, noise="laplace").law([ratio * k * rank for rank in range(size, 0, -1)])
+    assert law[frozenset(range(k))] >= promised(ratio, size) - 1e-12
+    if size == 2:
+        assert law[frozenset({0})] == pytest.approx(promised(ratio, size), abs=1e-9), "two items: the bound is exact"
+
+
+def test_the_bound_at_the_papers_example() -> None:
+    assert promised(20.0, 8 * 10**6) == pytest.approx(1 - 8e6 * 5.5 * math.exp(-20), rel=1e-6)
+    assert promised(0.0, 100) == 0.0
+
+
+def test_multi_selection_is_named_as_coming() -> None:
+    assert not PAPERS["multi-selection"].studies
+    assert "engine" in PAPERS["multi-selection"].coming
+
+
+def _bits() -> Any:
+    from dpselect.sampling import bit_source
+
+    return bit_source(1)
