@@ -1,4 +1,4 @@
-"""How many people have which item, counted where the rows are.
+"""The scores of items, computed where the rows are.
 
 Two questions, as Ibis expressions that any backend can run: how many items have which score, and which is the i-th item
 among those tied at a score. Indexes are drawn by the exact sampler, so the engine needs no randomness.
@@ -7,37 +7,49 @@ among those tied at a score. Indexes are drawn by the exact sampler, so the engi
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 from typing import Any
 
-from dpselect.errors import InvalidInput, plain
+from dpselect.errors import InvalidInput, SourceError, plain
+from dpselect.sources.contributions import Contribution, contributions, in_numbers, numeric_rows
 from dpselect.sources.domain import Domain, Unseen
-from dpselect.sources.engine import EmbeddedEngine, Engine, Progress, embedded_engine
-from dpselect.sources.files import FileTable
-from dpselect.sources.frames import arrow_table, check_columns, is_frame, is_pandas, neutral_name, renamed
+from dpselect.sources.engine import Engine, Progress, embedded_engine
+from dpselect.sources.frames import is_pandas, neutral_name
 from dpselect.sources.listing import is_single_value, listed_items
+from dpselect.sources.rows import open_rows
 
-ITEM, PERSON = neutral_name(0), neutral_name(1)
+PEOPLE = Contribution()
 
 
 class Counts:
-    """The number of distinct people for each item of a domain; private until a mechanism has chosen."""
+    """The score of each item of a domain; private until a mechanism has chosen."""
 
-    def __init__(self, engine: Engine, scored: Any, domain: Domain, *, shows_whole_floats_as_integers: bool) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        scored: Any,
+        domain: Domain,
+        *,
+        unit: Fraction = Fraction(1),
+        shows_whole_floats_as_integers: bool = False,
+    ) -> None:
         self._engine = engine
         self._scored = scored
         self._domain = domain
+        self._unit = unit
         self._shows_whole_floats_as_integers = shows_whole_floats_as_integers
+        self._seen_at_zero = 0
 
-    def histogram(self) -> tuple[list[int], list[int]]:
+    def histogram(self) -> tuple[list[Any], list[int]]:
         """Return the distinct scores and how many items of the domain have each, those of score 0 included."""
         scored = self._scored
         rows = self._engine.fetch(scored.group_by("score").aggregate(items=scored.count()))
         items = {int(row["score"]): int(row["items"]) for row in rows}
         if self._domain.number is not None:
-            items[0] = self._domain.number - sum(items.values())
-            if items[0] < 0:
+            self._seen_at_zero = items.get(0, 0)
+            items[0] = self._seen_at_zero + self._domain.number - sum(items.values())
+            if items[0] < self._seen_at_zero:
                 raise InvalidInput(
                     "domain",
                     self._domain.number,
@@ -45,29 +57,42 @@ class Counts:
                     "would not hold; state how many items are possible, not how many are expected",
                 )
         scores = sorted((score for score in items if items[score]), reverse=True)
-        return scores, [items[score] for score in scores]
+        return in_numbers(scores, self._unit), [items[score] for score in scores]
 
-    def fetch(self, scores: Sequence[int], indexes: Sequence[int]) -> list[Any]:
-        """Return, in the order asked, the indexes[i]-th item (from 0) among those tied at scores[i]."""
+    def fetch(self, scores: Sequence[Any], indexes: Sequence[int]) -> list[Any]:
+        """Return, in the order asked, the indexes[i]-th item (from 0) among those tied at scores[i].
+
+        Tied items are ranked by a hash of their text, which all engines agree on; their alphabets differ. All that is
+        asked for comes back, or nothing does.
+        """
+        places = [(int(Fraction(score) / self._unit), int(index)) for score, index in zip(scores, indexes, strict=True)]
+        asked = {place for place in places if not self._is_unseen(*place)}
+        found = {(int(row["score"]), int(row["index"])): self._label(row) for row in self._members(asked)}
+        if found.keys() != asked:
+            raise SourceError(
+                "table: it changed between the two queries, so nothing is released; a ledger has recorded the "
+                "release, and it stays charged, because that an answer is missing can depend on the rows"
+            )
+        numbers = iter(range(1, len(places) + 1))
+        return [found[place] if place in found else Unseen(next(numbers)) for place in places]
+
+    def _members(self, asked: set[tuple[int, int]]) -> list[dict[str, Any]]:
         import ibis
-        import pyarrow
 
-        unseen = self._domain.number is not None
-        asked = [place for place, score in enumerate(scores) if score or not unseen]
-        answer: dict[int, Any] = {}
-        if asked:
-            pairs = {
-                "score": [int(scores[place]) for place in asked],
-                "index": [int(indexes[place]) for place in asked],
-            }
-            wanted = ibis.memtable(pyarrow.table({"place": asked, **pairs}))
-            tied = self._scored.semi_join(wanted, "score")
-            window = ibis.window(group_by=tied.score, order_by=[tied.item, tied.text])
-            tied = tied.mutate(index=ibis.row_number().over(window).cast("int64"))
-            found = tied.join(wanted, ["score", "index"]).select("place", "item", "text", "position")
-            answer = {row["place"]: self._label(row) for row in self._engine.fetch(found)}
-        numbers = iter(range(1, len(scores) + 1))
-        return [answer[place] if place in answer else Unseen(next(numbers)) for place in range(len(scores))]
+        if not asked:
+            return []
+        tied = self._scored.filter(self._scored.score.isin(sorted({score for score, _ in asked})))
+        # The name of an item that the column cannot hold is in `text`.
+        name = ibis.coalesce(tied.item.cast("string"), tied.text)
+        tied = tied.mutate(name=name, mixed=self._engine.digest(name))
+        window = ibis.window(group_by=tied.score, order_by=[tied.mixed, tied.name, tied.text])
+        tied = tied.mutate(index=ibis.row_number().over(window).cast("int64"))
+        place = tied.score.cast("string") + ":" + tied.index.cast("string")
+        chosen = tied.filter(place.isin([f"{score}:{index}" for score, index in sorted(asked)]))
+        return self._engine.fetch(chosen.select("score", "index", "item", "text", "position"))
+
+    def _is_unseen(self, score: int, index: int) -> bool:
+        return self._domain.number is not None and score == 0 and index >= self._seen_at_zero
 
     def _label(self, row: dict[str, Any]) -> Any:
         """Return the caller's own object for an item of a list, and otherwise what the engine holds."""
@@ -86,69 +111,73 @@ def open_counts(
     person: str,
     domain: Domain,
     k: int,
+    contribution: Contribution = PEOPLE,
+    key: str = "",
+    table_name: str | None = None,
+    where: str | None = None,
     progress: Progress | None = None,
     before_reading: Callable[[], None] | None = None,
 ) -> Iterator[Counts]:
-    """Count each person at most once per item of the domain, and keep the counts until the end of the block.
+    """Add up what each person contributes to each item of the domain, and keep the scores until the end of the block.
 
-    score(i) = number of distinct persons with a row (i, person); rows with a null in either column are dropped. The
-    domain is checked against k before any row is read, and so is all else that can be told without the rows; then
-    `before_reading` is called.
+    score(i) = sum over people of their contribution to i, at most one each; rows with a null in a column that is needed
+    are dropped. The domain is checked against k before any row is read, and so is all else that can be told without
+    the rows; then `before_reading` is called. `key`: the random bits that decide which of a person's items stay.
     """
     _check_names(item, person)
+    columns = list(dict.fromkeys([item, person, *contribution.columns]))
     with contextlib.ExitStack() as stack:
         embedded = stack.enter_context(embedded_engine(progress))
-        source = FileTable.at("table", table) if isinstance(table, str | os.PathLike) else table
-        engine, rows = _bind(embedded, source, [item, person])
-        _check_type("item", item, rows[ITEM].type())
-        _check_type("person", person, rows[PERSON].type())
+        source = open_rows(stack, embedded, table, columns, table_name=table_name, where=where, progress=progress)
+        engine, given = source.engine, source.table
+        of = {name: given[neutral_name(place)] for place, name in enumerate(columns)}
+        _check_type("item", item, of[item].type())
+        _check_type("person", person, of[person].type())
+        rows = _usable(
+            engine, given.select(item=of[item], person=of[person], **_numbers(contribution, of)), contribution
+        )
         if domain.number is None:
-            listed, size = listed_items(stack, embedded, engine, domain, item, rows[ITEM].type())
+            listed, size = listed_items(stack, embedded, source, domain, item, of[item].type())
         else:
             listed, size = None, domain.number
         if k > size:
             raise InvalidInput("k", k, f"a number from 1 to {size}, the number of items in the domain, is needed")
         if before_reading is not None:
             before_reading()
-        scored = stack.enter_context(engine.materialised(_scored(rows, listed)))
-        # pandas turns whole numbers into floats where one is missing; 1.0 in place of 1 would tell that it is.
-        yield Counts(engine, scored, domain, shows_whole_floats_as_integers=is_pandas(table))
+        scored = _scored(contributions(engine, rows, contribution, listed, key), listed, contribution)
+        yield Counts(
+            engine,
+            stack.enter_context(engine.materialised(scored)),
+            domain,
+            unit=contribution.unit,
+            # pandas turns whole numbers into floats where one is missing; 1.0 in place of 1 would tell that it is.
+            shows_whole_floats_as_integers=is_pandas(table),
+        )
 
 
-def _bind(embedded: EmbeddedEngine, table: Any, columns: list[str]) -> tuple[Engine, Any]:
-    """Return the engine that holds the rows, and the rows as an Ibis table with neutral names."""
-    import ibis
-
-    if isinstance(table, FileTable):
-        return embedded, table.bind(embedded, columns)
-    if isinstance(table, ibis.Table):
-        check_columns("table", columns, list(table.columns))
-        if not any(True for _ in table.op().find(ibis.expr.operations.DatabaseTable)):
-            return embedded, renamed(table, columns)
-        return Engine(table.get_backend()), renamed(table, columns)
-    if is_frame(table):
-        return embedded, ibis.memtable(arrow_table("table", table, columns))
-    raise InvalidInput(
-        "table",
-        plain(f"an object of type {type(table).__name__}"),
-        "the path of a file, an Ibis table, or a pandas, polars or Arrow table is needed",
-    )
+def _numbers(contribution: Contribution, of: dict[str, Any]) -> dict[str, Any]:
+    named = {"value": contribution.value, "weight": contribution.weight}
+    return {column: of[name] for column, name in named.items() if name is not None}
 
 
-def _scored(rows: Any, listed: Any) -> Any:
-    """Return the expression (item, text, position, score), with every listed item when there is a list."""
-    import ibis
-
-    rows = rows.select(item=rows[ITEM], person=rows[PERSON])
+def _usable(engine: Engine, rows: Any, contribution: Contribution) -> Any:
+    """Return the rows without those that lack something."""
     for column in ("item", "person"):
         rows = rows.filter(rows[column].notnull())
         if rows[column].type().is_floating():
             rows = rows.filter(~rows[column].isnan())
-    pairs = rows.distinct()
-    counted = pairs.group_by("item").aggregate(score=pairs.count())
+    return numeric_rows(engine, rows, contribution)
+
+
+def _scored(pairs: Any, listed: Any, contribution: Contribution) -> Any:
+    """Return the expression (item, text, position, score), with every listed item when there is a list."""
+    import ibis
+
+    score = pairs.count() if contribution.counts else pairs.amount.sum()
+    totals = pairs.group_by("item").aggregate(score=score)
     if listed is None:
-        return counted.mutate(text=ibis.literal(""), position=ibis.literal(0, "int64"))
-    joined = listed.left_join(counted, listed.key == counted.item)
+        return totals.mutate(text=ibis.literal(""), position=ibis.literal(0, "int64"))
+    joined = listed.left_join(totals, listed.key == totals.item)
     score = ibis.coalesce(joined.score, ibis.literal(0, "int64"))
     return joined.select(item=joined.key, text=joined.text, position=joined.position, score=score)
 

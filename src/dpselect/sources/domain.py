@@ -15,12 +15,14 @@ import numpy as np
 from dpselect.errors import InvalidInput, plain
 
 _ACCEPTED = (
-    "a list, array or table column of the possible items, the path of a file that lists them, "
+    "a list, array or table column of the possible items, the path of a file that lists them, table:NAME, "
     "or their number as a whole number of at least 1 is needed"
 )
 
 
 MOST_ITEMS = 10**300
+
+_TABLE = "table:"
 
 
 class Unknown(enum.Enum):
@@ -57,16 +59,17 @@ class Unseen:
 
 @dataclass(frozen=True)
 class Domain:
-    """Exactly one of: a public number of items, a file that lists them, or the items themselves.
+    """Exactly one of: a public number of items, a file or table that lists them, or the items themselves.
 
     `labels` are the caller's own objects when a Python collection was given, so that the answer can return them;
-    `table` is a frame or Ibis table whose column lists the items.
+    `table` is a frame or Ibis table whose column lists the items; `table_name` names one beside the table of rows.
     """
 
     number: int | None = None
     path: Path | None = None
     labels: list[Any] | None = None
     table: Any = None
+    table_name: str | None = None
 
     @classmethod
     def of(cls, given: Any) -> Domain:
@@ -78,6 +81,8 @@ class Domain:
                 "unknown domains are not supported in this version: list the possible items, name a file that lists "
                 "them, or state how many there can be",
             )
+        if isinstance(given, str) and given.startswith(_TABLE):
+            return cls(table_name=given.removeprefix(_TABLE))
         if isinstance(given, str | os.PathLike):
             return cls(path=Path(given))
         number = _whole_number(given)

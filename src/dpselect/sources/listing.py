@@ -6,38 +6,106 @@ import contextlib
 from typing import Any
 
 from dpselect.errors import InvalidInput, SourceError, plain
+from dpselect.sources.connect import Source, is_spark
 from dpselect.sources.domain import Domain
 from dpselect.sources.engine import EmbeddedEngine, Engine
 from dpselect.sources.files import FileTable
 from dpselect.sources.frames import arrow_table, frame_columns, is_frame
+from dpselect.sources.spark import SparkEngine
 
 
 def listed_items(
-    stack: contextlib.ExitStack, embedded: EmbeddedEngine, engine: Engine, domain: Domain, item: str, kind: Any
+    stack: contextlib.ExitStack, embedded: EmbeddedEngine, source: Source, domain: Domain, item: str, kind: Any
 ) -> tuple[Any, int]:
     """Return the table (key, text, position) of the distinct items that are not null, and how many they are.
 
     An item that the column cannot hold, where that is allowed, has a null key and its `text`. Positions point into the
-    caller's list when there is one. The list is public, so it is read and converted by the embedded engine, and handed
-    over when the rows live elsewhere.
+    caller's list when there is one. The list is public. A table beside the rows stays where it is if its type fits;
+    anything else is read and converted by the embedded engine, and handed over when the rows live elsewhere.
     """
-    import ibis
-
-    try:
-        unique = stack.enter_context(embedded.materialised(_unique(embedded, domain, item, kind)))
-    except SourceError:
-        raise InvalidInput(
-            "domain",
-            str(domain.path or "a table"),
-            "it cannot be read; in a CSV every line needs as many fields as the first, with quotes around an item that "
-            "contains the delimiter",
-        ) from None
-    size = _number(embedded, unique.count())
+    engine = source.engine
+    beside = _beside(stack, source, domain, item)
+    if beside is not None and _comparable(beside.key.type(), kind):
+        unique = _distinct(beside)
+        size = engine.scalar(unique.count())
+    else:
+        if beside is not None:
+            domain = Domain(table=_brought(engine, beside))
+            item = "key"
+        unique = _converted(stack, embedded, domain, item, kind)
+        size = embedded.scalar(unique.count())
     if not size:
         raise InvalidInput("domain", plain("an empty list"), "at least one possible item is needed")
-    if engine is not embedded:
-        unique = ibis.memtable(embedded.run(lambda: embedded.backend.to_pyarrow(unique)))
+    if beside is None and engine is not embedded:
+        rows = embedded.run(lambda: embedded.backend.to_pyarrow(unique))
+        unique = stack.enter_context(engine.uploaded(rows))
     return unique, size
+
+
+def _converted(stack: contextlib.ExitStack, embedded: EmbeddedEngine, domain: Domain, item: str, kind: Any) -> Any:
+    try:
+        return stack.enter_context(embedded.materialised(_unique(embedded, domain, item, kind)))
+    except SourceError:
+        pass
+    raise InvalidInput(
+        "domain",
+        str(domain.path or "a table"),
+        "it cannot be read; in a CSV every line needs as many fields as the first, with quotes around an item that "
+        "contains the delimiter",
+    )
+
+
+def _beside(stack: contextlib.ExitStack, source: Source, domain: Domain, item: str) -> Any:
+    """Return the list as a table (key) in the engine that holds the rows, or None if it is not there."""
+    import ibis
+
+    engine, table = source.engine, domain.table
+    if domain.table_name is not None:
+        if source.named is None:
+            raise InvalidInput(
+                "domain", f"table:{domain.table_name}", "it needs rows in a database; name a file of items instead"
+            )
+        table = source.named(domain.table_name)
+    elif isinstance(engine, SparkEngine) and is_spark(table) and table.sparkSession is engine.session:
+        table = engine.named(table, stack)
+    elif not (isinstance(table, ibis.Table) and _is_on(table, engine)):
+        return None
+    column = _column(list(table.columns), item)
+    _check_single(table[column].type())
+    return table.select(key=table[column])
+
+
+def _is_on(table: Any, engine: Engine) -> bool:
+    import ibis.expr.operations as operations
+
+    return any(True for _ in table.op().find(operations.DatabaseTable)) and table.get_backend() is engine.backend
+
+
+def _comparable(source: Any, kind: Any) -> bool:
+    """Tell whether an engine compares two types by value without any conversion of ours."""
+    return bool(
+        (source.is_string() and kind.is_string())
+        or (source.is_integer() and kind.is_integer())
+        or source.copy(nullable=True) == kind.copy(nullable=True)
+    )
+
+
+def _distinct(given: Any) -> Any:
+    import ibis
+
+    given = given.filter(given.key.notnull())
+    if given.key.type().is_floating():
+        given = given.filter(~given.key.isnan())
+    return given.distinct().mutate(text=ibis.literal(""), position=ibis.literal(0, "int64"))
+
+
+def _brought(engine: Engine, beside: Any) -> Any:
+    """Bring a public list into Python as an Arrow table, for types that need converting."""
+    import pyarrow
+    from ibis.formats.pyarrow import PyArrowType
+
+    keys = [row["key"] for row in engine.fetch(beside.distinct())]
+    return pyarrow.table({"key": pyarrow.array(keys, PyArrowType.from_ibis(beside.key.type()))})
 
 
 def _unique(embedded: EmbeddedEngine, domain: Domain, item: str, kind: Any) -> Any:
@@ -51,7 +119,7 @@ def _unique(embedded: EmbeddedEngine, domain: Domain, item: str, kind: Any) -> A
     is_strange = typed.typed.isnull() | _is_changed(typed.key, typed.typed)
     # pandas calls a column without any value float64, so text is no mistake there: it is what nobody has.
     if source != kind and not (kind.is_floating() and source.is_string()):
-        count = _number(embedded, typed.filter(is_strange).count())
+        count = embedded.scalar(typed.filter(is_strange).count())
         if count:
             raise InvalidInput(
                 "domain",
@@ -88,6 +156,9 @@ def _given(embedded: EmbeddedEngine, domain: Domain, item: str, kind: Any) -> An
     elif isinstance(domain.table, ibis.Table):
         column = _column(list(domain.table.columns), item)
         table = ibis.memtable(embedded.run(domain.table.select(column).to_pyarrow))
+    elif is_spark(domain.table):
+        column = _column(list(domain.table.columns), item)
+        table = ibis.memtable(embedded.run(domain.table.select(column).toArrow))
     elif is_frame(domain.table):
         column = _column(frame_columns(domain.table), item)
         table = ibis.memtable(arrow_table("domain", domain.table, [column]))
@@ -96,8 +167,7 @@ def _given(embedded: EmbeddedEngine, domain: Domain, item: str, kind: Any) -> An
             "domain", plain(f"an object of type {type(domain.table).__name__}"), "a list of items is needed"
         )
     [column] = table.columns
-    if not is_single_value(table[column].type()):
-        raise InvalidInput("domain", plain(f"a list of type {table[column].type()}"), "single values are needed")
+    _check_single(table[column].type())
     return table.select(key=table[column], position=ibis.literal(0, "int64"))
 
 
@@ -136,5 +206,6 @@ def _is_changed(key: Any, typed: Any) -> Any:
     return key.try_cast("float64") != typed.try_cast("float64")
 
 
-def _number(engine: Engine, count: Any) -> int:
-    return int(engine.fetch(count.as_table())[0][count.get_name()])
+def _check_single(kind: Any) -> None:
+    if not is_single_value(kind):
+        raise InvalidInput("domain", plain(f"a list of type {kind}"), "single values are needed")

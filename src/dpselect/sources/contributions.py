@@ -1,0 +1,239 @@
+"""What one person adds to the score of one item, as expressions that every engine can run.
+
+All sums are sums of whole numbers, so that the order in which an engine adds them up decides nothing: a row of one
+person must never change how the rows of another one are rounded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from dpselect.errors import InvalidInput, plain
+from dpselect.privacy.sensitivity import COUNTS, Sensitivity
+from dpselect.sampling import BitSource
+from dpselect.sources.engine import Engine
+from dpselect.validation import finite_number, positive_integer
+
+_FINENESS = 28
+"""A contribution is a whole number of units of which the largest has at most 2²⁸, so that 2³⁴ people fit into int64."""
+
+_LARGEST_ROW = 2**62
+"""Units that one row can bring: what is beyond is cut off, and far beyond what clipping leaves."""
+
+
+_DECIMAL_DIGITS = 38
+"""Decimals of so many digits become floats without an error; PostgreSQL has longer ones."""
+
+_LARGEST_BOUND = Fraction(10) ** 250
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """How one person counts for one item, settled before any row is read.
+
+    Without `value`: 1. With it: the sum of the person's values for the item, clipped to [low, high]. With `weight`:
+    that, times the largest of the person's weights for the item, each clipped to [0, 1]. Never more than one
+    contribution per person and item; `max_items_per_person` keeps that many of each person's items.
+    """
+
+    value: str | None = None
+    clip: tuple[Fraction, Fraction] | None = None
+    weight: str | None = None
+    max_items_per_person: int | None = None
+
+    @classmethod
+    def of(cls, value: Any, clip: Any, weight: Any, max_items_per_person: Any) -> Contribution:
+        """Understand the arguments of `top`."""
+        for argument, name in (("value", value), ("weight", weight)):
+            if name is not None and (not isinstance(name, str) or not name):
+                raise InvalidInput(argument, name, "the name of a column of numbers is needed")
+        if (value is None) != (clip is None):
+            missing, other = ("clip", "value") if clip is None else ("value", "clip")
+            raise InvalidInput(missing, None, f"with {other}, both are needed: the column, and the bounds (low, high)")
+        if max_items_per_person is not None:
+            max_items_per_person = positive_integer("max_items_per_person", max_items_per_person)
+        found = cls(value, None if clip is None else _bounds(clip), weight, max_items_per_person)
+        if clip is not None and not found.low < found.high:
+            raise InvalidInput("clip", tuple(clip), "the bounds are too close to each other for their size")
+        return found
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are needed beside item and person."""
+        return [name for name in (self.value, self.weight) if name is not None]
+
+    @property
+    def counts(self) -> bool:
+        """Whether people are just counted."""
+        return self.value is None and self.weight is None
+
+    @property
+    def unit(self) -> Fraction:
+        """The public grid of contributions: 1 for counts, else the power of two at 2⁻²⁸ of the larger bound."""
+        if self.counts:
+            return Fraction(1)
+        reach = max(abs(bound) for bound in self.clip) if self.clip else Fraction(1)
+        exponent = reach.numerator.bit_length() - reach.denominator.bit_length()
+        power = Fraction(2) ** exponent
+        return Fraction(power if power >= reach else 2 * power, 2**_FINENESS)
+
+    @property
+    def low(self) -> int:
+        """The least contribution, in units; rounded inwards, so that no person moves a score beyond the bounds."""
+        return 0 if self.clip is None else -((-self.clip[0]) // self.unit)
+
+    @property
+    def high(self) -> int:
+        """The greatest contribution, in units; rounded inwards."""
+        return int((Fraction(1) if self.clip is None else self.clip[1]) // self.unit)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """Adding a person moves each score by min(0, low) to max(0, high): some items they do not have."""
+        if self.clip is None:
+            return COUNTS
+        low, high = (float_if_exact(bound) for bound in self.clip)
+        return Sensitivity(min(low, 0), max(high, 0))  # type: ignore[arg-type]
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the ledger keeps of it: no names of columns, which may say much."""
+        described: dict[str, Any] = {}
+        if not self.counts:
+            described["score"] = ("people" if self.clip is None else "sum") + (" by weight" if self.weight else "")
+        if self.clip is not None:
+            described["clip"] = [float(bound) for bound in self.clip]
+        if self.max_items_per_person is not None:
+            described["max_items_per_person"] = self.max_items_per_person
+        return described
+
+
+def _bounds(clip: Any) -> tuple[Fraction, Fraction]:
+    try:
+        low, high = clip
+    except (TypeError, ValueError):
+        raise InvalidInput("clip", plain(type(clip).__name__), "two numbers (low, high) are needed") from None
+    bounds = Fraction(finite_number("clip", low)), Fraction(finite_number("clip", high))
+    reach = max(abs(bound) for bound in bounds)
+    if not (bounds[0] < bounds[1] and 1 / _LARGEST_BOUND <= reach <= _LARGEST_BOUND):
+        raise InvalidInput("clip", (low, high), "low must be smaller than high, as in (0, 5), and neither immense")
+    return bounds
+
+
+def float_if_exact(number: Fraction) -> int | float | Fraction:
+    """Return a number as people write it, where that is no other number."""
+    if number.denominator == 1:
+        return int(number)
+    return float(number) if Fraction(float(number)) == number else number
+
+
+def fresh_key(bits: BitSource) -> str:
+    """Return 128 random bits as 32 hexadecimal digits."""
+    return "".join(f"{int(word):016x}" for word in bits.integers(2, 64))
+
+
+def contributions(engine: Engine, rows: Any, kind: Contribution, listed: Any, key: str) -> Any:
+    """Return (item, amount), one row for each person and item, from rows (item, person[, value][, weight]).
+
+    Of people with more items than allowed, those stay that come first by `digest(key, person, item)`: a uniformly
+    random choice that depends on nothing but the key and the person's own items. Items outside a list are left out
+    before.
+    """
+    import ibis
+
+    if listed is not None and kind.max_items_per_person is not None:
+        rows = rows.semi_join(listed, rows.item == listed.key)
+    if kind.counts:
+        pairs = rows.distinct().mutate(amount=ibis.literal(1, "int64"))
+    else:
+        sums = {}
+        if kind.value is not None:
+            sums["total"] = rows.value.sum()
+        if kind.weight is not None:
+            sums["weight"] = rows.weight.max()
+        pairs = rows.group_by("item", "person").aggregate(**sums)
+        amount = ibis.literal(kind.high, "int64")
+        if kind.value is not None:
+            amount = ibis.ifelse(
+                pairs.total > kind.high, kind.high, ibis.ifelse(pairs.total < kind.low, kind.low, pairs.total)
+            ).cast("int64")
+        if kind.weight is not None:
+            amount = (amount.cast("float64") * pairs.weight + 0.5).floor().cast("int64")
+        pairs = pairs.mutate(amount=amount)
+    if kind.max_items_per_person is None:
+        return pairs.select("item", "person", "amount")
+    text = pairs.item.cast("string")
+    mixed = engine.digest(ibis.literal(key) + engine.digest(pairs.person.cast("string")) + text)
+    pairs = pairs.mutate(mixed=mixed, text=text)
+    window = ibis.window(group_by=pairs.person, order_by=[pairs.mixed, pairs.text])
+    pairs = pairs.mutate(place=ibis.row_number().over(window))
+    return pairs.filter(pairs.place < kind.max_items_per_person).select("item", "person", "amount")
+
+
+def numeric_rows(engine: Engine, rows: Any, kind: Contribution) -> Any:
+    """Return the rows with `value` in whole units and `weight` in [0, 1], without those that have no number there."""
+    for column, name in (("value", kind.value), ("weight", kind.weight)):
+        if name is None:
+            continue
+        rows = rows.mutate(**{column: _number(engine, rows[column], column, name)})
+        rows = rows.filter(rows[column].notnull())
+        if rows[column].type().is_floating():
+            rows = rows.filter(~rows[column].isnan())
+        elif rows[column].type().is_decimal():
+            rows = rows.filter(rows[column].cast("string") != "NaN")
+        unit = kind.unit if column == "value" else None
+        rows = rows.mutate(**{column: _units(rows[column], unit) if unit else _between(rows[column], 0, 1)})
+    return rows
+
+
+def _number(engine: Engine, column: Any, argument: str, name: str) -> Any:
+    kind = column.type()
+    if kind.is_boolean():
+        return column.cast("int64")
+    if kind.is_decimal() and kind.precision is not None and kind.precision <= _DECIMAL_DIGITS:
+        return column.cast("float64")
+    if kind.is_numeric():
+        return column
+    if kind.is_string() and engine.casts_text_safely:
+        return column.try_cast("float64")
+    raise InvalidInput(argument, plain(f"column {name!r} of type {kind}"), "a column of numbers is needed")
+
+
+def _units(column: Any, unit: Fraction) -> Any:
+    """Return ⌊x / unit + ½⌋ as a whole number.
+
+    Some engines stop at a product or cast that overflows or vanishes, so both ends are cut off before. Division by a
+    power of two is exact.
+    """
+    limit = unit * _LARGEST_ROW
+    number = _between(column, -limit, limit)
+    tiny = _literal(column, unit / 4)
+    number = ((number < tiny) & (number > -tiny)).ifelse(_literal(column, Fraction(0)), number)
+    whole = (number.cast("float64") * float(1 / unit) + 0.5).floor()
+    return whole.cast("decimal(38, 0)")
+
+
+def _between(column: Any, low: Any, high: Any) -> Any:
+    low, high = (_literal(column, Fraction(bound)) for bound in (low, high))
+    return (column > high).ifelse(high, (column < low).ifelse(low, column))
+
+
+def _literal(column: Any, number: Fraction) -> Any:
+    """Return a bound as the column's kind of number: a decimal beside a decimal, which no float can stand for."""
+    import ibis
+
+    if column.type().is_decimal():
+        return ibis.literal(Decimal(number.numerator) / Decimal(number.denominator))
+    return ibis.literal(float(number), "float64")
+
+
+def in_numbers(units: list[int], unit: Fraction) -> list[Any]:
+    """Return whole units as exact numbers."""
+    if unit == 1:
+        return list(units)
+    step = float(unit)
+    if all(-(2**53) < number < 2**53 for number in units) and Fraction(step) == unit:
+        return [number * step for number in units]
+    return [number * unit for number in units]

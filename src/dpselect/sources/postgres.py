@@ -1,0 +1,212 @@
+"""PostgreSQL: the scores in a temporary table, or, without the right to make one, read twice in one snapshot."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+from dpselect.errors import InvalidInput, SourceError, plain
+from dpselect.sources.engine import Progress, ThreadedEngine, worker_thread
+from dpselect.sources.failures import LOST, NOT_ADMITTED, UNREACHABLE, EngineError
+
+_MAY_STORE = """
+SELECT has_database_privilege(current_database(), 'TEMPORARY')
+   AND NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'off'
+"""
+_CANCEL_SECONDS = 10.0
+_POSITION_DIGITS = 10
+
+_log = logging.getLogger("dpselect")
+
+
+class PostgresEngine(ThreadedEngine):
+    """A PostgreSQL server. `may_store`: whether the account may make temporary tables, which is public."""
+
+    may_store = True
+
+    @property
+    def connection(self) -> Any:
+        """The psycopg connection itself."""
+        return self.backend.con
+
+    @property
+    def casts_text_safely(self) -> bool:
+        """A cast of text that is no number is an error there, whatever Ibis says."""
+        return False
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Let all queries of the block see one state of the database where nothing can be stored."""
+        self.may_store = self.run(lambda: bool(self.connection.execute(_MAY_STORE).fetchone()[0]))
+        if self.may_store:
+            yield
+            return
+        if not self._is_idle():
+            raise SourceError(
+                "table: the account may not make temporary tables, and the connection is in the middle of a "
+                "transaction; end it first, or grant TEMPORARY on the database"
+            )
+        _log.warning(
+            "the account may not make temporary tables on the server, so the table is read twice, in one snapshot; "
+            "GRANT TEMPORARY ON DATABASE would make it faster"
+        )
+        self.run(lambda: self.connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
+        try:
+            yield
+        finally:
+            with contextlib.suppress(Exception):
+                self.connection.execute("ROLLBACK")
+
+    @contextlib.contextmanager
+    def materialised(self, expression: Any) -> Iterator[Any]:
+        """Keep the result of a table expression as a temporary table, or compute it anew each time in the snapshot."""
+        if not self.may_store:
+            yield expression
+            return
+        query = self.backend.compile(expression)
+        columns = {name: str(kind) for name, kind in expression.schema().items()}
+        with self._temporary(lambda name: f"CREATE TEMPORARY TABLE {name} AS {query}", columns) as table:
+            yield table
+
+    @contextlib.contextmanager
+    def uploaded(self, rows: Any) -> Iterator[Any]:
+        """Hand a public Arrow table (key, text, position) to the server for the time of the block."""
+        import ibis
+
+        schema = ibis.memtable(rows).schema()
+        if not self.may_store:
+            yield _as_literals(rows, schema["key"])
+            return
+        mapper = self.backend.compiler.type_mapper
+        definitions = ", ".join(f'"{name}" {mapper.to_string(kind)}' for name, kind in schema.items())
+        columns = {name: str(kind) for name, kind in schema.items()}
+        with self._temporary(lambda name: f"CREATE TEMPORARY TABLE {name} ({definitions})", columns) as table:
+            self._copy(table.get_name(), rows)
+            yield table
+
+    @contextlib.contextmanager
+    def _temporary(self, create: Any, columns: dict[str, str]) -> Iterator[Any]:
+        import ibis
+
+        name = ibis.util.gen_name("dpselect")
+        # An interrupt can come once the table is there and before this is told, so it is dropped in any case.
+        try:
+            self.run(lambda: self._execute(create(f'"{name}"')))
+            yield _database_table(self.backend, name, columns)
+        finally:
+            with contextlib.suppress(Exception):
+                self._execute(f'DROP TABLE IF EXISTS pg_temp."{name}"')
+
+    def _copy(self, name: str, rows: Any) -> None:
+        def work() -> None:
+            with self.connection.cursor() as cursor, self.connection.transaction():
+                columns = ", ".join(f'"{column}"' for column in rows.column_names)
+                with cursor.copy(f'COPY "{name}" ({columns}) FROM STDIN') as copy:
+                    for batch in rows.to_batches(max_chunksize=10_000):
+                        for row in batch.to_pylist():
+                            copy.write_row(list(row.values()))
+
+        try:
+            self.run(work)
+            return
+        except EngineError as error:
+            if error.reason == LOST:
+                raise
+        raise InvalidInput(
+            "domain", plain("a list"), "some of its items are such as no column of the table's type can hold"
+        )
+
+    def _execute(self, query: str) -> None:
+        with self.connection.cursor() as cursor, self.connection.transaction():
+            cursor.execute(query)
+
+    def _rows(self, expression: Any) -> list[dict[str, Any]]:
+        self.backend._run_pre_execute_hooks(expression)
+        query = self.backend.compile(expression)
+        with self.connection.cursor() as cursor, self.connection.transaction():
+            rows = cursor.execute(query).fetchall()
+        names = list(expression.as_table().columns)
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def _is_idle(self) -> bool:
+        return bool(self.connection.autocommit and self.connection.info.transaction_status.name == "IDLE")
+
+    def _cancel(self) -> None:
+        self.connection.cancel_safe(timeout=_CANCEL_SECONDS)
+
+
+@contextlib.contextmanager
+def postgres_engine(backend: Any, progress: Progress | None) -> Iterator[PostgresEngine]:
+    """Use the connection that an Ibis table came with; it stays open, in the state in which it was."""
+    with worker_thread() as worker:
+        engine = PostgresEngine(backend, worker, progress)
+        with engine.snapshot():
+            yield engine
+
+
+@contextlib.contextmanager
+def postgres_server(url: str, progress: Progress | None) -> Iterator[PostgresEngine]:
+    """Connect to a server, as libpq understands the URL and its environment (PGPASSWORD, ~/.pgpass, PGSSLMODE, …)."""
+    try:
+        import psycopg
+    except ImportError:
+        raise InvalidInput(
+            "table", plain("a PostgreSQL URL"), "the driver is needed: pip install 'dpselect[postgresql]'"
+        ) from None
+    import ibis
+
+    connection, failure = None, ""
+    try:
+        connection = psycopg.connect(url, autocommit=True, application_name="dpselect")
+    except psycopg.ProgrammingError:
+        failure = "the URL cannot be understood; postgresql://user@host:port/database is needed"
+    except psycopg.Error as error:
+        failure = _refusal(error)
+    if connection is None:
+        raise SourceError(f"table: {failure}")
+    with contextlib.ExitStack() as stack:
+        stack.callback(connection.close)
+        yield stack.enter_context(postgres_engine(ibis.postgres.from_connection(connection), progress))
+
+
+def _refusal(error: Any) -> str:
+    """Return why a connection was not made; before one is, libpq tells no code, so what it says is looked through."""
+    said = str(error)
+    if error.sqlstate is not None and error.sqlstate.startswith("53"):
+        return "no connection: the server has no connection left"
+    if "FATAL:" in said or "password" in said or "authentication" in said:
+        return NOT_ADMITTED
+    return UNREACHABLE
+
+
+def _database_table(backend: Any, name: str, columns: dict[str, str]) -> Any:
+    """Return the Ibis table of a temporary table whose columns are known."""
+    import ibis
+    import ibis.expr.operations as operations
+
+    return operations.DatabaseTable(
+        name=name, schema=ibis.schema(columns), source=backend, namespace=operations.Namespace()
+    ).to_expr()
+
+
+def _as_literals(rows: Any, kind: Any) -> Any:
+    """Return (key, text, position) as a table that is written into the query itself.
+
+    Each entry is its position in ten digits, a mark that tells whether there is a key, and the text of the key or item.
+    """
+    import ibis
+
+    entries = [
+        f"{position:0{_POSITION_DIGITS}}{'t' if key is None else 'k'}{text if key is None else key}"
+        for key, text, position in zip(*(rows.column(name).to_pylist() for name in rows.column_names), strict=True)
+    ]
+    table = ibis.array(entries).unnest().name("entry").as_table()
+    rest = table.entry.substr(_POSITION_DIGITS + 1)
+    has_key = table.entry.substr(_POSITION_DIGITS, 1) == "k"
+    return table.select(
+        key=ibis.ifelse(has_key, rest, ibis.null("string")).cast(kind),
+        text=ibis.ifelse(has_key, "", rest),
+        position=table.entry.left(_POSITION_DIGITS).cast("int64"),
+    )

