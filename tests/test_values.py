@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import dpselect as dps
 from dpselect.mechanisms import OneShot, Peeling
-from dpselect.privacy.gaussian import concentrated_rho
+from dpselect.privacy.conversion import largest_rho
 from dpselect.sampling import SeededBits, SystemBits
 from dpselect.values import GAUSSIAN, LAPLACE, ValueNoise, noisy_values, split_epsilon, value_noise
 from dpselect.verify import Domain, check_privacy
@@ -56,9 +56,9 @@ def test_pure_noise_for_counts_has_the_scale_of_all_scores_together() -> None:
 def test_approximate_noise_has_the_variance_of_all_scores_together() -> None:
     noise = value_noise(k=50, epsilon=0.5, delta=1e-6, sensitivity=dps.Sensitivity(0, 3))
     assert (noise.noise, noise.grid, noise.steps) == (GAUSSIAN, 1, 3)
-    assert noise.spread == Fraction(50 * 9) / (2 * concentrated_rho(0.5, 1e-6))
+    assert noise.spread == Fraction(50 * 9) / (2 * Fraction(largest_rho(0.5, 1e-6)))
     assert (noise.guarantee.epsilon, noise.guarantee.delta) == (0.5, 1e-6)
-    assert noise.guarantee.rho == pytest.approx(float(concentrated_rho(0.5, 1e-6)), rel=1e-15)
+    assert noise.guarantee.rho == largest_rho(0.5, 1e-6)
 
 
 def test_the_narrower_noise_is_taken_and_states_its_own_guarantee() -> None:

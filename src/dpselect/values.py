@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpselect.errors import InvalidInput
-from dpselect.privacy.conversion import float_above
-from dpselect.privacy.gaussian import concentrated_rho
+from dpselect.privacy.conversion import float_above, largest_rho
 from dpselect.privacy.guarantee import Guarantee, probability_of_failure
 from dpselect.privacy.sensitivity import Sensitivity
 from dpselect.sampling import BitSource
@@ -158,7 +157,7 @@ def value_noise(
             sensitivity,
             "dpselect.COUNTS or dpselect.Sensitivity(low, high) is needed, not a bare number",
         )
-    reach = max(abs(Fraction(sensitivity.low)), abs(Fraction(sensitivity.high)))
+    reach = sensitivity.reach
     grid = Fraction(1) if _counting(sensitivity) else _fine_grid(min(reach, moved * reach / Fraction(target.epsilon)))
     steps = -(-reach // grid)
     laplace = ValueNoise(
@@ -168,15 +167,15 @@ def value_noise(
         spread=moved * steps / Fraction(target.epsilon),
         guarantee=Guarantee(epsilon=target.epsilon),
     )
-    if not target.delta:
+    rho = largest_rho(target.epsilon, target.delta) if target.delta else 0.0
+    if not rho:
         return laplace
-    rho = concentrated_rho(target.epsilon, target.delta)
     gaussian = ValueNoise(
         noise=GAUSSIAN,
         grid=grid,
         steps=steps,
-        spread=moved * steps**2 / (2 * rho),
-        guarantee=Guarantee(epsilon=target.epsilon, delta=target.delta, rho=float_above(rho)),
+        spread=moved * steps**2 / (2 * Fraction(rho)),
+        guarantee=Guarantee(epsilon=target.epsilon, delta=target.delta, rho=rho),
     )
     return min((laplace, gaussian), key=lambda noise: noise.half_width(0.95))
 

@@ -12,8 +12,8 @@ import pytest
 
 import dpselect as dps
 from dpselect.mechanisms.gaussian import Gaussian
-from dpselect.privacy.conversion import epsilon_of_zcdp
-from dpselect.privacy.gaussian import concentrated_rho, gaussian_delta, unit_sigma
+from dpselect.privacy.conversion import epsilon_of_zcdp, largest_rho
+from dpselect.privacy.gaussian import gaussian_delta, unit_sigma
 from dpselect.sampling.balls import working_precision
 from dpselect.sampling.laws import group_law
 from dpselect.sampling.normal import NORMAL
@@ -54,18 +54,23 @@ def test_sigma_is_below_the_classical_one_in_its_range_and_above_it_beyond() -> 
 
 @targets
 def test_rho_implies_the_target_and_hardly_more_would(epsilon: float, delta: float) -> None:
-    """The converse conversion is computed elsewhere, by another search; at 1e-200 it stops at the smallest float."""
-    rho = concentrated_rho(epsilon, delta)
-    if epsilon >= 1e-6:
-        assert epsilon_of_zcdp(rho, Fraction(delta)) == pytest.approx(epsilon, rel=1e-5)
-    assert rho * 2 * Fraction(unit_sigma(epsilon, delta)) ** 2 <= 1
+    """Compared with the same conversion solved for ρ, `(ε + (ln δ + ln(α−1) − α ln(1 − 1/α)) / (α − 1)) / α`.
+
+    That is Canonne, Kamath and Steinke 2020, corollary 13; the largest over a fine grid of α is what can be had.
+    """
+    rho = largest_rho(epsilon, delta)
+    assert epsilon_of_zcdp(Fraction(rho), Fraction(delta)) <= epsilon
+    assert Fraction(rho) * 2 * Fraction(unit_sigma(epsilon, delta)) ** 2 <= 1
+    excess = np.exp(np.arange(-60, 60, 1e-3))
+    cost = math.log(delta) + np.log(excess) + (1 + excess) * np.log1p(1 / excess)
+    best = float(np.max((epsilon + cost / excess) / (1 + excess)))
+    assert rho == pytest.approx(best, rel=1e-5)
 
 
-@pytest.mark.parametrize("function", [unit_sigma, concentrated_rho])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.0), (1.0, 1.0), (0.0, 0.1), (1.0, -0.1), (math.nan, 0.1)])
-def test_a_target_without_a_gaussian_is_refused(function: object, epsilon: float, delta: float) -> None:
+def test_a_target_without_a_gaussian_is_refused(epsilon: float, delta: float) -> None:
     with pytest.raises(dps.InvalidInput):
-        function(epsilon, delta)  # type: ignore[operator]
+        unit_sigma(epsilon, delta)
 
 
 def test_noise_beyond_floats_is_refused() -> None:

@@ -52,8 +52,7 @@ class Gaussian(Mechanism):
     @property
     def sigma(self) -> float:
         """The standard deviation of the noise on each score, rounded up."""
-        reach = max(abs(Fraction(self.sensitivity.low)), abs(Fraction(self.sensitivity.high)))
-        unit = reach * Fraction(unit_sigma(self.epsilon, self.delta))
+        unit = self.sensitivity.reach * Fraction(unit_sigma(self.epsilon, self.delta))
         return float_above(unit * _root_above(self.max_items_per_person or 1))
 
     @property

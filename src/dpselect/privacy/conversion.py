@@ -66,6 +66,32 @@ def epsilon_of_zcdp(rho: Fraction, delta: Fraction) -> float:
     return max(_upper(formula, order), SMALLEST_EPSILON)
 
 
+@lru_cache(maxsize=1024)
+def largest_rho(epsilon: float, delta: float) -> float:
+    """Return the largest ρ, up to a relative 1e-9, for which ρ-zCDP implies (ε, δ)-DP by `epsilon_of_zcdp`; 0 if none.
+
+    The inverse of that conversion, found by bisection from `ρ = (√(ε + log(1/δ)) − √(log(1/δ)))²`, which always
+    implies it (Bun and Steinke, proposition 1.3). What is returned has passed the comparison itself.
+    """
+
+    def allowed(rho: float) -> bool:
+        return epsilon_of_zcdp(Fraction(rho), Fraction(delta)) <= epsilon
+
+    log = -math.log(delta)
+    simple = (epsilon / (math.sqrt(epsilon + log) + math.sqrt(log))) ** 2
+    low = min(max(simple, sys.float_info.min), sys.float_info.max / 4)
+    while low and not allowed(low):
+        low /= 2
+    if not low:
+        return 0.0
+    high = 2 * low
+    while math.isfinite(high) and allowed(high):
+        low, high = high, 2 * high
+    while low < (middle := low + (high - low) / 2) < high and high - low > low * 2.0**-52:
+        low, high = (middle, high) if allowed(middle) else (low, middle)
+    return low
+
+
 def _best_order(rho: float, delta: float) -> float:
     """Return α − 1 with nearly the least ε, found on a grid of its logarithm that is refined around the best point."""
     rho = max(rho, sys.float_info.min)

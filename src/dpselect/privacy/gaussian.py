@@ -19,9 +19,6 @@ from dpselect.validation import positive_number
 PRECISION = 320
 """Bits of the balls, beyond those that cancel where δ is small; too few would only add noise."""
 
-MANTISSA = 64
-"""Bits that are kept of a number that was rounded towards privacy, so that exact arithmetic with it stays fast."""
-
 
 @lru_cache(maxsize=1024)
 def unit_sigma(epsilon: float, delta: float) -> float:
@@ -42,45 +39,6 @@ def gaussian_delta(sigma: float, epsilon: float) -> Any:
     """Return the least δ of Gaussian noise σ at L2 sensitivity 1 for a given ε, as a ball of the current precision."""
     half, loss = 1 / (2 * _exact(sigma)), _exact(epsilon) * _exact(sigma)
     return _normal_cdf(half - loss) - _exact(epsilon).exp() * _normal_cdf(-half - loss)
-
-
-@lru_cache(maxsize=1024)
-def concentrated_rho(epsilon: float, delta: float) -> Fraction:
-    """Return the largest ρ, up to a relative 1e-9, for which ρ-zCDP is known to imply (ε, δ)-DP.
-
-    For every order α > 1, ρ-zCDP implies (ε, δ)-DP with `δ = exp((α−1)(αρ − ε)) (1 − 1/α)^α / (α − 1)`
-    (Canonne, Kamath and Steinke 2020, Corollary 13). Solved for ρ:
-    `ρ = (ε + (ln δ + ln(α−1) − α ln(1 − 1/α)) / (α − 1)) / α`; the best α is searched in floats, and any α is valid.
-    """
-    epsilon, delta = _checked(epsilon, delta)
-
-    def rho_at(log_order: float) -> float:
-        excess = math.exp(log_order)
-        cost = math.log(delta) + log_order + (1 + excess) * math.log1p(1 / excess)
-        return (epsilon + cost / excess) / (1 + excess)
-
-    with working_precision(PRECISION):
-        excess = _exact(math.exp(_highest(rho_at)))
-        cost = _exact(delta).log() + excess.log() + (1 + excess) * (1 / excess).log1p()
-        rho = (_exact(epsilon) + cost / excess) / (1 + excess)
-        mantissa, exponent = map(int, rho.lower().man_exp())
-        surplus = max(mantissa.bit_length() - MANTISSA, 0)
-        return (mantissa >> surplus) * Fraction(2) ** (exponent + surplus)
-
-
-def _highest(function: Callable[[float], float]) -> float:
-    """Return where a function of the logarithm of α − 1 is highest: a scan, then golden section around the best."""
-    points = [step / 8 for step in range(-800, 5600)]
-    best = max(points, key=function)
-    low, high = best - 0.125, best + 0.125
-    shrink = (math.sqrt(5) - 1) / 2
-    for _ in range(60):
-        left, right = high - shrink * (high - low), low + shrink * (high - low)
-        if function(left) >= function(right):
-            high = right
-        else:
-            low = left
-    return (low + high) / 2
 
 
 def _least(holds: Callable[[float], bool]) -> float | None:

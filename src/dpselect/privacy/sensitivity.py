@@ -44,6 +44,11 @@ class Sensitivity:
             return math.inf
         return spread if Fraction(spread) >= exact else math.nextafter(spread, math.inf)
 
+    @property
+    def reach(self) -> Fraction:
+        """`max(|low|, |high|)`, the most that one score can move; noise on the scores themselves follows it."""
+        return max(abs(Fraction(self.low)), abs(Fraction(self.high)))
+
     def __str__(self) -> str:
         """Say what one person can do to a score."""
         return f"adding a person moves each score by {self.low:g} to {self.high:g}"

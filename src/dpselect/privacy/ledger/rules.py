@@ -14,10 +14,11 @@ import math
 from fractions import Fraction
 
 from dpselect.errors import InvalidInput, plain
-from dpselect.privacy.conversion import epsilon_of_zcdp, rho_of_pure
+from dpselect.privacy.conversion import epsilon_of_zcdp, largest_rho, rho_of_pure
 from dpselect.privacy.guarantee import Guarantee, probability_of_failure
 from dpselect.privacy.ledger.amounts import Amount, Budget
 from dpselect.privacy.ledger.chain import Account
+from dpselect.shown import shown_above
 from dpselect.validation import float_below, positive_number
 
 RULES = ("basic", "zcdp")
@@ -32,7 +33,10 @@ def total_for(rule: str, epsilon: float, delta: float) -> Budget:
         return Budget(total.epsilon, total.delta)
     if not total.delta:
         raise InvalidInput("delta", delta, "a delta above 0 is needed: zCDP implies no pure guarantee")
-    return Budget(total.epsilon, total.delta, _largest_rho(total.epsilon, Fraction(total.delta)))
+    rho = largest_rho(total.epsilon, total.delta)
+    if not rho:
+        raise InvalidInput("epsilon", epsilon, "a larger epsilon or delta is needed: no rho is small enough for them")
+    return Budget(total.epsilon, total.delta, rho)
 
 
 def limit(account: Account) -> Amount:
@@ -51,7 +55,7 @@ def cost(account: Account, guarantee: Guarantee) -> Amount:
     if rho is None:
         raise InvalidInput(
             "guarantee",
-            plain(f"one with delta = {guarantee.delta:g} and no rho"),
+            plain(f"one with delta = {shown_above(guarantee.delta)} and no rho"),
             f"data set {account.dataset!r} adds up rho (zCDP); a pure release, or one that states its rho, is needed",
         )
     return Amount(rho=rho)
@@ -77,24 +81,20 @@ def largest_pure(account: Account, left: Amount) -> Fraction:
     """Return the largest ε of one pure release that fits into what is left."""
     if account.composition != "zcdp":
         return max(left.epsilon, Fraction(0))
-    rho = float_below(max(left.rho, Fraction(0)))
-    epsilon = math.sqrt(2 * rho) if rho <= 2 else rho
-    while epsilon > 0 and rho_of_pure(Fraction(epsilon)) > left.rho:
+    return Fraction(_pure_epsilon(max(left.rho, Fraction(0))))
+
+
+def requested(guarantee: Guarantee, price: Amount) -> float:
+    """Return the ε of a request as a refusal states it; where ρ is counted, that of a pure release of the same cost."""
+    if not price.rho or rho_of_pure(Fraction(guarantee.epsilon)) == price.rho:
+        return guarantee.epsilon
+    return math.nextafter(_pure_epsilon(price.rho), math.inf)
+
+
+def _pure_epsilon(rho: Fraction) -> float:
+    """Return the largest ε of a pure release that costs no more than ρ."""
+    below = float_below(rho)
+    epsilon = math.sqrt(2 * below) if below <= 2 else below
+    while epsilon > 0 and rho_of_pure(Fraction(epsilon)) > rho:
         epsilon = math.nextafter(epsilon, 0.0)
-    return Fraction(epsilon)
-
-
-def _largest_rho(epsilon: float, delta: Fraction) -> float:
-    """Return a ρ, close to the largest, that implies (ε, δ); any that passes the comparison is sound."""
-    low, high = 0.0, epsilon
-    for _ in range(80):
-        middle = (low + high) / 2
-        if not low < middle < high:
-            break
-        if epsilon_of_zcdp(Fraction(middle), delta) <= epsilon:
-            low = middle
-        else:
-            high = middle
-    if not low:
-        raise InvalidInput("epsilon", epsilon, "a larger epsilon or delta is needed: no rho is small enough for them")
-    return low
+    return epsilon

@@ -11,6 +11,7 @@ from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.ledger import rules
 from dpselect.privacy.ledger.amounts import Amount, Budget
 from dpselect.privacy.ledger.chain import Account, Entry
+from dpselect.shown import shown_above
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,8 @@ class Offer:
 
     def __str__(self) -> str:
         """Say what could be bought."""
-        cost = f"epsilon {self.cost.epsilon:g}" + (f", delta {self.cost.delta:g}" if self.cost.delta else "")
+        cost = f"epsilon {shown_above(self.cost.epsilon)}"
+        cost += f", delta {shown_above(self.cost.delta)}" if self.cost.delta else ""
         number = f"{self.releases} release" + ("" if self.releases == 1 else "s")
         if not self.like_the_last:
             return f"{number} of {cost}"
