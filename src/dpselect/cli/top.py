@@ -49,6 +49,9 @@ def top_command(
             parser=number, help="Share of epsilon, such as 0.3, for publishing noisy counts as well.", metavar="SHARE"
         ),
     ] = None,
+    protects: Annotated[
+        str, typer.Option(help="What a value of --person stands for, stated in the guarantee.", metavar="TEXT")
+    ] = "one person",
     ordered: Annotated[bool, typer.Option("--ordered", help="Make the order of the answer mean something.")] = False,
     seed: Annotated[
         int | None, typer.Option(parser=whole_number, help="For tests: reproducible, not secure.", metavar="N")
@@ -89,6 +92,7 @@ def top_command(
             mechanism=_mechanism(mechanism, noise, k, epsilon, delta),
             ordered=ordered,
             values=values,
+            protects=protects,
             seed=seed,
             ledger=ledger,
             dataset=dataset,

@@ -18,6 +18,7 @@ from dpselect.mechanisms.peeling import Peeling
 from dpselect.privacy.calibration import range_per_round
 from dpselect.privacy.guarantee import probability_of_failure
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
+from dpselect.shown import shown_above
 from dpselect.validation import positive_integer, positive_number
 
 MECHANISMS: dict[str, type[Mechanism]] = {
@@ -36,7 +37,7 @@ def mechanism_for(
     *,
     k: int | None,
     epsilon: float | None,
-    delta: float = 0.0,
+    delta: float | None = None,
     sensitivity: Sensitivity = COUNTS,
     ordered: bool = False,
     **parameters: Any,
@@ -44,9 +45,9 @@ def mechanism_for(
     """Return the mechanism of that name, or the object itself if it agrees with the other arguments.
 
     "auto" is decided from public facts alone: the arguments of this function, never the scores. `delta` is what the
-    mechanism may use; one that has no use for it stays pure.
+    mechanism may use; one that has no use for it stays pure. If left out, it is 0, or what a mechanism object states.
     """
-    allowed = probability_of_failure(delta)
+    allowed = 0.0 if delta is None else probability_of_failure(delta)
     if isinstance(mechanism, Mechanism):
         chosen = mechanism
         _agree("k", k, chosen.k)
@@ -63,10 +64,9 @@ def mechanism_for(
             kind = _named(mechanism)
             chosen_parameters = _with_delta(kind, allowed, parameters)
         chosen = kind(k=k, epsilon=epsilon, sensitivity=sensitivity, **{**chosen_parameters, **parameters})
-    if allowed and chosen.guarantee.delta > allowed:
-        raise InvalidInput(
-            "delta", delta, f"the mechanism object needs {chosen.guarantee.delta:g}; allow that much or leave it out"
-        )
+    if delta is not None and chosen.guarantee.delta > allowed:
+        needed = shown_above(chosen.guarantee.delta)
+        raise InvalidInput("delta", delta, f"the mechanism object needs {needed}; allow that much or leave it out")
     if ordered and not chosen.ordered:
         raise InvalidInput(
             "mechanism",
