@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date, time
 from typing import Any
+
+import numpy as np
 
 from dpselect.mechanisms.base import Mechanism
 from dpselect.privacy.guarantee import Guarantee
@@ -51,13 +54,15 @@ class Release:
 
 
 def _plain(item: Any) -> Any:
-    """Return an item as JSON knows it; what JSON does not know becomes its text."""
+    """Return an item as JSON knows it; dates and times become ISO text, and what else JSON does not know its text."""
     if hasattr(item, "to_json_value"):
         return item.to_json_value()
+    if isinstance(item, np.datetime64 | np.timedelta64):
+        return str(item)  # item() would make nanoseconds a bare number
     if hasattr(item, "item") and hasattr(item, "dtype"):
         item = item.item()
     if item is None or isinstance(item, str | int | float | bool):
         return item
     if isinstance(item, tuple | list):
         return [_plain(part) for part in item]
-    return str(item)
+    return item.isoformat() if isinstance(item, date | time) else str(item)

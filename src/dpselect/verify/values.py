@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.mechanisms.base import Mechanism
-from dpselect.privacy import Guarantee, Sensitivity
+from dpselect.privacy import Guarantee, Sensitivity, compose
 from dpselect.scores import Scores
 from dpselect.values import LAPLACE, ValueNoise
 
@@ -49,9 +49,8 @@ class WithValues:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The sum of both costs."""
-        first, second = self.mechanism.guarantee, self.noise.guarantee
-        return Guarantee(epsilon=first.epsilon + second.epsilon, delta=first.delta + second.delta)
+        """The sum of both costs, exact and rounded up."""
+        return compose([self.mechanism.guarantee, self.noise.guarantee], route="basic")
 
     def law(self, scores: Any) -> dict[Any, float]:
         """Return `P(items) · Π P(value of i | score of i)` for every outcome."""
