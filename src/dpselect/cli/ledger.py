@@ -67,6 +67,9 @@ def spend_command(
     dataset: Name,
     epsilon: Annotated[float, typer.Option(parser=number, help="What the release costs.", metavar="NUMBER")],
     delta: Delta = 0.0,
+    rho: Annotated[
+        float | None, typer.Option(parser=number, help="Its zCDP parameter, where it has one.", metavar="NUMBER")
+    ] = None,
     purpose: Annotated[str, typer.Option(help="What it is for.", metavar="TEXT")] = "",
     ledger: Place = _DEFAULT,
     form: Form = Format.table,
@@ -81,7 +84,7 @@ def spend_command(
     """
     with _opened(ledger) as book:
         unit = book.account(dataset)
-        book.spend(dataset, Guarantee(epsilon, delta, unit.protects, unit.neighbours), purpose)
+        book.spend(dataset, Guarantee(epsilon, delta, unit.protects, unit.neighbours, rho), purpose)
         publish(statement_text(book.statement(dataset), form), None)
 
 
