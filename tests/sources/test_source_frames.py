@@ -162,7 +162,9 @@ def test_two_columns_of_one_name_are_refused() -> None:
     "table", [None, 3, [("Heat", "ann")], {"film": ["Heat"]}, pandas.Series(["Heat"]), b"rows.csv"]
 )
 def test_what_is_no_table_is_refused(table: Any) -> None:
-    with pytest.raises(InvalidInput, match="the path of a file, the URL of an engine, an Ibis table, or a pandas, polars,"):
+    with pytest.raises(
+        InvalidInput, match="the path of a file, the URL of an engine, an Ibis table, or a pandas, polars,"
+    ):
         histogram(table, 3)
 
 
