@@ -7,7 +7,7 @@
 * `tip`     the chain through all data sets, and where it ends
 * `schema`  the tables, and `steps` from each version of them to the next
 * `place`   paths and URLs
-* `store`   SQLite and PostgreSQL behind one door, and what their failures mean
+* `store`   SQLite and PostgreSQL behind one door, and `failures`, what theirs mean
 * `identity` whether a file is still the one that others find under its name
 * `records` reading and writing the rows, inside one transaction
 * `audit`   whether all of it is still what was written

@@ -22,18 +22,15 @@ from sqlalchemy.pool import QueuePool
 
 from dpselect.errors import DpSelectError, InvalidInput, SourceError, plain
 from dpselect.privacy.ledger import schema
+from dpselect.privacy.ledger.failures import BUSY_SECONDS, TRY_AGAIN, code_of, meant
 from dpselect.privacy.ledger.identity import Link, Moved, check_file, check_log, draft_of, log_ahead, open_file
 from dpselect.privacy.ledger.place import url_of
 from dpselect.privacy.ledger.tip import Outdated, Tip, rolled_back
 
 Result = TypeVar("Result")
 
-BUSY_SECONDS = 60
-"""How long SQLite waits for another writer; a spend holds the lock for milliseconds."""
-
 _ATTEMPTS = 20
 _WRITE = "dpselect_write"
-_TRY_AGAIN = {"40001", "40P01"}
 
 
 class _Engines(NamedTuple):
@@ -104,10 +101,8 @@ class Store:
                 raise InvalidInput("ledger", self.name, "a file in an existing folder is needed")
             if not self.file.exists():
                 self._prepare_file(self.file)
-        engines = self._connect()
-        self._run(engines.writing, schema.prepare)
-        self._log_ahead(engines)
-        self._engines = engines
+        if self._engines is None:
+            self._engines = self._prepared(make=True)
 
     def close(self) -> None:
         """Let go of all connections; in another process than the one that made them they are not to be touched."""
@@ -119,16 +114,23 @@ class Store:
         if self._engines is None:
             if self.file is not None and not self.file.is_file():
                 raise self._no_ledger()
-            engines = self._connect()
+            self._engines = self._prepared(make=False)
+        return self._engines
+
+    def _prepared(self, make: bool) -> _Engines:
+        """Connect to tables of the present version, which are made only if that is asked for."""
+        engines = self._connect()
+        try:
             version = self._run(engines.reading, schema.stored_version)
-            if version is None:
-                engines.reading.dispose()
+            if version is None and not make:
                 raise self._no_ledger()
             if version != schema.VERSION:
                 self._run(engines.writing, schema.prepare)
-            self._log_ahead(engines)
-            self._engines = engines
-        return self._engines
+        except DpSelectError:
+            engines.reading.dispose()
+            raise
+        self._log_ahead(engines)
+        return engines
 
     def _log_ahead(self, engines: _Engines) -> None:
         with contextlib.suppress(exc.SQLAlchemyError), engines.writing.connect() as connection:
@@ -211,8 +213,8 @@ class Store:
                 raise
             except (exc.SQLAlchemyError, sqlite3.Error) as error:
                 # PostgreSQL has undone such a transaction as a whole, so that it may be run once more.
-                if _code(error) not in _TRY_AGAIN:
-                    failure = self._failure(error)
+                if code_of(error) not in TRY_AGAIN:
+                    failure = meant(error, self.name)
                     break
             time.sleep(0.01 * (attempt + 1))
         else:
@@ -233,40 +235,6 @@ class Store:
             check_file(link, self.name)
             check_log(link, self.name)
         return result
-
-    def _failure(self, error: Exception) -> DpSelectError:
-        code = _code(error)
-        for start, meaning in _MEANINGS.items():
-            if code.startswith(start):
-                return SourceError(f"ledger: {self.name} {meaning}")
-        return SourceError(
-            f"ledger: {self.name} failed ({code or type(error).__name__}); nothing was released. Check that the "
-            "database runs, that its address, user and password are right, and ask again"
-        )
-
-
-_PERMISSION = "permission to write to the file and its folder is needed. Nothing was released"
-
-_MEANINGS = {
-    "SQLITE_READONLY": "cannot be written; " + _PERMISSION,
-    "SQLITE_CANTOPEN": "cannot be opened; " + _PERMISSION,
-    "SQLITE_PERM": "cannot be opened; " + _PERMISSION,
-    "SQLITE_FULL": "has no room on its disk; nothing was recorded or released. Free some space and ask again",
-    "SQLITE_IOERR": "cannot be read or written; nothing was released. Check the disk and its free space, and ask again",
-    "SQLITE_CORRUPT": "is damaged; nothing was released. Restore it from a copy, and add what was released since",
-    "SQLITE_NOTADB": "is not a ledger, or is damaged; nothing was released. Name another file, or restore a copy",
-    "SQLITE_BUSY": f"was held by another process for {BUSY_SECONDS} seconds; nothing was released. Try again",
-    "SQLITE_ERROR": "cannot be used: its tables are not those of a ledger, or some are missing; nothing was released. "
-    "Restore it from a copy",
-    "53": "has no room or no free connection on its server; nothing was released. Ask again later",
-    "42501": "may not be used by this user of the server; nothing was released. Ask for permission to its tables",
-}
-
-
-def _code(error: Exception) -> str:
-    """Return SQLite's name of the error or PostgreSQL's SQLSTATE: kinds of failures, never their words."""
-    cause = getattr(error, "orig", error)
-    return str(getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None) or "")
 
 
 def _prepare_sqlite(connection: Any, _: Any) -> None:
