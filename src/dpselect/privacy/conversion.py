@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dpselect.sampling.balls import working_precision
+from dpselect.sampling.balls import ball, working_precision
 
 SMALLEST_EPSILON = sys.float_info.min
 """What is stated when a formula gives an ε of 0 or less: a claim is always positive."""
@@ -60,8 +60,8 @@ def epsilon_of_zcdp(rho: Fraction, delta: Fraction) -> float:
     order = Fraction(_best_order(float(rho), float(delta))) + 1
 
     def formula() -> Any:
-        alpha = _ball(order)
-        return alpha * _ball(rho) + (1 - 1 / alpha).log() - (alpha * _ball(delta)).log() / (alpha - 1)
+        alpha = ball(order)
+        return alpha * ball(rho) + (1 - 1 / alpha).log() - (alpha * ball(delta)).log() / (alpha - 1)
 
     return max(_upper(formula, order), SMALLEST_EPSILON)
 
@@ -115,8 +115,8 @@ def mean_of_range(width: Fraction) -> Fraction:
     """
 
     def formula() -> Any:
-        ball = _ball(width) / -(-_ball(width)).expm1()
-        return ball - 1 - ball.log()
+        ratio = ball(width) / -(-ball(width)).expm1()
+        return ratio - 1 - ratio.log()
 
     return Fraction(_upper(formula, width))
 
@@ -129,7 +129,7 @@ def epsilon_of_ranges(mean: Fraction, squares: Fraction, delta: Fraction) -> flo
     """
     if delta <= 0:
         return math.inf
-    return _upper(lambda: _ball(mean) + (-_ball(squares) / 2 * _ball(delta).log()).sqrt(), squares)
+    return _upper(lambda: ball(mean) + (-ball(squares) / 2 * ball(delta).log()).sqrt(), squares)
 
 
 def rate_of_oneshot_laplace(epsilon: Fraction, delta: Fraction, k: int, size: int) -> Fraction:
@@ -137,14 +137,8 @@ def rate_of_oneshot_laplace(epsilon: Fraction, delta: Fraction, k: int, size: in
 
     One-shot paper, theorem 2.2, whose sensitivity is half a spread; mathematics, section 6.
     """
-    above = _upper(lambda: 4 * (k * (size / _ball(delta)).log()).sqrt(), delta)
+    above = _upper(lambda: 4 * (k * (size / ball(delta)).log()).sqrt(), delta)
     return epsilon / Fraction(above)
-
-
-def _ball(number: Fraction) -> Any:
-    import flint
-
-    return flint.arb(flint.fmpq(number.numerator, number.denominator))
 
 
 def _upper(formula: Callable[[], Any], smallest: Fraction) -> float:

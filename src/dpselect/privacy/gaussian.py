@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 from dpselect.errors import InvalidInput
 from dpselect.privacy.guarantee import probability_of_failure
-from dpselect.sampling.balls import working_precision
+from dpselect.sampling.balls import ball, working_precision
 from dpselect.validation import positive_number
 
 PRECISION = 320
@@ -29,7 +28,7 @@ def unit_sigma(epsilon: float, delta: float) -> float:
     """
     epsilon, delta = _checked(epsilon, delta)
     with working_precision(PRECISION + 2 * max(-math.frexp(delta)[1], 0)):
-        sigma = _least(lambda sigma: bool(gaussian_delta(sigma, epsilon) <= _exact(delta)))
+        sigma = _least(lambda sigma: bool(gaussian_delta(sigma, epsilon) <= ball(delta)))
     if sigma is None:
         raise InvalidInput("delta", delta, "no float holds the noise that this epsilon and delta need; allow more")
     return sigma
@@ -37,8 +36,8 @@ def unit_sigma(epsilon: float, delta: float) -> float:
 
 def gaussian_delta(sigma: float, epsilon: float) -> Any:
     """Return the least δ of Gaussian noise σ at L2 sensitivity 1 for a given ε, as a ball of the current precision."""
-    half, loss = 1 / (2 * _exact(sigma)), _exact(epsilon) * _exact(sigma)
-    return _normal_cdf(half - loss) - _exact(epsilon).exp() * _normal_cdf(-half - loss)
+    half, loss = 1 / (2 * ball(sigma)), ball(epsilon) * ball(sigma)
+    return _normal_cdf(half - loss) - ball(epsilon).exp() * _normal_cdf(-half - loss)
 
 
 def _least(holds: Callable[[float], bool]) -> float | None:
@@ -58,14 +57,7 @@ def _least(holds: Callable[[float], bool]) -> float | None:
 
 
 def _normal_cdf(value: Any) -> Any:
-    return (-value * _exact(0.5).sqrt()).erfc() / 2
-
-
-def _exact(number: float) -> Any:
-    import flint
-
-    ratio = Fraction(number)
-    return flint.arb(flint.fmpq(ratio.numerator, ratio.denominator))
+    return (-value * ball(0.5).sqrt()).erfc() / 2
 
 
 def _checked(epsilon: float, delta: float) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from dpselect.sampling.balls import working_precision
+from dpselect.sampling.balls import ball, working_precision
 
 STEP = Fraction(1, 1 << 32)
 """Thresholds are multiples of this, so that exact arithmetic with them stays fast."""
@@ -36,10 +36,10 @@ def _least(tail: Callable[[Any], Any], probability: Fraction) -> Fraction:
     """Return the least multiple of STEP, up to one more, for which balls prove that a falling tail is low enough."""
     precision = 128 + 2 * max(probability.denominator.bit_length(), probability.numerator.bit_length())
     with working_precision(precision):
-        limit = _ball(probability)
+        limit = ball(probability)
 
         def proven(steps: int) -> bool:
-            return bool(tail(_ball(steps * STEP)) <= limit)
+            return bool(tail(ball(steps * STEP)) <= limit)
 
         if proven(0):
             return Fraction(0)
@@ -51,9 +51,3 @@ def _least(tail: Callable[[Any], Any], probability: Fraction) -> Fraction:
             middle = (low + high) // 2
             low, high = (low, middle) if proven(middle) else (middle, high)
     return high * STEP
-
-
-def _ball(number: Fraction) -> Any:
-    import flint
-
-    return flint.arb(flint.fmpq(number.numerator, number.denominator))

@@ -97,16 +97,17 @@ class Entrant:
         return self.noise.ball_quantile(exponent)
 
 
+def ball(value: Fraction | int | float) -> Any:
+    """Return a number as a ball at the precision of the moment."""
+    import flint
+
+    exact = Fraction(value)
+    return flint.arb(flint.fmpq(exact.numerator, exact.denominator))
+
+
 def rational(value: Fraction | int) -> Callable[[int], Any]:
     """Return a function that gives `value` as a ball at the precision of the moment."""
-
-    def ball(width: int) -> Any:
-        import flint
-
-        exact = Fraction(value)
-        return flint.arb(flint.fmpq(exact.numerator, exact.denominator))
-
-    return ball
+    return lambda width: ball(value)
 
 
 def sort_exactly(entrants: list[Entrant], bits: BitSource, step: int) -> list[Entrant]:

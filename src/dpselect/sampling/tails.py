@@ -8,7 +8,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from dpselect.sampling.balls import rational, working_precision
+from dpselect.sampling.balls import ball, working_precision
 
 ADDED_UP_TO = 64**2
 """Variance up to which the terms of a discrete Gaussian are added up one by one."""
@@ -17,8 +17,8 @@ ADDED_UP_TO = 64**2
 def laplace_half_width(scale: Fraction, failure: Fraction) -> int:
     """Return the smallest h with `P[|y| > h] = 2 r^{h+1} / (1 + r) <= failure`, `r = exp(−1/scale)`."""
     with working_precision(_precision(scale, failure)):
-        ratio = (-1 / _ball(scale)).exp()
-        return max(_ceiling(_ball(scale) * (2 / ((1 + ratio) * _ball(failure))).log()) - 1, 0)
+        ratio = (-1 / ball(scale)).exp()
+        return max(_ceiling(ball(scale) * (2 / ((1 + ratio) * ball(failure))).log()) - 1, 0)
 
 
 def gaussian_half_width(variance: Fraction, failure: Fraction) -> int:
@@ -27,14 +27,14 @@ def gaussian_half_width(variance: Fraction, failure: Fraction) -> int:
     The smallest one up to σ = 64; beyond, where `erfc((h + ½) / (σ√2))` bounds the tail, at most one more.
     """
     with working_precision(_precision(variance, failure)):
-        deviation = _ball(variance).sqrt()
-        reach = deviation * _ball(Fraction(2)).sqrt() * _ball(failure).erfcinv()
-        bounded = max(_ceiling(reach - _ball(Fraction(1, 2))), 0)
-        if not bounded + _ball(Fraction(1, 2)) >= deviation:
+        deviation = ball(variance).sqrt()
+        reach = deviation * ball(Fraction(2)).sqrt() * ball(failure).erfcinv()
+        bounded = max(_ceiling(reach - ball(Fraction(1, 2))), 0)
+        if not bounded + ball(Fraction(1, 2)) >= deviation:
             bounded = _ceiling(reach)
         if variance > ADDED_UP_TO:
             return bounded
-        return _smallest_by_adding(variance, _ball(failure))
+        return _smallest_by_adding(variance, ball(failure))
 
 
 def _smallest_by_adding(variance: Fraction, failure: Any) -> int:
@@ -42,10 +42,10 @@ def _smallest_by_adding(variance: Fraction, failure: Any) -> int:
 
     Beyond 40σ + 1 the terms add up to less than `σ √(π/2) erfc(40/√2)`, about 1e-348.
     """
-    deviation = _ball(variance).sqrt()
+    deviation = ball(variance).sqrt()
     furthest = _ceiling(40 * deviation) + 1
-    terms = [(-_ball(Fraction(number * number) / (2 * variance))).exp() for number in range(furthest + 1)]
-    beyond = deviation * (_ball(Fraction(2)).sqrt() * 20).erfc() * 2
+    terms = [(-ball(Fraction(number * number) / (2 * variance))).exp() for number in range(furthest + 1)]
+    beyond = deviation * (ball(Fraction(2)).sqrt() * 20).erfc() * 2
     total = 1 + 2 * sum(terms[1:], start=beyond)
     tail = beyond
     for number in range(furthest, 0, -1):
@@ -59,10 +59,6 @@ def _smallest_by_adding(variance: Fraction, failure: Any) -> int:
 def _precision(size: Fraction, failure: Fraction) -> int:
     """Bits that leave 128 after the point for a result of the order of `size · log(1/failure)`."""
     return 192 + size.numerator.bit_length() + failure.denominator.bit_length()
-
-
-def _ball(value: Fraction) -> Any:
-    return rational(value)(0)
 
 
 def _ceiling(ball: Any) -> int:
