@@ -56,6 +56,19 @@ def test_errors_cross_process_boundaries(error: Exception) -> None:
     assert vars(back) == vars(error)
 
 
+@pytest.mark.parametrize(
+    ("given", "shown"), [(pd.Index([1]), "an Index"), ({"a": 1}, "a dict"), ([1], "a list")], ids=type
+)
+def test_what_is_named_by_its_type_has_its_article(given: object, shown: str) -> None:
+    assert str(dps.InvalidInput("k", given, "a number is needed")) == f"k: {shown} was given; a number is needed"
+
+
+def test_a_budget_error_never_shows_more_left_than_there_is() -> None:
+    words = str(dps.BudgetExceeded(requested=0.1234561, remaining=0.0999999999))
+    assert "requested 0.123457, remaining 0.0999999, short by 0.0234562" in words
+    assert "requested 0.4, remaining 0.1, short by 0.3" in str(dps.BudgetExceeded(requested=0.4, remaining=0.1))
+
+
 class TestPrivateArguments:
     """What could hold people's rows is named by its type, wherever it was passed by mistake."""
 

@@ -73,6 +73,11 @@ def test_a_zcdp_budget_shows_rho_and_the_epsilon_it_amounts_to() -> None:
     refused = run("ledger spend films --epsilon 0.5")
     assert (refused.exit_code, refused.stdout) == (1, "")
     assert "rho: requested 0.125, remaining" in refused.stderr
+    assert "no rho" in run("ledger spend films --epsilon 0.1 --delta 1e-7").stderr
+    stated = run("ledger spend films --epsilon 0.1 --delta 1e-7 --rho 0.001 --format json")
+    assert json.loads(stated.stdout)["entries"][-1]["guarantee"]["rho"] == 0.001
+    assert "0.00601 of" in run("ledger show films").stdout
+    assert "rho" in run("ledger spend films --epsilon 0.1 --delta 1e-7 --rho none").stderr
 
 
 def test_programs_read_json_and_csv() -> None:
