@@ -42,7 +42,7 @@ def top(
     table: the path of a CSV, JSON lines or Parquet file, an Ibis table, or a pandas, polars or Arrow table.
     item, person: the columns that say what and who; where `person` names something else than people, say what it
         stands for with `protects`. Each person counts at most once per item; rows with a null in
-        either column are dropped.
+        either column are dropped. A misspelt field of a JSON file cannot be noticed: it is read as null in every row.
     domain: the items that could be answered, which are public: a list, array or table column, the path of a file that
         lists them, or their number. Of a number, items that nobody has are answered as `Unseen`.
     progress: called every tenth of a second while the engine counts, with the share done, or None if it is not known.

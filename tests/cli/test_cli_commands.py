@@ -135,6 +135,19 @@ def test_odd_titles_are_shown_without_markup_or_control_characters(folder: Path)
     assert "\x1b[31m" not in shown
 
 
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.json", "rows.ndjson"])
+def test_every_json_table_gets_the_same_note_whatever_it_holds(name: str, folder: Path) -> None:
+    said = set()
+    for content in ("", '{"film": "film 00", "viewer": 1}\n', '{"flim": "film 00", "viewer": 1}\n', "[{}]", "[{"):
+        (folder / name).write_text(content)
+        result = run(*top_line(FILE=name))
+        assert result.exit_code == 0
+        said.add(result.stderr)
+    [note] = said
+    assert "a misspelt field cannot be noticed" in note
+    assert "misspelt" not in run(*top_line()).stderr
+
+
 BAD: dict[str, tuple[dict[str, str | None], str]] = {
     "missing file": ({"FILE": "none.parquet"}, "FILE: 'none.parquet' was given; there is no such file"),
     "missing column": ({"--item": "movie"}, "no column 'movie' was given; the columns are 'film', 'viewer'"),

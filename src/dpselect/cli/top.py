@@ -9,7 +9,7 @@ import typer
 
 import dpselect
 from dpselect.cli.numbers import number, whole_number
-from dpselect.cli.output import Format, check_output, chosen_format, note_seed, publish, release_text
+from dpselect.cli.output import Format, check_output, chosen_format, note, note_seed, publish, release_text
 from dpselect.cli.progress import progress_bar
 
 _KINDS: dict[str, Any] = {
@@ -21,7 +21,7 @@ _KINDS: dict[str, Any] = {
 
 def top_command(
     file: Annotated[str, typer.Argument(metavar="FILE", help="CSV, JSON lines or Parquet; .gz and .zst are fine.")],
-    item: Annotated[str, typer.Option(help="Column that says what.", metavar="COLUMN")],
+    item: Annotated[str, typer.Option(help="Column that says what; in JSON, mind the spelling.", metavar="COLUMN")],
     person: Annotated[str, typer.Option(help="Column that says who; this is who is protected.", metavar="COLUMN")],
     k: Annotated[int, typer.Option("-k", parser=whole_number, help="How many items to publish.", metavar="N")],
     epsilon: Annotated[
@@ -99,8 +99,18 @@ def top_command(
             purpose=purpose,
             progress=progress,
         )
+    _note_json(file)
     note_seed(release)
     publish(release_text(release, chosen_format(form, output)), output)
+
+
+def _note_json(file: str) -> None:
+    """Say of every JSON file, whatever is in it, what cannot be told without looking at people's rows."""
+    if {".json", ".jsonl", ".ndjson"} & {suffix.lower() for suffix in Path(file).suffixes[-2:]}:
+        note(
+            "JSON has no header, so a misspelt field cannot be noticed: the answer is then as random as that of an "
+            "empty table. Check the spelling of --item and --person."
+        )
 
 
 def _domain(text: str) -> Any:
