@@ -6,6 +6,7 @@ Notation: the best class has N outcomes, another class M outcomes that stand `a 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -52,19 +53,16 @@ def _quadrature(log_ratio: float, log_best: float) -> tuple[FloatArray, FloatArr
 
     The integrand is at most `exp(−v − W N u)`, which is below e^{−50} from the end on.
     """
-    count = np.exp(min(log_best, 600.0))
-
-    def exponent(place: float) -> float:
-        in_units = -np.expm1(-place / count) * count
-        return float(place + np.exp(min(log_ratio + np.log(max(in_units, 1e-300)), 700.0)))
-
-    low, high = -np.logaddexp(0.0, log_ratio) - 3.0, float(np.log(_REACH))
-    for _ in range(40):
+    count, log_scale = math.exp(min(log_best, 600.0)), float(np.logaddexp(0.0, log_ratio))
+    low, high = -log_scale - 3.0, math.log(_REACH)
+    for _ in range(20):
         middle = (low + high) / 2
-        low, high = (middle, high) if exponent(float(np.exp(middle))) < _REACH else (low, middle)
-    end = float(np.exp(high))
-    first = np.exp(-np.logaddexp(0.0, log_ratio)) / 64.0
-    doublings = int(np.ceil(np.log2(max(end / first, 2.0))))
+        place = math.exp(middle)
+        log_beaten = log_ratio + math.log(-math.expm1(-place / count) * count or place)
+        reached = place + math.exp(min(log_beaten, 700.0)) >= _REACH
+        low, high = (low, middle) if reached else (middle, high)
+    end, first = math.exp(high), math.exp(-log_scale) / 64.0
+    doublings = math.ceil(math.log2(max(end / first, 2.0)))
     ends = np.concatenate([[0.0], end * 2.0 ** np.arange(-doublings, 1)])
     half = np.diff(ends)[:, None] / 2
     return (ends[:-1, None] + half * (1 + _NODES)).ravel(), (half * _WEIGHTS).ravel()

@@ -139,37 +139,45 @@ def classes_of(mechanism: Canonical, scores: Any) -> Classes:
 
 
 def levels_of(mechanism: Joint, scores: Any) -> Levels:
-    """Return every loss level of sequences under a joint mechanism.
+    """Return every loss level of sequences under a joint mechanism."""
+    table = Scores.of(scores)
+    mechanism.check_size(table.size)
+    losses, log_sizes = level_sizes(mechanism.k, Ranking.of(table.distinct))
+    probabilities = class_probabilities(-scaled(losses, mechanism.rate), log_sizes, mechanism.noise)
+    return Levels(mechanism.k, losses.astype(np.float64), log_sizes, probabilities)
+
+
+def level_sizes(k: int, ranking: Ranking, farthest: float | None = None) -> tuple[Array, FloatArray]:
+    """Return every loss, or every one up to `farthest`, with the logarithm of how many sequences have it.
 
     Row r gains the items of a score v at the threshold `x_[r] − v`, which multiplies the number of sequences within
     the threshold by `(t + m − r)/(t − r)`; a running sum of the logarithms over all such events in order gives every
     level.
     """
-    table = Scores.of(scores)
-    mechanism.check_size(table.size)
-    k, ranking = mechanism.k, Ranking.of(table.distinct)
     thresholds = Thresholds(ranking, k)
     values, ends = ranking.grouping.values, ranking.ends
     own = ranking.groups(np.arange(k))
     _check_count(k * len(values))
-    row = np.repeat(np.arange(k), len(values) - 1 - own)
-    group = np.concatenate([np.arange(start + 1, len(values)) for start in own.tolist()])
+    stops = np.full(k, len(values))
+    if farthest is not None:
+        stops = len(values) - np.searchsorted(thresholds.ascending, thresholds.top - farthest, side="left")
+    row = np.repeat(np.arange(k), np.maximum(stops - 1 - own, 0))
+    group = np.concatenate([np.arange(start + 1, stop) for start, stop in zip(own, stops, strict=True)])
     losses = thresholds.top[row] - values[group]
     gains = np.log1p((ends[group] - ends[group - 1]).astype(np.float64) / (ends[group - 1] - row).astype(np.float64))
     order = np.argsort(losses, kind="stable")
     losses, gains = losses[order], gains[order]
     best = float(np.log((thresholds.bounds(thresholds.zero) - np.arange(k)).astype(np.float64)).sum())
+    none = thresholds.top[:1] - thresholds.top[:1]
     if not len(losses):
-        return Levels(k, np.zeros(1), np.array([best]), np.ones(1))
+        return none, np.array([best])
     starts = np.flatnonzero(np.append(True, losses[1:] != losses[:-1]))
     level_gains = np.add.reduceat(gains, starts)
     within = best + np.append(0.0, np.cumsum(level_gains)[:-1])
     log_sizes = np.append(best, within + np.log(np.expm1(np.minimum(level_gains, 700.0))))
     large = np.append(False, level_gains > 700.0)
     log_sizes[large] = (within + level_gains)[large[1:]]
-    penalties = np.append(0.0, scaled(losses[starts], mechanism.rate))
-    probabilities = class_probabilities(-penalties, log_sizes, mechanism.noise)
-    return Levels(k, np.append(0.0, losses[starts].astype(np.float64)), log_sizes, probabilities)
+    return np.concatenate([none, losses[starts]]), log_sizes
 
 
 def _losses(mechanism: Canonical, missing: Array, ranking: Ranking, row: Array, run: Array) -> FloatArray:

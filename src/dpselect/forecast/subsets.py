@@ -1,0 +1,240 @@
+"""The canonical mechanism's answers by class, and what follows from them without sampling.
+
+Notation (mathematics, section 3): a class has head h (ranks 1..h inside, rank h+1 missing) and its lowest rank in a run
+of equal scores that ends at rank T and starts behind rank T'. Its subsets take `q = k − h` of the `n = T − h − 1` ranks
+behind h+1, at least one of them in the run; there are `C(n, q) (1 − ρ)`, `ρ = C(n', q) / C(n, q)` with
+`n' = T' − h − 1`. Which classes there are, and their losses, does not depend on ε.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpselect.errors import InvalidInput, plain
+from dpselect.forecast.chances import NEGLIGIBLE, FloatArray, chance_of_best, log_sum
+from dpselect.forecast.metrics import good_ranks, great_ranks
+from dpselect.mechanisms import Canonical
+from dpselect.mechanisms.canonical_blocks import log_subsets
+from dpselect.mechanisms.class_law import class_probabilities
+from dpselect.mechanisms.classes import MOST_CLASSES
+from dpselect.mechanisms.ranking import Ranking, scaled
+from dpselect.sampling.logcount import log_falling
+from dpselect.scores import Scores
+
+Array = npt.NDArray[Any]
+
+_LARGEST_TABLE = 1 << 21
+_FINE = float(np.finfo(np.longdouble).eps) < 1e-18
+
+
+@dataclass(frozen=True, repr=False)
+class Subsets:
+    """All classes of k-subsets but the top set: row h of a matrix has head h, column j tails in run j.
+
+    `top` and `drops` are the k highest scores above x_[k] and how far each run lies below it; losses are for a spread
+    of 1 and relative to the top set's. Computed from the scores, so as private as they are.
+    """
+
+    k: int
+    size: int
+    top: FloatArray
+    drops: FloatArray
+    starts: Array
+    ends: Array
+    head_losses: FloatArray
+    tail_losses: FloatArray
+    log_shares: FloatArray
+    log_sizes: FloatArray
+
+    @classmethod
+    def of(cls, mechanism: Canonical, scores: Scores, smallest_epsilon: float = 0.0) -> Subsets:
+        """Return the classes of a mechanism's subsets, without runs that cannot matter from the smallest ε on.
+
+        The mechanism's own ε plays no part.
+        """
+        mechanism.check_size(scores.size)
+        k, ranking = mechanism.k, Ranking.of(scores.distinct)
+        first = int(ranking.groups(k)) if scores.size > k else len(ranking.ends)
+        border = ranking.scores(np.array([k - 1]))
+        values, ends = ranking.grouping.values[first:], ranking.ends[first:]
+        if k * len(ends) > MOST_CLASSES:
+            raise InvalidInput(
+                "scores", plain("too many of them"), f"at most {MOST_CLASSES} classes: k times the distinct scores"
+            )
+        gamma, unit = Fraction(mechanism.gamma), 1 / Fraction(mechanism.sensitivity.spread)
+        above = ranking.scores(np.arange(k)) - border
+        drops = border - values
+        heads = above if not mechanism.margin or not len(values) else above + drops[0]
+        head_losses, tail_losses = scaled(heads, (1 - gamma) * unit), scaled(drops, gamma * unit)
+        # A run's classes hold at most k C(T − 1, k) subsets between them.
+        most = np.log(k * len(ends) + 1.0) + log_falling(ends - 1, k) - log_falling(k, k)
+        kept = most - smallest_epsilon * (head_losses.min() + tail_losses) > -NEGLIGIBLE
+        count = int(np.flatnonzero(kept)[-1]) + 1 if kept.any() else 0
+        drops, ends, tail_losses = drops[:count], ends[:count], tail_losses[:count]
+        starts = np.concatenate([ends[:0], [k], ends[:-1]])[: len(ends)]
+        log_sizes, log_shares = _log_sizes(k, starts, ends)
+        return cls(
+            k=k,
+            size=scores.size,
+            top=scaled(above, Fraction(1)),
+            drops=scaled(drops, Fraction(1)),
+            starts=starts,
+            ends=ends,
+            head_losses=head_losses,
+            tail_losses=tail_losses,
+            log_shares=log_shares,
+            log_sizes=log_sizes,
+        )
+
+    @cached_property
+    def losses(self) -> FloatArray:
+        """The loss of each class."""
+        return self.head_losses[:, None] + self.tail_losses
+
+    @cached_property
+    def tied(self) -> npt.NDArray[np.bool_]:
+        """Which classes have the same scores as the top set."""
+        tied: npt.NDArray[np.bool_] = (self.top == 0)[:, None] & (self.drops == 0)
+        return tied
+
+    @cached_property
+    def _without_loss(self) -> tuple[float, float]:
+        """The logarithm of how many subsets lose nothing, the top set included, and the share of exact ones."""
+        lossless = log_sum(np.append(self.log_sizes[self.losses == 0], 0.0))
+        exact = log_sum(np.append(self.log_sizes[self.tied & (self.losses == 0)], 0.0))
+        return lossless, float(np.exp(exact - lossless))
+
+    @property
+    def limit(self) -> float:
+        """P[exact] for ε without bound: below 1 where a subset with other scores loses nothing either."""
+        return self._without_loss[1]
+
+    def chance(self, epsilon: float, noise: str) -> float:
+        """P[exact top-k], up to ties."""
+        return self.chances([epsilon], noise)[0]
+
+    def chances(self, epsilons: list[float], noise: str) -> list[float]:
+        """P[exact top-k] for several ε; they share the classes, of which ever fewer matter as ε grows."""
+        log_best, share = self._without_loss
+        lossy = self.losses > 0
+        sizes, losses = self.log_sizes[lossy], self.losses[lossy]
+        slack = NEGLIGIBLE + np.log(1 + len(sizes))
+        found: dict[float, float] = {}
+        for epsilon in sorted(epsilons):
+            weights = sizes - epsilon * losses
+            highest = max(float(weights.max()), log_best) if len(weights) else log_best
+            kept = weights > highest - slack
+            found[epsilon] = share * chance_of_best(log_best, sizes[kept], epsilon * losses[kept], noise)
+            lasting = weights > log_best - slack
+            if lasting.sum() < 0.9 * len(lasting):
+                sizes, losses = sizes[lasting], losses[lasting]
+        return [found[epsilon] for epsilon in epsilons]
+
+    def figures(self, epsilon: float, noise: str, total: float) -> dict[str, float]:
+        """Return every figure that the classes determine; `total` is the sum of the k highest scores."""
+        weights = self.log_sizes - epsilon * self.losses
+        highest = max(float(weights.max()), 0.0) if weights.size else 0.0
+        row, run = np.nonzero(weights > highest - NEGLIGIBLE - np.log(1 + weights.size))
+        log_sizes, losses = self.log_sizes[row, run], self.losses[row, run]
+        probabilities = class_probabilities(np.append(0.0, -epsilon * losses), np.append(0.0, log_sizes), noise)
+        best, others = float(probabilities[0]), probabilities[1:]
+        tied = self.tied[row, run]
+        missing, lost = self._expectations(row, run)
+        total_error = float(others @ lost)
+        figures = {
+            "exact": best + float(others[tied].sum()),
+            "total_error": total_error,
+            "relative_error": float(others @ self.drops[run]),
+            "score_ratio": 1 - total_error / total if total else 1.0,
+        }
+        for name, ranks in (("great", great_ranks), ("good", good_ranks)):
+            held, last = ranks(self.k, self.size)
+            figures[name] = best + float(others @ self._share_within(row, run, held, last))
+        if not len(self.drops) or self.drops[0] > 0:
+            figures["correct"] = self.k - float(others @ missing)
+            figures["f1"] = figures["correct"] / self.k
+        return figures
+
+    def _expectations(self, row: Array, run: Array) -> tuple[FloatArray, FloatArray]:
+        """Return for each class how many of its items lie behind rank k on average, and how much score is lost.
+
+        Of the q items behind the head, `J = (q m / n) / (1 − ρ)` lie in the run of m, on average; the others are spread
+        evenly over the n' ranks before it.
+        """
+        starts, ends = self.starts[run].astype(np.float64), self.ends[run].astype(np.float64)
+        picks, between = (self.k - row).astype(np.float64), starts - row - 1
+        in_run = picks * (ends - starts) / (ends - row - 1) * np.exp(-self.log_shares[row, run])
+        elsewhere = np.where(between > 0, np.maximum(picks - in_run, 0.0) / np.maximum(between, 1.0), 0.0)
+        behind = np.cumsum(-self.drops * (self.ends - self.starts).astype(np.float64))
+        before = np.append(0.0, behind)[:-1][run] if len(behind) else behind[run]
+        suffix = np.append(np.cumsum(self.top[::-1])[::-1], 0.0)
+        lost = suffix[row] + in_run * self.drops[run] - elsewhere * (suffix[row + 1] + before)
+        return in_run + elsewhere * (starts - self.k), np.maximum(lost, 0.0)
+
+    def _share_within(self, row: Array, run: Array, held: int, last: int) -> FloatArray:
+        """Return the share of each class that holds the `held` highest scores and none below that of rank `last`.
+
+        A class with a head of at least `held` holds them. One whose first missing item is tied with rank `held` may
+        hold enough of the other tied items: `Σ_c C(t, c) (C(n − t, q − c) − C(n' − t, q − c)) / size` for t of them.
+        """
+        place = int(np.searchsorted(self.ends, last)) if last > self.k else -1
+        lowest = 0.0 if place < 0 else self.drops[place] if place < len(self.drops) else np.inf
+        reaches = self.drops <= lowest
+        share = (reaches[run] & (row >= held)).astype(np.float64)
+        partly = np.flatnonzero(reaches[run] & (row < held) & (self.top[row] == self.top[held - 1]))
+        for head in np.unique(row[partly]).tolist():
+            classes = partly[row[partly] == head]
+            columns = run[classes]
+            last_tied = int((self.top >= self.top[held - 1]).sum())
+            if self.top[held - 1] == 0 and len(self.drops) and self.drops[0] == 0:
+                # All that is left to pick before the end of the first run is tied, and so is the first run.
+                share[classes[columns == 0]] = 1.0
+                classes, columns, last_tied = classes[columns > 0], columns[columns > 0], int(self.ends[0])
+            tied = last_tied - head - 1
+            for kept in range(held - head, min(tied, self.k - head) + 1):
+                inner = self.starts[columns] - head - 1 - tied
+                outer = self.ends[columns] - head - 1 - tied
+                picks = np.full(len(columns), self.k - head - kept)
+                if self.k - head - kept == 0:
+                    continue
+                log_ways = _log_choose(tied, kept) + log_subsets(inner, outer, picks)[0]
+                share[classes] += np.exp(log_ways - self.log_sizes[head, columns])
+        return np.minimum(share, 1.0)
+
+
+def _log_choose(n: int, r: int) -> float:
+    return float(log_falling(n, r) - log_falling(r, r))
+
+
+def _log_sizes(k: int, starts: Array, ends: Array) -> tuple[FloatArray, FloatArray]:
+    """Return the logarithm of each class's size, and of 1 − ρ.
+
+    `log ρ` is formed from differences of log-factorials in extended precision where a table of them fits.
+    """
+    heads = np.arange(k)[:, None]
+    if not len(ends) or ends.dtype == object or int(ends[-1]) > _LARGEST_TABLE or not _FINE:
+        row, run = (part.ravel() for part in np.indices((k, len(ends))))
+        outer, picks = ends[run] - row - 1, k - row
+        sizes = log_subsets(starts[run] - row - 1, outer, picks)[0]
+        whole = log_falling(outer, picks) - log_falling(picks, picks)
+        return sizes.reshape(k, -1), np.minimum(sizes - whole, 0.0).reshape(k, -1)
+    logs = np.log(np.arange(1, int(ends[-1]) + 1, dtype=np.longdouble))
+    factorials = np.concatenate([np.zeros(1, np.longdouble), np.cumsum(logs)])
+    # Two float64 hold what one extended number does, and are faster to subtract.
+    coarse = factorials.astype(np.float64)
+    fine = (factorials - coarse).astype(np.float64)
+    places = np.concatenate([[k], ends])
+    above, behind = places - heads - 1, np.maximum(places - k - 1, 0)
+    coarse_above, coarse_behind = coarse[above], coarse[behind]
+    log_ratios = np.diff(coarse_behind) - np.diff(coarse_above, axis=1)
+    log_ratios += np.diff(fine[behind]) - np.diff(fine[above], axis=1)
+    # Nothing can be picked before the first run without it.
+    log_ratios[:, 0] = -np.inf
+    log_shares = np.log(-np.expm1(log_ratios))
+    return coarse_above[:, 1:] - coarse_behind[1:] - coarse[k - heads] + log_shares, log_shares
