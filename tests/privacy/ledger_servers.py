@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import multiprocessing
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import dpselect as dps
+import servers
 from dpselect.privacy.ledger import Ledger
 
 _numbers = itertools.count()
@@ -28,6 +31,22 @@ def fresh_database(server: str, *settings: str) -> str:
     return server.replace("postgresql://", "postgresql+psycopg://") + f"&options={options}"
 
 
+@contextlib.contextmanager
+def roomy_server() -> Iterator[str]:
+    """Yield the URL of a server that hundreds of processes can be connected to at once."""
+    import psycopg
+
+    with servers.postgresql() as url:
+        import pgserver
+
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET max_connections = 300")
+            (folder,) = connection.execute("SHOW data_directory").fetchone() or ("",)
+        user = "pgserver" if os.geteuid() == 0 else None  # a server refuses to run as root
+        pgserver.pg_ctl(["-w", "-m", "fast", "restart"], pgdata=folder, user=user)
+        yield url
+
+
 def spend_many(place: str, worker: int, times: int, epsilon: float) -> tuple[list[str], int]:
     """Spend from a process of its own; return the hashes of what was recorded, and how often it was refused."""
     hashes, refused = [], 0
@@ -39,6 +58,21 @@ def spend_many(place: str, worker: int, times: int, epsilon: float) -> tuple[lis
             except dps.BudgetExceeded:
                 refused += 1
     return hashes, refused
+
+
+def spend_together(place: str, worker: int, times: int, everyone: Any, file: str) -> None:
+    """Open the ledger, wait until all others have it open as well, and spend; write down what was recorded."""
+    answers = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    with Ledger(place) as ledger:
+        ledger.account("films")
+        everyone.wait(timeout=300)
+        for number in range(times):
+            try:
+                entry = ledger.spend("films", dps.Guarantee(1.0), f"worker {worker}, release {number}")
+                os.write(answers, f"{entry.hash}\n".encode())
+            except dps.BudgetExceeded:
+                os.write(answers, b"refused\n")
+        everyone.wait(timeout=300)
 
 
 def create_one(place: str, name: str) -> str:

@@ -265,6 +265,50 @@ def test_nothing_is_released_if_the_file_is_removed_while_it_is_written(file: Pa
             ledger._store().write(lambda *_: file.unlink())
 
 
+@pytest.mark.parametrize("ending", ["-wal", "-shm"])
+@pytest.mark.parametrize("replaced", [False, True])
+def test_nothing_is_released_once_the_log_of_an_open_file_is_gone(ending: str, replaced: bool, file: Path) -> None:
+    """SQLite would go on writing to the removed log, which no other process reads."""
+    log = Path(f"{file}{ending}")
+    with Ledger(file) as ledger:
+        ledger.spend("films", dps.Guarantee(1.0))
+        log.unlink()
+        if replaced:
+            log.touch()
+        with pytest.raises(dps.SourceError, match=r"-wal or -shm file. was replaced or removed.*nothing was released"):
+            ledger.spend("films", dps.Guarantee(1.0))
+
+
+def test_nothing_is_released_if_the_log_is_removed_while_it_is_written(file: Path) -> None:
+    with Ledger(file) as ledger:
+        with pytest.raises(dps.SourceError, match=r"-wal or -shm file. was replaced or removed"):
+            ledger._store().write(lambda *_: Path(f"{file}-wal").unlink())
+        ledger.close()
+        with pytest.raises(dps.SourceError, match=r"-wal or -shm file. was replaced or removed"):
+            ledger._store().read(lambda _: Path(f"{file}-shm").unlink())
+
+
+def test_a_process_notices_that_a_ledger_holds_less_than_it_has_seen(file: Path) -> None:
+    """An older copy that is written over the open file, page by page, as `sqlite3 .restore` does."""
+    copy = file.with_name("copy.sqlite")
+    with sqlite3.connect(file) as source, sqlite3.connect(copy) as target:
+        source.backup(target)
+    with Ledger(file) as ledger:
+        for _ in range(2):
+            ledger.spend("films", dps.Guarantee(1.0))
+        source.close()
+        source = sqlite3.connect(file)
+        target.backup(source)
+        with Ledger(file) as other:
+            other.spend("films", dps.Guarantee(1.0))
+        with pytest.raises(dps.SourceError, match=r"lacks releases that were in it before.*nothing was released"):
+            ledger.spend("films", dps.Guarantee(1.0))
+        ledger.spend("films", dps.Guarantee(1.0))
+        assert ledger.check() == []
+    for connection in (source, target):
+        connection.close()
+
+
 def test_nothing_is_spent_from_a_file_that_has_two_names(file: Path, tmp_path: Path) -> None:
     second = tmp_path / "second.sqlite"
     with Ledger(file) as ledger:
