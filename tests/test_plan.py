@@ -17,6 +17,7 @@ from dpselect.plan import NEXT_TO_NOTHING, plan_release
 from dpselect.privacy import Ledger
 from dpselect.privacy.conversion import largest_rho
 from dpselect.privacy.ledger.amounts import Budget
+from dpselect.privacy.ledger.reserve import Reservation
 from dpselect.values import value_noise
 
 VOTES = {"tea": 4120, "coffee": 3980, "water": 190, "juice": 87}
@@ -102,18 +103,18 @@ class TestTheLastReleaseOfATotal:
         """Between the refusal and the second record, somebody else takes a part of what was left."""
         ledger.create("d", epsilon=1.0)
 
-        class Overtaken:
-            calls = 0
+        calls = []
 
+        class Overtaken(Reservation):
             def record(self, guarantee: dps.Guarantee, parameters: Any, *, secure: bool) -> None:
-                self.calls += 1
-                if self.calls == 2:
+                calls.append(guarantee.epsilon)
+                if len(calls) == 2:
                     ledger.spend("d", dps.Guarantee(0.5))
-                ledger.spend("d", guarantee, "", parameters, secure=secure)
+                super().record(guarantee, parameters, secure=secure)
 
-        reserved: Any = Overtaken()
         with pytest.raises(dps.BudgetExceeded):
-            plan(epsilon=1 + 1e-12).charge(reserved, secure=True)
+            plan(epsilon=1 + 1e-12).charge(Overtaken(ledger, "d", ""), secure=True)
+        assert calls == [1 + 1e-12, 1.0]
         assert [entry.guarantee.epsilon for entry in ledger.entries("d")] == [0.5]
 
 
@@ -133,6 +134,15 @@ class TestRho:
             assert noise.guarantee.rho == largest_rho(epsilon, delta)
             ledger.spend(f"d{place}", noise.guarantee)
             assert ledger.remaining(f"d{place}").rho == 0
+
+    @pytest.mark.parametrize(("k", "epsilon", "delta"), [(100, 1.0, 1e-6), (1000, 0.5, 1e-9), (50, 3.0, 1e-5)])
+    def test_rounds_calibrated_to_the_total_fit_into_it(
+        self, ledger: Ledger, k: int, epsilon: float, delta: float
+    ) -> None:
+        account = ledger.create("d", epsilon=epsilon, delta=delta, composition="zcdp")
+        peeling = dps.Peeling(k=k, epsilon=epsilon, delta=delta, noise="gumbel")
+        ledger.spend("d", peeling.guarantee)
+        assert ledger.remaining("d").rho < 1e-9 * account.total.rho
 
     def test_a_refusal_compares_like_with_like(self, ledger: Ledger) -> None:
         """The epsilons are those of pure releases that cost as much, not that of an approximate release."""
