@@ -27,6 +27,7 @@ LONG = (
     "tests/sampling/test_topk.py::test_tied_groups",
     "tests/sources/test_source_counts.py::test_odd_texts",
     "tests/sources/test_source_hazards.py",
+    "tests/sources/test_source_lines.py",
     "tests/sources/test_source_silence.py",
     "tests/test_benchmarks.py",
     "tests/test_order.py",
