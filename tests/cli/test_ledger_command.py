@@ -124,6 +124,10 @@ def test_check_says_which_entry_was_changed_with_status_1(folder: Path) -> None:
     assert sound.exit_code == 0
     head = json.loads(run("ledger show films --format json").stdout)["head"]
     assert f"films: 3 entries, all as written; head {head}" in sound.stdout
+    whole = json.loads(run("ledger check --format json").stdout)["head"]
+    assert sound.stdout.endswith(f"the ledger: nothing is missing; head {whole}\n")
+    assert run(f"ledger check --head {whole}").exit_code == run(f"ledger check films --head {whole}").exit_code == 0
+    assert "the ledger:" not in run("ledger check films").stdout
     assert run(f"ledger check films --head {head}").exit_code == 0
     assert run(f"ledger check films --head {'0' * 64}").exit_code == 1
     with sqlite3.connect(folder / "ledger.sqlite") as connection:
@@ -162,6 +166,20 @@ def test_errors_are_one_or_two_lines_without_passwords_and_make_no_file(line: st
     assert len(refused.stderr.splitlines()) <= 2
     assert "hunter2" not in refused.stderr
     assert list(folder.iterdir()) == []
+
+
+def test_check_finds_a_data_set_that_was_removed_as_a_whole(folder: Path) -> None:
+    for name in ("films", "books"):
+        run(f"ledger create {name} --epsilon 1")
+        run(f"ledger spend {name} --epsilon 0.125")
+    with sqlite3.connect(folder / "ledger.sqlite") as connection:
+        for table in ("entries", "accounts"):
+            connection.execute(f"DELETE FROM dpselect_{table} WHERE dataset = 'films'")
+    connection.close()
+    broken = run("ledger check")
+    assert broken.exit_code == 1
+    assert "the ledger: records 1 to 2 are missing: entries or data sets were removed\n" in broken.stdout
+    assert run("ledger create films --epsilon 1").exit_code == 2
 
 
 def test_errors_about_a_data_set_name_those_that_there_are() -> None:

@@ -12,6 +12,7 @@ from dpselect.privacy.ledger.amounts import Budget
 from dpselect.privacy.ledger.chain import Account, Record, unreadable
 from dpselect.privacy.ledger.schema import accounts, entries
 from dpselect.privacy.ledger.tip import Tip
+from dpselect.shown import shown_below
 
 _ACCOUNT = sql.select(accounts).where(accounts.c.dataset == sql.bindparam("name"))
 _EVENTS = sql.select(sql.func.count() + sql.func.coalesce(sql.func.sum(accounts.alias().c.count), 0)).scalar_subquery()
@@ -37,7 +38,7 @@ def add_account(connection: sql.Connection, tip: Tip, account: Account) -> Accou
     account = replace(account, head=account.genesis)
     found = connection.execute(_ACCOUNT, {"name": account.dataset}).first()
     if found is not None:
-        total = f"epsilon {found.epsilon:g}" + (f", delta {found.delta:g}" if found.delta else "")
+        total = f"epsilon {shown_below(found.epsilon)}" + (f", delta {shown_below(found.delta)}" if found.delta else "")
         raise InvalidInput(
             "dataset",
             account.dataset,
