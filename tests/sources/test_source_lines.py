@@ -15,7 +15,9 @@ import duckdb
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from source_files import ROWS, arrow, histogram
 
+from dpselect.errors import InvalidInput
 from dpselect.sources.engine import EmbeddedEngine, embedded_engine
 from dpselect.sources.files import FileTable
 from dpselect.sources.text import LONGEST_LINE
@@ -249,3 +251,27 @@ def test_an_indented_array_is_read(engine: EmbeddedEngine, folder: Path) -> None
     records = [{"film": "Heat [x], {y}", "viewer": i} for i in range(3)]
     found = pairs(engine, folder / "rows.json", json.dumps(records, indent=2).encode())
     assert found == Counter(("Heat [x], {y}", str(i)) for i in range(3))
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("films.csv", b'"never closed,x'),
+        ("films.csv", b'"closed" too early,x'),
+        ("films.csv", b"Up"),
+        ("films.csv", b"Up,x,y"),
+        ("films.csv", b"Up\x01,x"),
+        ("films.csv", b"\xff,x"),
+        ("films.csv", b"Up," + b"x" * LONGEST_LINE),
+        ("films.jsonl", b'{"film": '),
+        ("films.jsonl", b'{"film": "Up"}\x01'),
+        ("films.json", b"[{"),
+    ],
+)
+def test_a_line_of_a_public_list_that_cannot_be_parsed_is_an_error(name: str, line: bytes, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"film,note\nHeat,x\n" if name == "films.csv" else b'{"film": "Heat"}\n')
+    assert histogram(arrow(ROWS), path) == {2: 1}
+    path.write_bytes(path.read_bytes() + line + b"\n")
+    with pytest.raises(InvalidInput, match=r"domain: .* was given; it cannot be read"):
+        histogram(arrow(ROWS), path)
