@@ -260,6 +260,8 @@ def test_an_account_that_cannot_be_read_is_told(change: str, file: Path) -> None
     tamper(file, f"UPDATE dpselect_accounts SET {change} WHERE dataset = 'films'")
     with Ledger(file) as ledger, pytest.raises(dps.SourceError, match=r"cannot be read|changed from outside"):
         ledger.spend("films", dps.Guarantee(0.1))
+    with Ledger(file) as ledger, pytest.raises(dps.DpSelectError, match=r"cannot be read|has a data set of that name"):
+        ledger.create("films", epsilon=1.0)
 
 
 def rewrite(file: Path, first: int, last: int, **changes: str) -> None:

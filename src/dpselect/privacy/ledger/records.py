@@ -38,7 +38,9 @@ def add_account(connection: sql.Connection, tip: Tip, account: Account) -> Accou
     account = replace(account, head=account.genesis)
     found = connection.execute(_ACCOUNT, {"name": account.dataset}).first()
     if found is not None:
-        total = f"epsilon {shown_below(found.epsilon)}" + (f", delta {shown_below(found.delta)}" if found.delta else "")
+        agreed = _account(found).total
+        delta = f", delta {shown_below(agreed.delta)}" if agreed.delta else ""
+        total = f"epsilon {shown_below(agreed.epsilon)}{delta}"
         raise InvalidInput(
             "dataset",
             account.dataset,

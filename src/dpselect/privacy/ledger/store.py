@@ -82,9 +82,7 @@ class Store:
 
     def tip(self) -> Tip:
         """Return where the ledger ends."""
-        return self._on_present_tables(
-            lambda: self._run(self._opened().reading, lambda connection: Tip.read(connection, lock=False))
-        )
+        return self.read(lambda connection: Tip.read(connection, lock=False))
 
     def _on_present_tables(self, action: Callable[[], Result]) -> Result:
         """Return what the action returns; if the tables were changed, open them again, which adapts or refuses."""
