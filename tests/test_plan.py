@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
+import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -116,6 +118,31 @@ class TestTheLastReleaseOfATotal:
             plan(epsilon=1 + 1e-12).charge(Overtaken(ledger, "d", ""), secure=True)
         assert calls == [1 + 1e-12, 1.0]
         assert [entry.guarantee.epsilon for entry in ledger.entries("d")] == [0.5]
+
+
+SPENDER = """
+import sys
+import dpselect as dps
+answers = 0
+for _ in range(6):
+    try:
+        dps.select({"tea": 9, "milk": 3}, k=1, epsilon=0.1, ledger=sys.argv[1], dataset="d")
+        answers += 1
+    except dps.BudgetExceeded:
+        pass
+print(answers)
+"""
+
+
+def test_processes_that_race_for_the_last_tenth_fill_the_total_and_no_more(ledger: Ledger, tmp_path: Path) -> None:
+    """Four processes ask six times each; whoever comes last gets what is left, and all others nothing."""
+    ledger.create("d", epsilon=1.0)
+    command = [sys.executable, "-c", SPENDER, str(tmp_path / "ledger.sqlite")]
+    spenders = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    answers = [int(spender.communicate(timeout=120)[0]) for spender in spenders]
+    assert sum(answers) == len(ledger.entries("d")) == 10
+    assert sum(Fraction(entry.guarantee.epsilon) for entry in ledger.entries("d")) == 1
+    assert ledger.check() == []
 
 
 class TestRho:
