@@ -62,8 +62,16 @@ def test_the_drawn_members_are_the_items_returned(noise: str) -> None:
 
 
 def test_a_mechanism_that_relies_on_few_items_a_person_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="bound"):
-        ask(k=5, epsilon=1.0, mechanism=Gaussian(k=5, epsilon=1.0, delta=1e-6, max_items_per_person=2))
+    gaussian = Gaussian(k=5, epsilon=1.0, delta=1e-6, max_items_per_person=2)
+    for bound in (None, 1, 3):
+        with pytest.raises(InvalidInput, match="relies on 2"):
+            ask(k=5, epsilon=1.0, mechanism=gaussian, max_items_per_person=bound)
+    narrow = Gaussian(k=5, epsilon=1.0, delta=1e-6, max_items_per_person=2, sensitivity=Sensitivity(-0.5, 0.5))
+    with pytest.raises(InvalidInput, match="sensitivity"):
+        ask(k=5, epsilon=1.0, mechanism=narrow, max_items_per_person=2)
+    assert ask(k=5, epsilon=1.0, mechanism=gaussian, max_items_per_person=2).mechanism is gaussian
+    named = ask(k=5, epsilon=1.0, delta=1e-6, mechanism="gaussian", max_items_per_person=2)
+    assert named.mechanism == gaussian
 
 
 def test_a_ledger_is_charged_only_once_the_columns_are_known(tmp_path: Path) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from dpselect.errors import BudgetExceeded, InvalidInput
-from dpselect.mechanisms import Mechanism, mechanism_for
+from dpselect.mechanisms import MECHANISMS, Mechanism, mechanism_for
 from dpselect.privacy.composition import compose
 from dpselect.privacy.guarantee import Guarantee, probability_of_failure
 from dpselect.privacy.ledger.reserve import Reservation
@@ -34,10 +35,11 @@ class Plan:
     noise: ValueNoise | None
     guarantee: Guarantee
     again: Callable[[Fraction, Fraction, float], Plan] | None = field(default=None, repr=False, compare=False)
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     def describe(self) -> dict[str, Any]:
         """Return the parameters of the release as plain data."""
-        described = self.mechanism.describe()
+        described = {**self.mechanism.describe(), **self.details}
         return described if self.noise is None else {**described, "values": self.noise.noise}
 
     def charge(self, reserved: Reservation, *, secure: bool) -> Plan:
@@ -93,20 +95,24 @@ def plan_release(
     ordered: bool,
     values: float | None,
     protects: str = "one person",
+    max_items_per_person: int | None = None,
+    details: Mapping[str, Any] = MappingProxyType({}),
 ) -> Plan:
     """Settle a release. With values, ε is split by their share and δ in halves, and the costs add up to no more.
 
-    delta: if left out, 0, or what a mechanism object states.
+    delta: if left out, 0, or what a mechanism object states. max_items_per_person: what the caller enforces. details:
+    what the ledger keeps beside the parameters of the mechanism.
     """
     unit = _unit(protects)
-    settle = partial(mechanism_for, mechanism, k=k, sensitivity=sensitivity, ordered=ordered)
+    bound = {"max_items_per_person": max_items_per_person} if _uses_bound(mechanism, max_items_per_person) else {}
+    settle = partial(mechanism_for, mechanism, k=k, sensitivity=sensitivity, ordered=ordered, **bound)
     if values is not None and (isinstance(mechanism, Mechanism) or epsilon is None):
         raise InvalidInput(
             "values", values, "name the mechanism and give epsilon: it is the total, of which values take their share"
         )
     if isinstance(mechanism, Mechanism):
         chosen = settle(epsilon=epsilon, delta=delta)
-        return Plan(chosen, None, replace(chosen.guarantee, protects=unit))
+        return Plan(chosen, None, replace(chosen.guarantee, protects=unit), details=details)
     allowed = 0.0 if delta is None else delta
 
     def again(of_epsilon: Fraction, of_delta: Fraction, most: float) -> Plan:
@@ -119,17 +125,31 @@ def plan_release(
             ordered=ordered,
             values=values,
             protects=protects,
+            max_items_per_person=max_items_per_person,
+            details=details,
         )
 
     if values is None:
         chosen = settle(epsilon=epsilon, delta=allowed)
-        return Plan(chosen, None, replace(chosen.guarantee, protects=unit), again)
+        return Plan(chosen, None, replace(chosen.guarantee, protects=unit), again, details)
     for_choice, for_values = split_epsilon(positive_number("epsilon", epsilon), values)
     half = float_below(Fraction(probability_of_failure(allowed)) / 2)
     chosen = settle(epsilon=for_choice, delta=half)
-    noise = value_noise(k=chosen.k, epsilon=for_values, delta=half, sensitivity=chosen.sensitivity)
+    noise = value_noise(
+        k=chosen.k,
+        epsilon=for_values,
+        delta=half,
+        sensitivity=chosen.sensitivity,
+        max_items_per_person=max_items_per_person,
+    )
     together = compose([chosen.guarantee, noise.guarantee], route="basic")
-    return Plan(chosen, noise, replace(together, protects=unit), again)
+    return Plan(chosen, noise, replace(together, protects=unit), again, details)
+
+
+def _uses_bound(mechanism: str | Mechanism, max_items_per_person: int | None) -> bool:
+    """Whether a mechanism that is named has a use for a bound on the items of one person."""
+    kind = MECHANISMS.get(mechanism) if isinstance(mechanism, str) else None
+    return max_items_per_person is not None and hasattr(kind, "max_items_per_person")
 
 
 def _share(requested: float, remaining: float) -> Fraction:

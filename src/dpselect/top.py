@@ -10,11 +10,10 @@ from dpselect.errors import InvalidInput
 from dpselect.mechanisms import Gaussian, Mechanism
 from dpselect.plan import plan_release
 from dpselect.privacy.ledger import Ledger, reservation
-from dpselect.privacy.sensitivity import COUNTS
 from dpselect.release import Release
 from dpselect.sampling import bit_source
 from dpselect.scores import Scores
-from dpselect.sources import Domain, open_counts
+from dpselect.sources import Contribution, Domain, fresh_key, open_counts
 from dpselect.validation import seed_or_none
 
 
@@ -27,11 +26,17 @@ def top(
     epsilon: float | None = None,
     delta: float | None = None,
     domain: Any,
+    value: str | None = None,
+    clip: tuple[float, float] | None = None,
+    weight: str | None = None,
+    max_items_per_person: int | None = None,
     mechanism: str | Mechanism = "auto",
     ordered: bool = False,
     values: float | None = None,
     protects: str = "one person",
     seed: int | None = None,
+    table_name: str | None = None,
+    where: str | None = None,
     ledger: Ledger | str | os.PathLike[str] | None = None,
     dataset: str | None = None,
     purpose: str = "",
@@ -39,12 +44,20 @@ def top(
 ) -> Release:
     """Choose k items that many people have, so that no one person shows in the answer.
 
-    table: the path of a CSV, JSON lines or Parquet file, an Ibis table, or a pandas, polars or Arrow table.
+    table: the path of a CSV, JSON lines or Parquet file, an Ibis table, or a pandas, polars, Arrow or Spark table. Or,
+        with `table_name`, an engine: duckdb://FILE, postgresql://…, spark://HOST:PORT or spark+local://
+        (docs/engines.md).
+    where: a condition on one row, in the SQL of the engine; it must not be chosen by looking at the private rows.
     item, person: the columns that say what and who; where `person` names something else than people, say what it
         stands for with `protects`. Each person counts at most once per item; rows with a null in
         either column are dropped. A misspelt field of a JSON file cannot be noticed: it is read as null in every row.
     domain: the items that could be answered, which are public: a list, array or table column, the path of a file that
-        lists them, or their number. Of a number, items that nobody has are answered as `Unseen`.
+        lists them, table:NAME in the engine of the rows, or their number. Of a number, items that nobody has are
+        answered as `Unseen`.
+    value, clip: score an item by the sum over people, not by their number: of the sum of each person's values for it,
+        clipped to (low, high). weight: a column of numbers in [0, 1]; what a person adds is multiplied by the largest
+        of their weights for the item.
+    max_items_per_person: keep that many of each person's items, a random choice; "gaussian" needs it.
     progress: called every tenth of a second while the engine counts, with the share done, or None if it is not known.
     ledger, dataset, purpose: as in `select`; the release is charged before any row is read.
     Other arguments: as in `select`.
@@ -55,28 +68,21 @@ def top(
     >>> dps.top(rows, item="film", person="viewer", k=2, epsilon=1.0, domain=["Heat", "Up", "Her"], seed=1).k
     2
     """
+    contribution = Contribution.of(value, clip, weight, max_items_per_person)
     plan = plan_release(
         mechanism,
         k=k,
         epsilon=epsilon,
         delta=delta,
-        sensitivity=COUNTS,
+        sensitivity=contribution.sensitivity,
         ordered=ordered,
         values=values,
         protects=protects,
+        max_items_per_person=contribution.max_items_per_person,
+        details=contribution.describe(),
     )
     chosen = plan.mechanism
-    if chosen.sensitivity.spread < COUNTS.spread:
-        raise InvalidInput(
-            "mechanism", chosen.sensitivity, "counting people needs a mechanism with sensitivity=dpselect.COUNTS"
-        )
-    if isinstance(chosen, Gaussian):
-        raise InvalidInput(
-            "mechanism",
-            chosen.name,
-            "top does not yet bound how many items a person has, on which its noise relies; bound them yourself and "
-            "use select on the counts",
-        )
+    _check_covered(chosen, contribution)
     reserved = reservation(ledger, dataset, purpose)
     bits = bit_source(seed_or_none(seed))
     possible = Domain.of(domain)
@@ -88,8 +94,35 @@ def top(
         plan = plan.charge(reserved, secure=bits.secure)
 
     with open_counts(
-        table, item=item, person=person, domain=possible, k=chosen.k, progress=progress, before_reading=charge
+        table,
+        item=item,
+        person=person,
+        domain=possible,
+        k=chosen.k,
+        contribution=contribution,
+        key="" if contribution.max_items_per_person is None else fresh_key(bits),
+        table_name=table_name,
+        where=where,
+        progress=progress,
+        before_reading=charge,
     ) as counts:
         members = plan.mechanism.draw(Scores.from_histogram(*counts.histogram()), bits)
         items = counts.fetch(members.values.tolist(), members.indexes.tolist())
     return plan.release(items, members.values, bits)
+
+
+def _check_covered(chosen: Mechanism, contribution: Contribution) -> None:
+    """Refuse a mechanism object whose noise does not cover what one person can do here."""
+    needed, stated = contribution.sensitivity, chosen.sensitivity
+    covered = stated.spread >= needed.spread
+    if isinstance(chosen, Gaussian):
+        covered = stated.low <= needed.low and needed.high <= stated.high
+    if not covered:
+        raise InvalidInput("mechanism", stated, f"a mechanism with sensitivity={needed!r} is needed")
+    if isinstance(chosen, Gaussian) and chosen.max_items_per_person != contribution.max_items_per_person:
+        raise InvalidInput(
+            "max_items_per_person",
+            contribution.max_items_per_person,
+            f"the noise of the mechanism relies on {chosen.max_items_per_person}; give the same here, so that no "
+            "person has more items",
+        )

@@ -149,7 +149,7 @@ def test_every_json_table_gets_the_same_note_whatever_it_holds(name: str, folder
 
 
 BAD: dict[str, tuple[dict[str, str | None], str]] = {
-    "missing file": ({"FILE": "none.parquet"}, "FILE: 'none.parquet' was given; there is no such file"),
+    "missing file": ({"FILE": "none.parquet"}, "SOURCE: 'none.parquet' was given; there is no such file"),
     "missing column": ({"--item": "movie"}, "no column 'movie' was given; the columns are 'film', 'viewer'"),
     "missing domain file": ({"--domain": "none.csv"}, "--domain: 'none.csv' was given; there is no such file"),
     "unknown domain": ({"--domain": "unknown"}, "unknown domains are not supported in this version"),

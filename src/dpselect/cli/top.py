@@ -1,7 +1,10 @@
-"""`dpselect top`: the private top k of a file of people's rows."""
+"""`dpselect top`: the private top k of people's rows in a file or a database."""
 
 from __future__ import annotations
 
+import contextlib
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +23,14 @@ _KINDS: dict[str, Any] = {
 
 
 def top_command(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="CSV, JSON lines or Parquet; .gz and .zst are fine.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="CSV, JSON lines or Parquet; .gz and .zst are fine. With --table: duckdb://FILE, postgresql://…, "
+            "spark://HOST:PORT or spark+local://.",
+        ),
+    ],
     item: Annotated[str, typer.Option(help="Column that says what; in JSON, mind the spelling.", metavar="COLUMN")],
     person: Annotated[str, typer.Option(help="Column that says who; this is who is protected.", metavar="COLUMN")],
     k: Annotated[int, typer.Option("-k", parser=whole_number, help="How many items to publish.", metavar="N")],
@@ -31,10 +41,35 @@ def top_command(
     domain: Annotated[
         str,
         typer.Option(
-            help="The possible items, which are public: a file that lists them, or how many there are.",
-            metavar="FILE|N",
+            help="The possible items, which are public: a file that lists them, table:NAME beside --table, or how "
+            "many there are.",
+            metavar="FILE|table:NAME|N",
         ),
     ],
+    table: Annotated[
+        str | None,
+        typer.Option(help="Table of SOURCE; with Spark also a path of Parquet files.", metavar="NAME"),
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(help="Condition on a row, in the engine's SQL; never made from the private rows.", metavar="SQL"),
+    ] = None,
+    value: Annotated[
+        str | None,
+        typer.Option(help="Add up this column instead of counting people; needs --clip.", metavar="COLUMN"),
+    ] = None,
+    clip: Annotated[
+        tuple[float, float] | None,
+        typer.Option(help="Bounds of what one person adds to an item.", metavar="LOW HIGH"),
+    ] = None,
+    weight: Annotated[
+        str | None,
+        typer.Option(help="Column of numbers from 0 to 1 by which people count.", metavar="COLUMN"),
+    ] = None,
+    max_items_per_person: Annotated[
+        int | None,
+        typer.Option(parser=whole_number, help="Keep a random choice of so many items of each person.", metavar="N"),
+    ] = None,
     delta: Annotated[float, typer.Option(parser=number, help="Allowed failure probability.", metavar="NUMBER")] = 0.0,
     mechanism: Annotated[str, typer.Option(help=f"auto, {', '.join(_KINDS)}.", metavar="NAME")] = "auto",
     noise: Annotated[
@@ -79,17 +114,23 @@ def top_command(
     [bold]dpselect top demo/views.parquet --item film --person viewer [/bold]\
     [bold]    -k 5 --epsilon 1 --domain demo/films.csv[/bold]
     """
-    check_output(output, [Path(file), Path(domain)])
-    with progress_bar("Counting people per item") as progress:
+    check_output(output, [Path(source), Path(domain)])
+    with _notes(), progress_bar("Counting people per item") as progress:
         release = dpselect.top(
-            file,
+            source,
             item=item,
             person=person,
             k=k,
             epsilon=epsilon,
             delta=delta,
             domain=_domain(domain),
-            mechanism=_mechanism(mechanism, noise, k, epsilon, delta),
+            table_name=table,
+            where=where,
+            value=value,
+            clip=clip,
+            weight=weight,
+            max_items_per_person=max_items_per_person,
+            mechanism=_mechanism(mechanism, noise, k, epsilon, delta, clip),
             ordered=ordered,
             values=values,
             protects=protects,
@@ -99,14 +140,27 @@ def top_command(
             purpose=purpose,
             progress=progress,
         )
-    _note_json(file)
+    _note_json(source)
     note_seed(release)
     publish(release_text(release, chosen_format(form, output)), output)
 
 
-def _note_json(file: str) -> None:
+@contextlib.contextmanager
+def _notes() -> Iterator[None]:
+    """Show what an engine has to say about itself, such as that it reads twice, on standard error."""
+    handler = logging.Handler()
+    handler.emit = lambda record: note(record.getMessage())  # type: ignore[method-assign]
+    log = logging.getLogger("dpselect")
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+
+
+def _note_json(source: str) -> None:
     """Say of every JSON file, whatever is in it, what cannot be told without looking at people's rows."""
-    if {".json", ".jsonl", ".ndjson"} & {suffix.lower() for suffix in Path(file).suffixes[-2:]}:
+    if {".json", ".jsonl", ".ndjson"} & {suffix.lower() for suffix in Path(source).suffixes[-2:]}:
         note(
             "JSON has no header, so a misspelt field cannot be noticed: the answer is then as random as that of an "
             "empty table. Check the spelling of --item and --person."
@@ -114,16 +168,20 @@ def _note_json(file: str) -> None:
 
 
 def _domain(text: str) -> Any:
-    """Understand --domain: the word unknown, a whole number, or a path."""
+    """Understand --domain: the word unknown, a table in the engine, a whole number, or a path."""
     if text == "unknown":
         return dpselect.UNKNOWN
+    if text.startswith("table:"):
+        return text
     try:
         return int(text)
     except ValueError:
         return Path(text)
 
 
-def _mechanism(name: str, noise: str | None, k: int, epsilon: float, delta: float) -> Any:
+def _mechanism(
+    name: str, noise: str | None, k: int, epsilon: float, delta: float, clip: tuple[float, float] | None
+) -> Any:
     """Return the name, or with a noise the mechanism itself, which gets the delta that it can use."""
     if noise is None:
         return name
@@ -132,4 +190,7 @@ def _mechanism(name: str, noise: str | None, k: int, epsilon: float, delta: floa
         raise dpselect.InvalidInput("noise", noise, "name a mechanism that has it: --mechanism " + " or ".join(noisy))
     kind = _KINDS[name]
     usable = hasattr(kind, "delta") and noise in getattr(kind, "noises_with_delta", (noise,))
-    return kind(k=k, epsilon=epsilon, noise=noise, **({"delta": delta} if usable else {}))
+    extras: dict[str, Any] = {"delta": delta} if usable else {}
+    if clip is not None:
+        extras["sensitivity"] = dpselect.Sensitivity(min(clip[0], 0), max(clip[1], 0))
+    return kind(k=k, epsilon=epsilon, noise=noise, **extras)

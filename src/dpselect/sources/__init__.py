@@ -4,7 +4,8 @@
 and Python receives the histogram of counts and the chosen items, nothing else. The room knows no mechanism.
 """
 
+from dpselect.sources.contributions import Contribution, fresh_key
 from dpselect.sources.counts import Counts, open_counts
 from dpselect.sources.domain import UNKNOWN, Domain, Unknown, Unseen
 
-__all__ = ["UNKNOWN", "Counts", "Domain", "Unknown", "Unseen", "open_counts"]
+__all__ = ["UNKNOWN", "Contribution", "Counts", "Domain", "Unknown", "Unseen", "fresh_key", "open_counts"]
