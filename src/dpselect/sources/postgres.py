@@ -150,6 +150,7 @@ def postgres_engine(backend: Any, progress: Progress | None) -> Iterator[Postgre
 def postgres_server(url: str, progress: Progress | None) -> Iterator[PostgresEngine]:
     """Connect to a server, as libpq understands the URL and its environment (PGPASSWORD, ~/.pgpass, PGSSLMODE, …)."""
     try:
+        import pandas  # noqa: F401 (Ibis' backend needs it)
         import psycopg
     except ImportError:
         raise InvalidInput(

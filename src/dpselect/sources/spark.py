@@ -109,6 +109,7 @@ def spark_session(session: Any, progress: Progress | None) -> Iterator[SparkEngi
 def spark_cluster(master: str, progress: Progress | None) -> Iterator[SparkEngine]:
     """Start a session on a cluster or in this process, and stop it at the end."""
     try:
+        import pandas  # noqa: F401 (Ibis' backend needs it)
         from pyspark.sql import SparkSession
     except ImportError:
         raise InvalidInput("table", plain("a Spark URL"), "Spark is needed: pip install 'dpselect[spark]'") from None
