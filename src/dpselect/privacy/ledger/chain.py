@@ -177,9 +177,12 @@ def unreadable() -> SourceError:
     )
 
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str)
+
+
 def canonical(data: Any) -> str:
     """Return the one JSON text of plain data: sorted keys, no spaces, ASCII; what JSON does not know as its text."""
-    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str)
+    return _ENCODER.encode(data)
 
 
 def digest(data: Any) -> str:
