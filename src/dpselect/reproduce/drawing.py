@@ -46,6 +46,17 @@ def panels(rows: int, columns: int, width: float = 3.4, height: float = 2.5, **o
     return figure, axes
 
 
+def log_axis(axes: Axes) -> None:
+    """Make the x-axis logarithmic, with plain numbers at powers of ten, or between them where it is short."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set_xscale("log")
+    low, high = axes.get_xlim()
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0,) if high > 20 * low else (1.0, 2.0, 5.0), numticks=8))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
 def line(axes: Axes, places: Sequence[float], values: Sequence[float], style: Style, label: str) -> None:
     """Draw one line with hollow markers, few enough not to blur its dashes."""
     step = max(1, len(places) // 7)

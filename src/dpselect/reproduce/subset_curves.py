@@ -1,0 +1,169 @@
+"""How likely top, great and good subsets are, as curves over ε (canonical, sections 7 and A.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+import dpselect as dps
+from dpselect.forecast.chances import least_epsilon
+from dpselect.forecast.metrics import good_ranks, great_ranks
+from dpselect.forecast.noisy import NoisyGroups
+from dpselect.forecast.subsets import Subsets
+from dpselect.reproduce.data import Counts
+from dpselect.sampling import NOISES
+
+WANTED = 0.99
+NEARLY_CERTAIN = 0.998
+_HOPELESS = 0.005
+_WIDEST = 1e-3
+EXACT_UP_TO = 100
+"""The largest k at which great and good one-shot answers are integrated; beyond it that takes minutes a point."""
+
+Chooser = dps.Canonical | dps.OneShot
+OURS = "Canonical with its margin"
+MECHANISMS: dict[str, Callable[[int], Chooser]] = {
+    OURS: lambda k: dps.Canonical(k=k, epsilon=1.0),
+    "Canonical γ=½": lambda k: dps.Canonical(k=k, epsilon=1.0, noise="gumbel", margin=False),
+    "Canonical γ=1": lambda k: dps.Canonical(k=k, epsilon=1.0, gamma=1.0, noise="gumbel", margin=False),
+    "One-shot": lambda k: dps.OneShot(k=k, epsilon=1.0),
+    # The set that peeling with Gumbel noise returns has the law of one shot of it.
+    "Peeling": lambda k: dps.OneShot(k=k, epsilon=1.0, noise="gumbel"),
+}
+"""Our default, and the four that the paper compares, as published. Their ε is that of each point of a curve."""
+
+PUBLISHED = ("Canonical γ=½", "Canonical γ=1")
+Chances = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """How likely a mechanism's answer is right, for any ε; counts are highest first.
+
+    Exact, but for great and good answers of one-shot noise at large k, which are simulated as in the paper, with so
+    many draws; with none they are left out. The classes of subsets are built once, for ε from `smallest` on.
+    """
+
+    mechanism: Chooser
+    counts: Counts
+    draws: int
+    seed: int
+    smallest: float
+
+    @cached_property
+    def _subsets(self) -> Subsets:
+        assert isinstance(self.mechanism, dps.Canonical)
+        return Subsets.of(self.mechanism, dps.Scores.of(self.counts), self.smallest)
+
+    def top(self, epsilon: float) -> float:
+        """P[top]."""
+        if isinstance(self.mechanism, dps.Canonical):
+            return self._subsets.figures(epsilon, self.mechanism.noise, 1.0)["exact"]
+        k = self.mechanism.k
+        return one_shot_chance(self.counts, k, epsilon, self.mechanism.noise, k, k)
+
+    def chances(self, epsilon: float) -> Chances:
+        """P[top], P[great] and P[good]."""
+        k, noise = self.mechanism.k, self.mechanism.noise
+        if isinstance(self.mechanism, dps.Canonical):
+            found = self._subsets.figures(epsilon, noise, 1.0)
+            return {"top": found["exact"], "great": found["great"], "good": found["good"]}
+        chances = {"top": self.top(epsilon)}
+        if not self.draws:
+            return chances
+        ranks = {"great": great_ranks(k, len(self.counts)), "good": good_ranks(k, len(self.counts))}
+        if k > EXACT_UP_TO:
+            return chances | simulated(self.counts, k, epsilon / k, noise, ranks, self.draws, self.seed)
+        return chances | {name: one_shot_chance(self.counts, k, epsilon, noise, *two) for name, two in ranks.items()}
+
+
+def one_shot_chance(counts: Counts, k: int, epsilon: float, noise: str, held: int, last: int) -> float:
+    """P[the `held` highest scores are chosen, and none below that of rank `last`], by one integral."""
+    values, sizes = np.unique(counts, return_counts=True)
+    locations = (values[::-1] - counts[k - 1]).astype(np.float64) * (epsilon / k)
+    return NoisyGroups(locations, sizes[::-1].astype(np.float64), k, NOISES[noise]).within(held, last)
+
+
+def simulated(
+    counts: Counts, k: int, rate: float, noise: str, ranks: dict[str, tuple[int, int]], draws: int, seed: int
+) -> Chances:
+    """Return the shares of draws that are within each pair of ranks.
+
+    Items so low that they are chosen less than once in e^40 draws are left out.
+    """
+    generator, inverse = np.random.default_rng(seed), _INVERSES[noise]
+    reach = 40.0 + np.log(len(counts))
+    kept = counts[: int(np.searchsorted(-counts * rate, reach - counts[k - 1] * rate, side="right"))]
+    kept = counts[: max(k + 1, len(kept))]
+    right = dict.fromkeys(ranks, 0)
+    for start in range(0, draws, 50):
+        rows = min(50, draws - start)
+        noisy = kept * rate + inverse(generator.random((rows, len(kept))))
+        chosen = kept[np.argpartition(-noisy, k - 1, axis=1)[:, :k]]
+        for name, (held, last) in ranks.items():
+            border, lowest = counts[held - 1], counts[last - 1]
+            complete = (chosen > border).sum(axis=1) == (counts > border).sum()
+            complete &= (chosen >= border).sum(axis=1) >= held
+            right[name] += int((complete & (chosen.min(axis=1) >= lowest)).sum())
+    return {name: found / draws for name, found in right.items()}
+
+
+_INVERSES: dict[str, Callable[[Any], Any]] = {
+    "exponential": lambda uniform: -np.log1p(-uniform),
+    "gumbel": lambda uniform: -np.log(-np.log(np.maximum(uniform, 1e-300))),
+}
+
+
+def swap_scale(counts: Counts, k: int) -> float:
+    """Return the ε at which `½ Σ e^{−ε (x_[a] − x_[b])} = 0.01` over all swaps a <= k < b of unequal scores.
+
+    It says about which ε matters before anything is computed (mathematics, section 3).
+    """
+    inside = (counts[:k] - counts[k - 1]).astype(np.float64)
+    outside = (counts[k - 1] - counts[k:]).astype(np.float64)
+    tied = float((inside == 0).sum() * (outside == 0).sum())
+
+    def failing(epsilon: float) -> float:
+        return 0.5 * float(np.exp(-epsilon * inside).sum() * np.exp(-epsilon * outside).sum() - tied)
+
+    low, high = 1e-12, 1e12
+    for _ in range(100):
+        middle = float(np.sqrt(low * high))
+        low, high = (middle, high) if failing(middle) > 1 - WANTED else (low, middle)
+    return high
+
+
+def curve(
+    mechanism: Chooser, counts: Counts, wanted: Sequence[float], jump: float, draws: int, seed: int
+) -> Iterator[dict[str, Any]]:
+    """Yield the ε at which P[top] is as wanted, then all chances from where they are hopeless to near certainty."""
+    near = swap_scale(counts, mechanism.k) * (1 if isinstance(mechanism, dps.Canonical) else mechanism.k)
+    answers = Answers(mechanism, counts, draws, seed, near / 1000)
+    for share in wanted:
+        yield {"wanted": share, "needed_epsilon": least_epsilon(answers.top, share, near)}
+    highest = least_epsilon(answers.top, NEARLY_CERTAIN, near)
+    for epsilon, found in adaptively(answers.chances, highest, jump):
+        yield {"epsilon": epsilon, **found}
+
+
+def adaptively(chances: Callable[[float], Chances], highest: float, jump: float) -> list[tuple[float, Chances]]:
+    """Return chances at growing ε, so close together that none grows by more than `jump` from one to the next."""
+    known = {highest: chances(highest)}
+    lowest = highest
+    while max(known[lowest].values()) > _HOPELESS and lowest > highest * _WIDEST:
+        lowest *= 1 - jump
+        known[lowest] = chances(lowest)
+    waiting = list(pairwise(sorted(known)))
+    while waiting:
+        low, high = waiting.pop()
+        grows = max(known[high][name] - known[low][name] for name in known[high])
+        if grows > jump and high > 1.01 * low:
+            middle = float(np.sqrt(low * high))
+            known[middle] = chances(middle)
+            waiting += [(low, middle), (middle, high)]
+    return sorted(known.items())
