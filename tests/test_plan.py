@@ -202,7 +202,9 @@ class TestProtects:
         assert "protects one household" in str(release.guarantee)
         rows = pd.DataFrame({"film": ["Up"] * 90 + ["Heat"] * 50, "home": [*range(90), *range(50)]})
         rows.to_csv(tmp_path / "rows.csv", index=False)
-        options = shlex.split("--item film --person home -k 1 --epsilon 0.25 --domain 2 --dataset d --format json")
+        (tmp_path / "films.csv").write_text("film\nUp\nHeat\n")
+        options = shlex.split("--item film --person home -k 1 --epsilon 0.25 --dataset d --format json")
+        options += ["--domain", str(tmp_path / "films.csv")]
         command = ["top", str(tmp_path / "rows.csv"), *options, "--ledger", str(tmp_path / "ledger.sqlite")]
         assert CliRunner().invoke(app, [*command, "--protects", "one household"]).exit_code == 0
         assert CliRunner().invoke(app, command).exit_code != 0

@@ -12,12 +12,15 @@ from typing import Any
 from dpselect.errors import BudgetExceeded, InvalidInput
 from dpselect.mechanisms import MECHANISMS, Mechanism, mechanism_for
 from dpselect.privacy.composition import compose
+from dpselect.privacy.conversion import float_above
 from dpselect.privacy.guarantee import Guarantee, probability_of_failure
 from dpselect.privacy.ledger.reserve import Reservation
+from dpselect.privacy.naming import WHERE_OTHERS_HAVE_THE_SAME, delta_of_naming
 from dpselect.privacy.sensitivity import Sensitivity
 from dpselect.release import Release
 from dpselect.sampling import BitSource
-from dpselect.validation import float_below, positive_number
+from dpselect.shown import shown_above
+from dpselect.validation import float_below, positive_integer, positive_number
 from dpselect.values import ValueNoise, split_epsilon, value_noise
 
 NEXT_TO_NOTHING = Fraction(1, 10**9)
@@ -85,6 +88,27 @@ class Plan:
         return replace(release, values=noisy.values, intervals=noisy.intervals, confidence=noisy.confidence)
 
 
+@dataclass(frozen=True)
+class Naming:
+    """What naming the chosen items costs, and whether it is covered for people who alone have an item (naming.md)."""
+
+    delta: float
+    covers_all: bool
+
+    def left_of(self, allowed: float) -> float:
+        """Return the δ that choice and values may take; that of the choice is needed twice."""
+        return float_below((Fraction(allowed) - Fraction(self.delta)) / 2) if self.delta else allowed
+
+    def with_names(self, guarantee: Guarantee, chosen: Mechanism, protects: str) -> Guarantee:
+        """Return the guarantee of an answer in which the items are named."""
+        if not self.covers_all:
+            return replace(guarantee, protects=protects, neighbours=WHERE_OTHERS_HAVE_THE_SAME)
+        if not self.delta:
+            return replace(guarantee, protects=protects)
+        delta = float_above(Fraction(guarantee.delta) + Fraction(chosen.guarantee.delta) + Fraction(self.delta))
+        return Guarantee(guarantee.epsilon, delta, protects)
+
+
 def plan_release(
     mechanism: str | Mechanism,
     *,
@@ -96,12 +120,14 @@ def plan_release(
     values: float | None,
     protects: str = "one person",
     max_items_per_person: int | None = None,
+    number_of_items: int | None = None,
     details: Mapping[str, Any] = MappingProxyType({}),
 ) -> Plan:
     """Settle a release. With values, ε is split by their share and δ in halves, and the costs add up to no more.
 
-    delta: if left out, 0, or what a mechanism object states. max_items_per_person: what the caller enforces. details:
-    what the ledger keeps beside the parameters of the mechanism.
+    delta: if left out, 0, or what a mechanism object states. max_items_per_person: what the caller enforces.
+    number_of_items: of a domain that is known by its number only, so that the rows name the items. details: what the
+    ledger keeps beside the parameters of the mechanism.
     """
     unit = _unit(protects)
     bound = {"max_items_per_person": max_items_per_person} if _uses_bound(mechanism, max_items_per_person) else {}
@@ -112,7 +138,8 @@ def plan_release(
         )
     if isinstance(mechanism, Mechanism):
         chosen = settle(epsilon=epsilon, delta=delta)
-        return Plan(chosen, None, replace(chosen.guarantee, protects=unit), details=details)
+        naming = Naming(0.0, covers_all=number_of_items is None)
+        return Plan(chosen, None, naming.with_names(chosen.guarantee, chosen, unit), details=details)
     allowed = 0.0 if delta is None else delta
 
     def again(of_epsilon: Fraction, of_delta: Fraction, most: float) -> Plan:
@@ -126,14 +153,18 @@ def plan_release(
             values=values,
             protects=protects,
             max_items_per_person=max_items_per_person,
+            number_of_items=number_of_items,
             details=details,
         )
 
+    naming_of = partial(_naming, allowed, k, number_of_items, max_items_per_person, sensitivity)
     if values is None:
-        chosen = settle(epsilon=epsilon, delta=allowed)
-        return Plan(chosen, None, replace(chosen.guarantee, protects=unit), again, details)
+        naming = naming_of(epsilon)
+        chosen = settle(epsilon=epsilon, delta=naming.left_of(allowed))
+        return Plan(chosen, None, naming.with_names(chosen.guarantee, chosen, unit), again, details)
     for_choice, for_values = split_epsilon(positive_number("epsilon", epsilon), values)
-    half = float_below(Fraction(probability_of_failure(allowed)) / 2)
+    naming = naming_of(for_choice)
+    half = float_below(Fraction(probability_of_failure(naming.left_of(allowed))) / 2)
     chosen = settle(epsilon=for_choice, delta=half)
     noise = value_noise(
         k=chosen.k,
@@ -143,13 +174,42 @@ def plan_release(
         max_items_per_person=max_items_per_person,
     )
     together = compose([chosen.guarantee, noise.guarantee], route="basic")
-    return Plan(chosen, noise, replace(together, protects=unit), again, details)
+    return Plan(chosen, noise, naming.with_names(together, chosen, unit), again, details)
 
 
 def _uses_bound(mechanism: str | Mechanism, max_items_per_person: int | None) -> bool:
     """Whether a mechanism that is named has a use for a bound on the items of one person."""
     kind = MECHANISMS.get(mechanism) if isinstance(mechanism, str) else None
     return max_items_per_person is not None and hasattr(kind, "max_items_per_person")
+
+
+def _naming(
+    delta: Any,
+    k: Any,
+    number_of_items: int | None,
+    max_items_per_person: int | None,
+    sensitivity: Sensitivity,
+    epsilon: Any,
+) -> Naming:
+    """Settle what naming takes of δ; without a δ, or a bound on the items of one person, it cannot be covered."""
+    if number_of_items is None:
+        return Naming(0.0, covers_all=True)
+    if max_items_per_person is None or not probability_of_failure(delta) or sensitivity.low < 0:
+        return Naming(0.0, covers_all=False)
+    needed = delta_of_naming(
+        Fraction(positive_number("epsilon", epsilon)),
+        k=positive_integer("k", k),
+        size=number_of_items,
+        max_items_per_person=max_items_per_person,
+    )
+    if needed > delta:
+        raise InvalidInput(
+            "delta",
+            delta,
+            f"at least {shown_above(needed)} is needed to name the chosen items among {number_of_items} that are not "
+            "listed; allow fewer items per person, or list the items",
+        )
+    return Naming(needed, covers_all=True)
 
 
 def _share(requested: float, remaining: float) -> Fraction:

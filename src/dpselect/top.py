@@ -53,7 +53,8 @@ def top(
         either column are dropped. A misspelt field of a JSON file cannot be noticed: it is read as null in every row.
     domain: the items that could be answered, which are public: a list, array or table column, the path of a file that
         lists them, table:NAME in the engine of the rows, or their number. Of a number, items that nobody has are
-        answered as `Unseen`.
+        answered as `Unseen`, and people who alone have an item are covered only with `max_items_per_person` and a
+        `delta`: the answer can name the item.
     value, clip: score an item by the sum over people, not by their number: of the sum of each person's values for it,
         clipped to (low, high). weight: a column of numbers in [0, 1]; what a person adds is multiplied by the largest
         of their weights for the item.
@@ -69,6 +70,7 @@ def top(
     2
     """
     contribution = Contribution.of(value, clip, weight, max_items_per_person)
+    possible = Domain.of(domain)
     plan = plan_release(
         mechanism,
         k=k,
@@ -79,13 +81,20 @@ def top(
         values=values,
         protects=protects,
         max_items_per_person=contribution.max_items_per_person,
+        number_of_items=possible.number,
         details=contribution.describe(),
     )
     chosen = plan.mechanism
     _check_covered(chosen, contribution)
+    if ledger is not None and plan.guarantee.neighbours != "add or remove":
+        raise InvalidInput(
+            "domain",
+            possible.number,
+            "of a number, a ledger can only charge what covers everybody: give max_items_per_person and delta, or list "
+            "the items",
+        )
     reserved = reservation(ledger, dataset, purpose)
     bits = bit_source(seed_or_none(seed))
-    possible = Domain.of(domain)
     if possible.number is not None:
         chosen.check_size(possible.number)
 

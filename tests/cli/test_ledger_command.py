@@ -201,8 +201,9 @@ def test_the_ledger_can_be_named_once_for_all_commands(monkeypatch: pytest.Monke
 
 def test_top_is_charged_before_it_answers_and_refused_when_nothing_is_left(folder: Path) -> None:
     (folder / "views.csv").write_text("film,viewer\n" + "".join(f"film {i % 3},v{i}\n" for i in range(30)))
+    (folder / "films.csv").write_text("film\nfilm 0\nfilm 1\nfilm 2\n")
     run("ledger create films --epsilon 1")
-    line = "top views.csv --item film --person viewer -k 1 --epsilon 0.5 --domain 3 --ledger ledger.sqlite"
+    line = "top views.csv --item film --person viewer -k 1 --epsilon 0.5 --domain films.csv --ledger ledger.sqlite"
     for _ in range(2):
         answer = run(f"{line} --dataset films --purpose chart --format json")
         assert answer.exit_code == 0

@@ -63,7 +63,7 @@ def epsilon_of_zcdp(rho: Fraction, delta: Fraction) -> float:
         alpha = ball(order)
         return alpha * ball(rho) + (1 - 1 / alpha).log() - (alpha * ball(delta)).log() / (alpha - 1)
 
-    return max(_upper(formula, order), SMALLEST_EPSILON)
+    return max(upper_bound(formula, order), SMALLEST_EPSILON)
 
 
 @lru_cache(maxsize=1024)
@@ -118,7 +118,7 @@ def mean_of_range(width: Fraction) -> Fraction:
         ratio = ball(width) / -(-ball(width)).expm1()
         return ratio - 1 - ratio.log()
 
-    return Fraction(_upper(formula, width))
+    return Fraction(upper_bound(formula, width))
 
 
 def epsilon_of_ranges(mean: Fraction, squares: Fraction, delta: Fraction) -> float:
@@ -129,7 +129,7 @@ def epsilon_of_ranges(mean: Fraction, squares: Fraction, delta: Fraction) -> flo
     """
     if delta <= 0:
         return math.inf
-    return _upper(lambda: ball(mean) + (-ball(squares) / 2 * ball(delta).log()).sqrt(), squares)
+    return upper_bound(lambda: ball(mean) + (-ball(squares) / 2 * ball(delta).log()).sqrt(), squares)
 
 
 def rate_of_oneshot_laplace(epsilon: Fraction, delta: Fraction, k: int, size: int) -> Fraction:
@@ -137,11 +137,11 @@ def rate_of_oneshot_laplace(epsilon: Fraction, delta: Fraction, k: int, size: in
 
     One-shot paper, theorem 2.2, whose sensitivity is half a spread; mathematics, section 6.
     """
-    above = _upper(lambda: 4 * (k * (size / ball(delta)).log()).sqrt(), delta)
+    above = upper_bound(lambda: 4 * (k * (size / ball(delta)).log()).sqrt(), delta)
     return epsilon / Fraction(above)
 
 
-def _upper(formula: Callable[[], Any], smallest: Fraction) -> float:
+def upper_bound(formula: Callable[[], Any], smallest: Fraction) -> float:
     """Return a float that is not below the value of a formula.
 
     Formulas cancel to about the square of their smallest argument, so the precision grows when that is tiny.

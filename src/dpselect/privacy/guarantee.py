@@ -10,6 +10,7 @@ from typing import Any
 
 from dpselect.errors import InvalidInput
 from dpselect.privacy.conversion import epsilon_of_zcdp, float_above, rho_of_pure, rho_of_range
+from dpselect.privacy.naming import WHERE_OTHERS_HAVE_THE_SAME
 from dpselect.shown import factor_above, shown_above
 from dpselect.validation import finite_number, float_below, positive_number
 
@@ -183,4 +184,8 @@ def _merged(ranges: Any) -> Ranges:
 
 
 def _changing(neighbours: str) -> str:
-    return {"add or remove": "adding or removing them"}.get(neighbours, f"another choice of them ({neighbours})")
+    known = {
+        "add or remove": "adding or removing them",
+        WHERE_OTHERS_HAVE_THE_SAME: "as long as others have the same items, adding or removing them",
+    }
+    return known.get(neighbours, f"another choice of them ({neighbours})")
