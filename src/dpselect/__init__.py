@@ -9,6 +9,7 @@ A map of the house, along the path that every release takes:
 * `release`     what was returned and promised
 * `privacy`     what it costs
 * `verify`      exact checks of every promise on small domains
+* `forecast`    how likely the right answer is, and which epsilon it takes
 * `cli`         the `dpselect` command
 
 `select` runs that path on scores you have, `top` on a table of people's rows.
@@ -18,7 +19,18 @@ from importlib import import_module
 from typing import Any
 
 from dpselect.errors import BudgetExceeded, DpSelectError, InvalidInput, SourceError
-from dpselect.mechanisms import Canonical, Gamma, Gaussian, Joint, Mechanism, OneShot, Peeling
+from dpselect.mechanisms import (
+    Canonical,
+    Gamma,
+    Gaussian,
+    Joint,
+    LimitedDomain,
+    Mechanism,
+    OneShot,
+    Peeling,
+    Restricted,
+    TopStable,
+)
 from dpselect.privacy import COUNTS, Guarantee, Sensitivity
 from dpselect.release import Release
 from dpselect.scores import Scores
@@ -39,13 +51,16 @@ __all__ = [
     "Guarantee",
     "InvalidInput",
     "Joint",
+    "LimitedDomain",
     "Mechanism",
     "OneShot",
     "Peeling",
     "Release",
+    "Restricted",
     "Scores",
     "Sensitivity",
     "SourceError",
+    "TopStable",
     "Unseen",
     "select",
     "top",
@@ -53,7 +68,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load `dpselect.verify` when it is first asked for: most programs never need it."""
-    if name == "verify":
-        return import_module("dpselect.verify")
+    """Load `dpselect.verify` or `dpselect.forecast` when first asked for: most programs never need them."""
+    if name in ("forecast", "verify"):
+        return import_module(f"dpselect.{name}")
     raise AttributeError(f"module 'dpselect' has no attribute {name!r}")

@@ -11,7 +11,9 @@ from typer.core import TyperGroup
 
 import dpselect
 from dpselect.cli.demo import demo_command
+from dpselect.cli.forecast import forecast_command
 from dpselect.cli.ledger import ledger_commands
+from dpselect.cli.plan import plan_command
 from dpselect.cli.reproduce import reproduce_command
 from dpselect.cli.top import top_command
 from dpselect.cli.verify import verify_command
@@ -58,6 +60,8 @@ app = typer.Typer(
 )
 app.command("top")(top_command)
 app.command("demo")(demo_command)
+app.command("plan")(plan_command)
+app.command("forecast")(forecast_command)
 app.command("verify")(verify_command)
 app.command("reproduce")(reproduce_command)
 app.add_typer(ledger_commands, name="ledger")

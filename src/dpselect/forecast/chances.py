@@ -39,7 +39,8 @@ def chance_of_best(log_best: float, log_sizes: FloatArray, below: FloatArray, no
     exponent of the best class's largest noise: permute-and-flip over all outcomes (mathematics, section 3).
     """
     log_ratio = log_sum(log_sizes - below) - log_best
-    if noise == "gumbel":
+    # Beyond e^600 both noises give 1/W to all digits, and float64 cannot hold the nodes.
+    if noise == "gumbel" or log_ratio > 600.0:
         return float(np.exp(-np.logaddexp(0.0, log_ratio)))
     exponents, weights = _quadrature(log_ratio, log_best)
     scaled = exponents * np.exp(-log_best)

@@ -1,0 +1,190 @@
+"""Pictures of success against ε that can be read without colour."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpselect.errors import InvalidInput, plain
+from dpselect.forecast.chances import FloatArray
+from dpselect.forecast.curves import Success
+
+ENDINGS = (".png", ".svg", ".html")
+_POINTS = 25
+_ROUNDS = 4
+_STEP = 0.04
+_TINY = 1e-6
+_LINES = [
+    {"color": "black", "linestyle": "-", "marker": "o"},
+    {"color": "black", "linestyle": "--", "marker": "s"},
+    {"color": "0.35", "linestyle": "-.", "marker": "^"},
+    {"color": "0.35", "linestyle": "-", "marker": "D"},
+    {"color": "black", "linestyle": ":", "marker": "v"},
+    {"color": "0.35", "linestyle": "--", "marker": "P"},
+    {"color": "black", "linestyle": "-.", "marker": "X"},
+]
+
+
+def check_plot(path: str | os.PathLike[str]) -> Path:
+    """Refuse a plot that cannot be written, before any work."""
+    plot = Path(path)
+    if plot.suffix.lower() not in ENDINGS:
+        raise InvalidInput(
+            "plot", str(path), f"a name that ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]} is needed"
+        )
+    if not plot.parent.is_dir() or plot.is_dir() or not os.access(plot if plot.exists() else plot.parent, os.W_OK):
+        raise InvalidInput("plot", str(path), "a file in an existing folder with permission to write is needed")
+    return plot
+
+
+def write_plot(path: str | os.PathLike[str], shown: Any, title: str) -> None:
+    """Write what has a `plot` and a `_repr_html_` as PNG, SVG, or a page with both."""
+    from dpselect.forecast.page import page
+
+    plot = check_plot(path)
+    axes = shown.plot()
+    axes.set_title(title, loc="left", pad=18)
+    if plot.suffix.lower() == ".html":
+        plot.write_text(page(title, axes, shown._repr_html_()), encoding="utf-8")
+    else:
+        metadata = {"Date": None} if plot.suffix.lower() == ".svg" else None
+        axes.figure.savefig(plot, dpi=160, metadata=metadata)
+
+
+def draw_curves(
+    curves: list[tuple[str, Success]],
+    *,
+    epsilon: float | None = None,
+    accuracy: float | None = None,
+    limit: float | None = None,
+    axes: Any = None,
+) -> Any:
+    """Draw P[exact top k] against ε for each curve, labelled beside it, and return the axes.
+
+    A vertical line marks the chosen ε, a horizontal one the accuracy wanted, and a grey band the ε below which no pure
+    mechanism that treats items alike can reach it.
+    """
+    axes = _new_axes() if axes is None else axes
+    low, high = _range([curve for _, curve in curves], epsilon, limit)
+    lines = [_sampled(curve, low, high) for _, curve in curves]
+    for place, (epsilons, chances) in enumerate(lines):
+        style = _LINES[place % len(_LINES)]
+        spacing = (0.03 * (place % 4) + 0.02, 0.13)
+        axes.plot(epsilons, chances, linewidth=1.4, markersize=4.5, markevery=spacing, **style)
+    labelled = any(label for label, _ in curves)
+    right = high * (high / low) ** 0.3 if labelled else high
+    axes.set_xscale("log")
+    axes.set(xlabel="epsilon", ylabel="probability of exactly the top k", xlim=(low, right), ylim=(-0.02, 1.05))
+    axes.grid(True, which="major", color="0.9", linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    _mark(axes, epsilon, accuracy, limit)
+    if labelled:
+        _label(axes, [label for label, _ in curves], lines, math.log10(right / low))
+    return axes
+
+
+def _sampled(curve: Success, low: float, high: float) -> tuple[FloatArray, FloatArray]:
+    """Return points of a curve, halfway between which more are put where it rises."""
+    epsilons = np.geomspace(low, high, _POINTS)
+    chances = np.array(curve.chances(epsilons.tolist()))
+    for _ in range(_ROUNDS):
+        steep = np.flatnonzero(np.abs(np.diff(chances)) > _STEP)
+        if not len(steep):
+            break
+        between = np.sqrt(epsilons[steep] * epsilons[steep + 1])
+        epsilons = np.insert(epsilons, steep + 1, between)
+        chances = np.insert(chances, steep + 1, curve.chances(between.tolist()))
+    return epsilons, chances
+
+
+def _new_axes() -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise InvalidInput("plot", plain("no Matplotlib"), "install it: pip install 'dpselect[plot]'") from None
+    return Figure(figsize=(8.5, 5.0), layout="constrained").subplots()
+
+
+def _range(curves: list[Success], epsilon: float | None, limit: float | None) -> tuple[float, float]:
+    """Return the ε to show: from where the first curve rises to where the last one is nearly done."""
+    spots = [spot for curve in curves for spot in _ends(curve)]
+    low, high = min(spots), max(spots)
+    near = [value for value in (epsilon, limit) if value and low / 10 < value < high * 10]
+    low, high = min([low, *near]) / 1.5, max([high, *near]) * 1.5
+    return low, max(high, 4 * low)
+
+
+def _ends(curve: Success) -> tuple[float, float]:
+    """Return roughly where a curve leaves the bottom and reaches the top, by steps of a factor 2."""
+    bottom, top = curve.chance(_TINY * curve.start), curve.limit
+    rise, done = bottom + 0.03 * (top - bottom), bottom + 0.985 * (top - bottom)
+    low = high = curve.start
+    while curve.chance(low) > rise and low > _TINY * curve.start:
+        low /= 2
+    while curve.chance(low) < rise and low < curve.start / _TINY:
+        low *= 2
+    high = max(low, high)
+    while curve.chance(high) < done and high < curve.start / _TINY:
+        high *= 2
+    while high > 2 * low and curve.chance(high / 2) > done:
+        high /= 2
+    return low / 2, high
+
+
+def _mark(axes: Any, epsilon: float | None, accuracy: float | None, limit: float | None) -> None:
+    low, high = axes.get_xlim()
+    if accuracy is not None:
+        axes.axhline(accuracy, color="0.5", linewidth=0.8)
+        axes.annotate(
+            f"{accuracy:g}", (high, accuracy), (-2, -2), textcoords="offset points", fontsize=8, ha="right", va="top"
+        )
+    if limit is not None and accuracy is not None and limit > low:
+        axes.axvspan(low, limit, color="0.93", zorder=0)
+        axes.set_xlabel(f"epsilon (grey: too little for {accuracy:g}, whatever the pure mechanism)")
+    if epsilon is not None:
+        axes.axvline(epsilon, color="black", linewidth=1.2, linestyle=(0, (1, 1)))
+        axes.annotate(
+            f"epsilon = {epsilon:g}",
+            (epsilon, 1.05),
+            (3, 0),
+            textcoords="offset points",
+            fontsize=9,
+            fontweight="bold",
+            va="bottom",
+            ha="center",
+        )
+
+
+def _label(axes: Any, labels: list[str], lines: list[tuple[FloatArray, FloatArray]], decades: float) -> None:
+    """Write each label to the right of the bundle of curves that its own belongs to, with a line that leads to it."""
+    middles = [_place(line, 0.5) for line in lines]
+    order = sorted(range(len(labels)), key=lambda place: middles[place])
+    bundles: list[list[int]] = []
+    for place in order:
+        if bundles and math.log10(middles[place] / middles[bundles[-1][-1]]) < 0.2 * decades:
+            bundles[-1].append(place)
+        else:
+            bundles.append([place])
+    for bundle in bundles:
+        for rank, place in enumerate(bundle):
+            height = 0.9 - 0.7 * (rank + 0.5) / len(bundle)
+            side = max(_place(lines[other], height) for other in bundle) * 10 ** (0.03 * decades)
+            axes.annotate(
+                labels[place],
+                (_place(lines[place], height), height),
+                (side, height),
+                fontsize=9,
+                va="center",
+                arrowprops={"arrowstyle": "-", "color": "0.4", "linewidth": 0.7, "shrinkA": 1, "shrinkB": 0},
+                bbox={"boxstyle": "square,pad=0.15", "facecolor": "white", "edgecolor": "none"},
+            )
+
+
+def _place(line: tuple[FloatArray, FloatArray], height: float) -> float:
+    """Return the ε at which a rising curve reaches a height, within what is drawn."""
+    epsilons, chances = line
+    return float(np.exp(np.interp(height, np.maximum.accumulate(chances), np.log(epsilons))))
