@@ -36,6 +36,11 @@ class Release:
         """How many items were asked for."""
         return self.mechanism.k
 
+    @property
+    def stopped(self) -> bool:
+        """Whether fewer than k items are shown, because more would show too much; only where the domain is unknown."""
+        return len(self.items) < self.k
+
     def to_dict(self) -> dict[str, Any]:
         """Return the release as plain data that json.dumps accepts."""
         data = {
@@ -47,6 +52,8 @@ class Release:
             "secure": self.secure,
             "k": self.k,
         }
+        if self.mechanism.may_stop:
+            data["stopped"] = self.stopped
         if self.intervals is not None:
             data["intervals"] = [list(interval) for interval in self.intervals]
             data["confidence"] = self.confidence

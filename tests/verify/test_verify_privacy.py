@@ -80,9 +80,11 @@ def test_every_mechanism_keeps_its_guarantee_in_every_setting(check: Callable[[]
 
 
 def test_every_mechanism_is_under_test() -> None:
-    from dpselect.mechanisms import MECHANISMS
+    from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, MECHANISMS
+    from dpselect.verify.unknown import UNKNOWN_UNDER_TEST
 
     assert set(UNDER_TEST) == set(MECHANISMS)
+    assert set(UNKNOWN_UNDER_TEST) == set(FOR_UNKNOWN_DOMAINS)
 
 
 def test_every_gamma_noise_and_margin_of_canonical_is_under_test_for_both_kinds_of_sensitivity() -> None:

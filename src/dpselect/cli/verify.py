@@ -156,10 +156,11 @@ def _broken_table(found: list[Rejection]) -> Table:
     for rejection in found:
         check, claim = rejection.of_broken, rejection.mechanism.guarantee.epsilon
         if isinstance(check, Check):
-            found_and_claimed = (
-                ("delta", check.divergence, check.delta) if check.delta else ("loss", check.worst_loss, claim)
+            evidence = (
+                f"privacy: delta {check.divergence:.2g} > {check.delta:g}"
+                if check.delta
+                else f"privacy: loss {check.worst_loss:.2f} > {claim:g}"
             )
-            evidence = "privacy: {} {:.2f} > {:g}".format(*found_and_claimed)
         else:
             evidence = f"sampler: p = {check.p_value:.1g}" if check.p_value else "sampler: p = 0"
         name = f"{rejection.mechanism.name}, {rejection.mechanism.noise}"
@@ -231,9 +232,15 @@ def _parameters(mechanism: Any) -> str:
     words = []
     for field in fields(mechanism):
         value = getattr(mechanism, field.name)
-        if field.name in ("k", "epsilon", "sensitivity", "noise") or (field.name == "delta" and not value):
+        if (
+            field.name in ("k", "epsilon", "sensitivity", "noise")
+            or value is None
+            or (field.name == "delta" and not value)
+        ):
             continue
-        if isinstance(value, bool):
+        if field.name == "inner":
+            words.append(", ".join(filter(None, [f"around {value.name}", getattr(value, "noise", "")])))
+        elif isinstance(value, bool):
             words.append(field.name if value else f"no {field.name}")
         else:
             words.append(f"{field.name} {value:g}" if isinstance(value, float) else f"{field.name} {value}")

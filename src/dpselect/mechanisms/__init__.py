@@ -13,8 +13,12 @@ from dpselect.mechanisms.canonical import Canonical
 from dpselect.mechanisms.gamma import Gamma
 from dpselect.mechanisms.gaussian import Gaussian
 from dpselect.mechanisms.joint import Joint
+from dpselect.mechanisms.limited import LimitedDomain
 from dpselect.mechanisms.oneshot import OneShot
 from dpselect.mechanisms.peeling import Peeling
+from dpselect.mechanisms.restricted import Restricted
+from dpselect.mechanisms.top_stable import TopStable
+from dpselect.mechanisms.unknown import UnknownDomain
 from dpselect.privacy.calibration import range_per_round
 from dpselect.privacy.guarantee import probability_of_failure
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
@@ -25,11 +29,31 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     mechanism.name: mechanism for mechanism in (Canonical, Gamma, Gaussian, Joint, OneShot, Peeling)
 }
 
+FOR_UNKNOWN_DOMAINS: dict[str, type[UnknownDomain]] = {
+    mechanism.name: mechanism for mechanism in (Restricted, LimitedDomain, TopStable)
+}
+"""Mechanisms that are private even about which items exist."""
+
 GUMBEL_FOR_EXPONENTIAL = Fraction(log(99) / log(50))
 """How much larger a rate gumbel noise needs to tell two items apart with probability 0.99: 1/(1 + e^{−g}) = 0.99 where
 exponential noise has 1 − ½ e^{−g} = 0.99."""
 
-__all__ = ["MECHANISMS", "Canonical", "Gamma", "Gaussian", "Joint", "Mechanism", "OneShot", "Peeling", "mechanism_for"]
+__all__ = [
+    "FOR_UNKNOWN_DOMAINS",
+    "MECHANISMS",
+    "Canonical",
+    "Gamma",
+    "Gaussian",
+    "Joint",
+    "LimitedDomain",
+    "Mechanism",
+    "OneShot",
+    "Peeling",
+    "Restricted",
+    "TopStable",
+    "UnknownDomain",
+    "mechanism_for",
+]
 
 
 def mechanism_for(

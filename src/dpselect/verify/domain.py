@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
+from itertools import permutations, product
 
 from dpselect.errors import InvalidInput
 from dpselect.privacy import COUNTS, Sensitivity
@@ -55,6 +55,21 @@ class Domain:
         step = Fraction(self.step)
         values = [Fraction(low) + step * count for count in range(int((Fraction(high) - Fraction(low)) / step) + 1)]
         return [int(value) if value.denominator == 1 else float(value) for value in values]
+
+
+@dataclass(frozen=True)
+class Chosen(Domain):
+    """A domain of a few score vectors in place of a box: those that are given, in every order of the items."""
+
+    vectors: tuple[ScoreVector, ...] = ()
+
+    def score_vectors(self) -> list[ScoreVector]:
+        """Return every order of the vectors."""
+        return sorted({order for vector in self.vectors for order in permutations(vector)})
+
+    def __str__(self) -> str:
+        """Say the vectors."""
+        return " or ".join(str(vector) for vector in self.vectors)
 
 
 def neighbours(domain: Domain) -> Iterator[tuple[ScoreVector, ScoreVector]]:

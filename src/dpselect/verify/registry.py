@@ -20,6 +20,7 @@ from dpselect.verify.domain import Domain
 from dpselect.verify.groups import gaussian_groups, oneshot_groups, peeling_groups
 from dpselect.verify.privacy import Check, Subject, check_privacy
 from dpselect.verify.sampler import SamplerCheck, check_groups, check_sampler
+from dpselect.verify.unknown import UNKNOWN_UNDER_TEST, unknown_pairs, unknown_samples
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,13 @@ BROKEN: list[broken.Broken] = [
     broken.ForgottenConversion(k=2, epsilon=0.5),
     broken.WrongSign(k=2, epsilon=0.5),
     broken.PermuteAndFlipAsRange(k=2, epsilon=0.5),
+    broken.ThresholdWithoutSpread(k=2, epsilon=4.0),
+    broken.AtLeastForAbove(k=1, epsilon=2.0),
+    broken.FreshThresholdNoise(k=4, epsilon=5.0),
+    broken.WalkByTrueScore(k=2, epsilon=4.0),
+    broken.PoolFromTheData(k=1, epsilon=4.0),
+    broken.DummyWithoutSpread(k=1, epsilon=2.0),
+    broken.GapOneRankTooFar(k=1, epsilon=6.0),
     broken.SwappedLoss(k=2, epsilon=1.0, noise="gumbel"),
     broken.MiscountedClasses(k=2, epsilon=1.0, noise="gumbel"),
     broken.SwappedOrderStatistics(k=2, epsilon=4.0, noise="gumbel"),
@@ -173,7 +181,7 @@ class Rejection:
 
 def privacy_checks(name: str | None = None, *, quick: bool = False) -> list[Callable[[], Check]]:
     """Return the privacy checks of every mechanism, or of one, ready to be run."""
-    return [
+    checks: list[Callable[[], Check]] = [
         partial(check_privacy, _variant(mechanism, setting.k, setting.epsilon, setting.domain), setting.domain)
         for entry in _entries(name)
         for mechanisms, settings in (
@@ -184,6 +192,8 @@ def privacy_checks(name: str | None = None, *, quick: bool = False) -> list[Call
         for mechanism in mechanisms
         for setting in settings
     ]
+    checks.extend(partial(check_privacy, mechanism, domain) for mechanism, domain in unknown_pairs(name, quick))
+    return checks
 
 
 def sampler_checks(name: str | None = None, *, quick: bool = False) -> list[Callable[[], SamplerCheck]]:
@@ -209,6 +219,7 @@ def sampler_checks(name: str | None = None, *, quick: bool = False) -> list[Call
             checks.extend(
                 partial(check_sampler, replace(one, epsilon=2.0), LISTED, draws=draws // 4) for one in entry.variants
             )
+    checks.extend(partial(check_sampler, one, scores, draws=draws) for one, scores in unknown_samples(name, quick))
     return checks
 
 
@@ -220,9 +231,7 @@ def rejections() -> list[Callable[[], Rejection]]:
 def reject(mechanism: broken.Broken) -> Rejection:
     """Run the check that must reject a broken mechanism, on it and on its sound counterpart."""
     if mechanism.rejected_by == "privacy":
-        return Rejection(
-            mechanism, _privacy_on_a_box(mechanism, mechanism.box), _privacy_on_a_box(mechanism.sound, mechanism.box)
-        )
+        return Rejection(mechanism, _privacy(mechanism, mechanism.domain), _privacy(mechanism.sound, mechanism.domain))
     check = partial(_sampler_on_a_list, scores=mechanism.shown_on, draws=mechanism.draws)
     return Rejection(mechanism, check(mechanism), check(mechanism.sound))
 
@@ -238,8 +247,8 @@ def verify_all(name: str | None = None, *, quick: bool = False) -> list[Check | 
 
 # Several broken mechanisms share a sound counterpart.
 @cache
-def _privacy_on_a_box(mechanism: Subject, box: tuple[int, int]) -> Check:
-    return check_privacy(mechanism, Domain(*box, mechanism.sensitivity))
+def _privacy(mechanism: Subject, domain: Domain) -> Check:
+    return check_privacy(mechanism, domain)
 
 
 @cache
@@ -250,9 +259,9 @@ def _sampler_on_a_list(mechanism: Subject, scores: tuple[float, ...], draws: int
 def _entries(name: str | None) -> list[Entry]:
     if name is None:
         return list(UNDER_TEST.values())
-    if name not in UNDER_TEST:
-        raise InvalidInput("mechanism", name, "one of " + ", ".join(UNDER_TEST) + " is needed")
-    return [UNDER_TEST[name]]
+    if name not in {**UNDER_TEST, **UNKNOWN_UNDER_TEST}:
+        raise InvalidInput("mechanism", name, "one of " + ", ".join([*UNDER_TEST, *UNKNOWN_UNDER_TEST]) + " is needed")
+    return [UNDER_TEST[name]] if name in UNDER_TEST else []
 
 
 def _variant(specimen: Mechanism, k: int, epsilon: float, domain: Domain) -> Mechanism:

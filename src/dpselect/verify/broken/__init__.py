@@ -37,15 +37,30 @@ from dpselect.verify.broken.subsets import (
     SwappedLoss,
     UnnormalisedWeights,
 )
+from dpselect.verify.broken.unknown import (
+    AtLeastForAbove,
+    BrokenUnknown,
+    DummyWithoutSpread,
+    FreshThresholdNoise,
+    GapOneRankTooFar,
+    PoolFromTheData,
+    ThresholdWithoutSpread,
+    WalkByTrueScore,
+)
 
 __all__ = [
+    "AtLeastForAbove",
     "Broken",
+    "BrokenUnknown",
     "ClassicalSigma",
+    "DummyWithoutSpread",
     "FavouredMembers",
     "ForgottenConversion",
     "ForgottenFactorTwo",
     "ForgottenK",
     "ForgottenRoot",
+    "FreshThresholdNoise",
+    "GapOneRankTooFar",
     "HalvedNoise",
     "LeakedNoisyOrder",
     "LeakedOrder",
@@ -55,6 +70,7 @@ __all__ = [
     "MiscountedClasses",
     "NarrowJoint",
     "PermuteAndFlipAsRange",
+    "PoolFromTheData",
     "ReusedNoise",
     "RoundsNotAdded",
     "ShortGamma",
@@ -64,6 +80,8 @@ __all__ = [
     "SwappedExtremes",
     "SwappedLoss",
     "SwappedOrderStatistics",
+    "ThresholdWithoutSpread",
     "UnnormalisedWeights",
+    "WalkByTrueScore",
     "WrongSign",
 ]

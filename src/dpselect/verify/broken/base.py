@@ -16,6 +16,7 @@ from dpselect.privacy import COUNTS, Guarantee, Sensitivity
 from dpselect.sampling.laws import set_law
 from dpselect.scores import Scores
 from dpselect.verify.broken.noises import EVERY_NOISE
+from dpselect.verify.domain import Domain
 from dpselect.verify.privacy import Subject
 
 
@@ -73,6 +74,11 @@ class Broken(Lipschitz):
     box: ClassVar[tuple[int, int]] = (4, 3)
     shown_on: ClassVar[tuple[float, ...]] = (2, 1, 0, 1, 1)
     draws: ClassVar[int] = 3000
+
+    @property
+    def domain(self) -> Domain:
+        """What a privacy check goes through."""
+        return Domain(*self.box, self.sensitivity)
 
     @property
     def sound(self) -> Subject:

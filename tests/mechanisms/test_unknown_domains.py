@@ -1,0 +1,251 @@
+"""What the mechanisms for unknown domains do; laws and samplers are checked by tests/verify."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from dataclasses import FrozenInstanceError, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpselect as dps
+from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, UnknownDomain
+from dpselect.mechanisms.pool import Pool
+from dpselect.sampling import bit_source
+from dpselect.verify import Domain, check_privacy
+from dpselect.verify.unknown import UNKNOWN_UNDER_TEST
+
+EVERY: list[UnknownDomain] = [
+    dps.Restricted(inner=dps.Canonical(k=3, epsilon=1.0), pool=6, test_epsilon=2.0, test_delta=1e-3),
+    dps.Restricted(inner=dps.Joint(k=3, epsilon=1.0), pool=6, test_epsilon=2.0, test_delta=1e-3),
+    dps.Restricted(
+        inner=dps.Peeling(k=3, epsilon=1.0, noise="gumbel", delta=1e-3), pool=6, test_epsilon=2.0, test_delta=1e-3
+    ),
+    dps.Restricted(
+        inner=dps.Gaussian(k=3, epsilon=1.0, delta=1e-3, max_items_per_person=4),
+        pool=6,
+        test_epsilon=2.0,
+        test_delta=1e-3,
+    ),
+    dps.LimitedDomain(k=3, epsilon=3.0, delta=1e-3, pool=6),
+    dps.LimitedDomain(k=3, epsilon=3.0, delta=1e-3, pool=6, max_items_per_person=2, noise="laplace"),
+    dps.TopStable(k=3, epsilon=3.0, delta=1e-3, pool=6),
+    dps.TopStable(k=3, epsilon=3.0, delta=1e-3, pool=3),
+]
+every = pytest.mark.parametrize(
+    "mechanism", EVERY, ids=lambda mechanism: f"{mechanism.name}-{mechanism.guarantee.delta}"
+)
+LEADING = [0, 90_000, 1, 30_000, 60_000, 1, 2, 0]
+
+
+def test_no_mechanism_is_left_out() -> None:
+    assert {mechanism.name for mechanism in EVERY} == set(FOR_UNKNOWN_DOMAINS) == set(UNKNOWN_UNDER_TEST)
+
+
+@every
+def test_a_mechanism_is_a_frozen_value_that_states_its_guarantee(mechanism: UnknownDomain) -> None:
+    with pytest.raises(FrozenInstanceError):
+        mechanism.pool = 9  # type: ignore[misc]
+    assert pickle.loads(pickle.dumps(mechanism)) == mechanism
+    assert hash(pickle.loads(pickle.dumps(mechanism))) == hash(mechanism)
+    assert mechanism.guarantee.epsilon == mechanism.epsilon == 3.0
+    assert 0 < mechanism.guarantee.delta <= math.nextafter(2e-3, 1)
+    assert replace(mechanism, pool=7) != mechanism
+
+
+@every
+def test_the_description_is_plain_data(mechanism: UnknownDomain) -> None:
+    described = json.loads(json.dumps(mechanism.describe()))
+    assert described["name"] == mechanism.name
+    assert described["k"] == 3
+    assert described["pool"] == mechanism.pool
+    assert described["epsilon"] == 3.0
+
+
+@every
+def test_items_that_lead_by_far_are_chosen(mechanism: UnknownDomain) -> None:
+    """Each lead of 30,000 is lost with probability below e^-4000."""
+    positions = mechanism.select(LEADING).tolist()
+    assert sorted(positions) == [1, 3, 4]
+    if mechanism.ordered:
+        assert positions == [1, 4, 3]
+
+
+@every
+@pytest.mark.parametrize("nothing", [[], {}, np.zeros(0), [0, 0, 0], {"a": 0}, [-5]], ids=str)
+def test_no_item_gives_no_answer_and_no_error(mechanism: UnknownDomain, nothing: Any) -> None:
+    assert mechanism.select(nothing).tolist() == []
+    assert mechanism.law(nothing) == {(() if mechanism.ordered else frozenset()): pytest.approx(1.0)}
+
+
+@every
+def test_fewer_items_than_the_pool_or_than_k_are_answered_as_far_as_there_are_any(mechanism: UnknownDomain) -> None:
+    release = dps.select({"only": 10**6, "other": 10**6}, mechanism=mechanism)
+    # Top-stable needs a gap right behind rank 2, which is there; a nameless third ends the walk of the others.
+    assert set(release.items) <= {"only", "other"}
+    assert release.k == 3
+    assert release.stopped
+    assert dps.select({"only": 10**6}, mechanism=replace(mechanism, pool=6)).items in ([], ["only"])
+
+
+@every
+def test_items_that_one_person_has_hardly_ever_show(mechanism: UnknownDomain) -> None:
+    """All counts 1: any answer has probability at most δ <= 2e-3; more than 12 of 300 would have probability 1e-11."""
+    shown = sum(bool(mechanism.select([1] * 8, seed=seed).tolist()) for seed in range(300))
+    assert shown <= 12
+
+
+@every
+def test_a_seed_reproduces_the_answer(mechanism: UnknownDomain) -> None:
+    scores = [54, 52, 44, 22, 9, 3, 3, 3, 1]
+    answers = [mechanism.select(scores, seed=seed).tolist() for seed in range(60)]
+    assert answers == [mechanism.select(scores, seed=seed).tolist() for seed in range(60)]
+    assert len({tuple(answer) for answer in answers}) > 1
+    assert all(len(set(answer)) == len(answer) <= 3 for answer in answers)
+
+
+@every
+@pytest.mark.parametrize("factor", [1, 1.0, 10**30, Fraction(1, 3)], ids=str)
+def test_scores_of_every_kind_of_number_are_taken(mechanism: UnknownDomain, factor: Any) -> None:
+    positions = mechanism.select([score * factor for score in (5 * 10**6, 4 * 10**6, 3 * 10**6, 1, 1, 1, 1)])
+    assert sorted(positions.tolist()) == [0, 1, 2]
+
+
+@every
+def test_the_rows_of_an_engine_give_the_same_law_as_all_scores(mechanism: UnknownDomain) -> None:
+    """The pool from the top rows and the next score is the pool of all scores, nameless items included."""
+    for scores in ([9, 8, 8, 7, 5, 5, 5, 5, 2], [3, 2], [], [4] * 9, [6.5, 2.25, 2.25]):
+        ranked = sorted(scores, reverse=True)
+        size = mechanism.pool_size
+        rows = Pool.of_rows(ranked[:size], size, ranked[size] if len(ranked) > size else 0)
+        whole = Pool.of(mechanism.table(scores), size)
+        assert rows.scores.exact() == whole.scores.exact()
+        assert rows.following == whole.following
+        assert rows.named == whole.named
+        assert rows.scores.size == size
+
+
+def test_positions_of_rows_count_down_the_scores() -> None:
+    mechanism = dps.LimitedDomain(k=3, epsilon=3.0, delta=1e-3, pool=6)
+    pool = Pool.of_rows([90_000, 60_000, 30_000, 3, 2, 1], 6, 1)
+    assert mechanism.draw_from(pool, bit_source()).positions().tolist() == [0, 1, 2]
+
+
+def test_of_items_tied_at_the_edge_each_is_inside_the_pool_equally_often() -> None:
+    """Ten tied items for a pool of two; χ² with 9 degrees of freedom exceeds 50 with probability 1e-7."""
+    mechanism = dps.Restricted(inner=dps.Canonical(k=2, epsilon=1.0), pool=2, test_epsilon=1.0, test_delta=0.9)
+    kept = np.zeros(10)
+    for seed in range(1500):
+        kept[mechanism.select([1000] * 10, seed=seed)] += 1
+    assert kept.sum() > 500
+    assert ((kept - kept.mean()) ** 2).sum() / kept.mean() < 50
+    law = mechanism.law([1000] * 10)
+    assert law[frozenset({3})] == pytest.approx(law[frozenset({7})], rel=1e-12)
+
+
+def test_the_order_in_which_ties_are_broken_may_be_any_that_does_not_look_at_the_data() -> None:
+    """Ties at the edge by position, a fixed order of labels, keep the guarantee as well as uniform ones."""
+
+    class ByPosition(dps.Restricted):
+        def law(self, scores: Any) -> Any:
+            ranked = sorted(
+                (place for place, score in enumerate(scores) if score > 0), key=lambda place: -scores[place]
+            )
+            size = self.pool_size
+            held = [Fraction(scores[place]) for place in ranked[:size]]
+            following = Fraction(scores[ranked[size]]) if len(ranked) > size else Fraction(0)
+            law = self.ranked_law((*held, *[Fraction(0)] * (size - len(held))), len(held), following)
+            return {frozenset(ranked[rank] for rank in kept): chance for kept, chance in law.items()}
+
+    mechanism = ByPosition(inner=dps.Canonical(k=2, epsilon=1.0), pool=3, test_epsilon=2.0, test_delta=0.1)
+    check = check_privacy(mechanism, Domain(4, 3))
+    assert check.divergence <= check.delta * (1 + 1e-9)
+    assert check.faults == ("relabelling the items does not relabel the law",)
+
+
+def test_the_guarantee_is_the_sum_of_both_parts() -> None:
+    inner = dps.Peeling(k=10, epsilon=0.5, noise="gumbel", delta=1e-7)
+    mechanism = dps.Restricted(inner=inner, test_epsilon=0.25, test_delta=3e-7)
+    assert mechanism.guarantee.epsilon == 0.75
+    assert mechanism.guarantee.delta == pytest.approx(4e-7)
+    assert Fraction(mechanism.guarantee.delta) >= Fraction(1e-7) + Fraction(3e-7)
+    assert mechanism.pool == 100
+    assert mechanism == dps.Restricted(k=10, epsilon=0.75, inner=inner, test_epsilon=0.25, test_delta=3e-7)
+
+
+def test_the_default_pool_is_ten_items_for_each_that_is_asked_for() -> None:
+    assert dps.LimitedDomain(k=7, epsilon=1.0, delta=1e-6).pool == 70
+    assert dps.TopStable(k=7, epsilon=1.0, delta=1e-6).pool == 70
+
+
+INNER = dps.Canonical(k=3, epsilon=1.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "argument"),
+    [
+        (lambda: dps.Restricted(inner=INNER, pool=2, test_epsilon=1.0, test_delta=0.1), "pool"),
+        (lambda: dps.Restricted(inner=INNER, pool=2.5, test_epsilon=1.0, test_delta=0.1), "pool"),  # type: ignore[arg-type]
+        (lambda: dps.Restricted(inner=INNER, test_epsilon=0, test_delta=0.1), "test_epsilon"),
+        (lambda: dps.Restricted(inner=INNER, test_epsilon=1e300, test_delta=0.1), "test_epsilon"),
+        (lambda: dps.Restricted(inner=INNER, test_epsilon=1.0, test_delta=0), "test_delta"),
+        (lambda: dps.Restricted(inner=INNER, test_epsilon=1.0, test_delta=1), "test_delta"),
+        (lambda: dps.Restricted(inner=INNER, test_epsilon=1.0, test_delta="x"), "test_delta"),  # type: ignore[arg-type]
+        (lambda: dps.Restricted(inner="canonical", test_epsilon=1.0, test_delta=0.1), "inner"),  # type: ignore[arg-type]
+        (lambda: dps.Restricted(inner=EVERY[0], test_epsilon=1.0, test_delta=0.1), "inner"),
+        (lambda: dps.Restricted(k=4, inner=INNER, test_epsilon=1.0, test_delta=0.1), "k"),
+        (lambda: dps.Restricted(epsilon=1.0, inner=INNER, test_epsilon=1.0, test_delta=0.1), "epsilon"),
+        (
+            lambda: dps.Restricted(
+                inner=replace(INNER, sensitivity=dps.Sensitivity(1, 2)), test_epsilon=1.0, test_delta=0.1
+            ),
+            "sensitivity",
+        ),
+        (lambda: dps.LimitedDomain(k=3, epsilon=1.0), "delta"),
+        (lambda: dps.LimitedDomain(k=3, epsilon=1.0, delta=0.1, pool=1), "pool"),
+        (lambda: dps.LimitedDomain(k=3, epsilon=1.0, delta=0.1, noise="laplace"), "max_items_per_person"),
+        (lambda: dps.LimitedDomain(k=3, epsilon=1.0, delta=0.1, max_items_per_person=0), "max_items_per_person"),
+        (lambda: dps.LimitedDomain(k=3, epsilon=1.0, delta=0.1, noise="exponential"), "noise"),
+        (
+            lambda: dps.LimitedDomain(
+                k=3,
+                epsilon=1.0,
+                delta=0.1,
+                noise="laplace",
+                max_items_per_person=2,
+                sensitivity=dps.Sensitivity(-1, 1),
+            ),
+            "sensitivity",
+        ),
+        (lambda: dps.TopStable(k=3, epsilon=1.0), "delta"),
+        (lambda: dps.TopStable(k=0, epsilon=1.0, delta=0.1), "k"),
+    ],
+)
+def test_bad_parameters_are_refused_by_name(make: Any, argument: str) -> None:
+    with pytest.raises(dps.InvalidInput) as caught:
+        make()
+    assert caught.value.argument == argument
+
+
+@every
+def test_the_law_of_a_pool_too_large_to_list_is_refused(mechanism: UnknownDomain) -> None:
+    with pytest.raises(dps.InvalidInput, match="smaller pool"):
+        replace(mechanism, pool=1000).law([1, 2, 3])
+
+
+@every
+@pytest.mark.parametrize("bad", [[1, float("nan")], ["a", "b"], None, [[1, 2, 3, 4]]])
+def test_bad_scores_are_refused(mechanism: UnknownDomain, bad: object) -> None:
+    with pytest.raises(dps.InvalidInput, match="scores"):
+        mechanism.select(bad)
+
+
+def test_top_stable_answers_the_same_on_neighbours_where_its_published_program_does_not() -> None:
+    """The gap behind rank 1 is 0 and 1, so that any answer has probability at most δ."""
+    mechanism = dps.TopStable(k=1, epsilon=1.0, delta=1e-6, pool=1)
+    for scores in ([1000, 1000], [1000, 1001]):
+        assert mechanism.law(scores)[frozenset()] >= 1 - 1.000001e-6
