@@ -19,7 +19,18 @@ from importlib import import_module
 from typing import Any
 
 from dpselect.errors import BudgetExceeded, DpSelectError, InvalidInput, SourceError
-from dpselect.mechanisms import Canonical, Gamma, Gaussian, Joint, Mechanism, OneShot, Peeling
+from dpselect.mechanisms import (
+    Canonical,
+    Gamma,
+    Gaussian,
+    Joint,
+    LimitedDomain,
+    Mechanism,
+    OneShot,
+    Peeling,
+    Restricted,
+    TopStable,
+)
 from dpselect.privacy import COUNTS, Guarantee, Sensitivity
 from dpselect.release import Release
 from dpselect.scores import Scores
@@ -40,13 +51,16 @@ __all__ = [
     "Guarantee",
     "InvalidInput",
     "Joint",
+    "LimitedDomain",
     "Mechanism",
     "OneShot",
     "Peeling",
     "Release",
+    "Restricted",
     "Scores",
     "Sensitivity",
     "SourceError",
+    "TopStable",
     "Unseen",
     "select",
     "top",
