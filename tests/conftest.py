@@ -25,6 +25,7 @@ LONG = (
     "tests/sampling/test_topk.py::test_pair_out_of_three",
     "tests/sampling/test_topk.py::test_set_law_by_counting",
     "tests/sampling/test_topk.py::test_tied_groups",
+    "tests/sources/test_source_contributions.py",
     "tests/sources/test_source_counts.py::test_odd_texts",
     "tests/sources/test_source_hazards.py",
     "tests/sources/test_source_lines.py",

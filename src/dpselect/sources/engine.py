@@ -16,6 +16,9 @@ from dpselect.sources.failures import EngineError, reason_for
 Progress = Callable[[float | None], None]
 Result = TypeVar("Result")
 
+WORKER = "dpselect"
+"""How the names of the threads begin on which engines work."""
+
 _POLL_SECONDS = 0.1
 
 
@@ -198,7 +201,7 @@ def embedded_engine(progress: Progress | None = None) -> Iterator[EmbeddedEngine
 
 def worker_thread() -> ThreadPoolExecutor:
     """Return the second thread of an engine, to be used as a context."""
-    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="dpselect")
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix=WORKER)
 
 
 def name_parts(name: str) -> list[str]:

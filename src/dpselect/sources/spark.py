@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import subprocess
 import tempfile
@@ -12,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from dpselect.errors import InvalidInput, SourceError, plain
-from dpselect.sources.engine import Progress, ThreadedEngine, worker_thread
+from dpselect.sources.engine import WORKER, Progress, ThreadedEngine, worker_thread
 from dpselect.sources.java import java_runtime
 
+_ERROR_LOG = "SQLQueryContextLogger"
 _SETTINGS_OF_IBIS = ("spark.sql.session.timeZone", "spark.sql.mapKeyDedupPolicy")
 _SETTINGS = {
     "spark.app.name": "dpselect",
@@ -84,6 +86,8 @@ class SparkEngine(ThreadedEngine):
 @contextlib.contextmanager
 def spark_engine(backend: Any, progress: Progress | None) -> Iterator[SparkEngine]:
     """Use the session that an Ibis table came with."""
+    # PySpark prints the errors of queries, which quote rows; from here on, not those of ours. Added twice, it stays one.
+    logging.getLogger(_ERROR_LOG).addFilter(_is_of_others)
     with worker_thread() as worker:
         engine = SparkEngine(backend, worker, progress)
         engine.tag(f"dpselect-{uuid.uuid4()}")
@@ -136,12 +140,12 @@ def _started(master: str, stack: contextlib.ExitStack) -> Any:
     from pyspark.sql import SparkSession
 
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dpselect-", ignore_cleanup_errors=True)))
-    logging = folder / "log4j2.properties"
-    logging.write_text("rootLogger.level = off\n")
+    log_settings = folder / "log4j2.properties"
+    log_settings.write_text("rootLogger.level = off\n")
     settings = {
         **_SETTINGS,
         **(_LOCAL_SETTINGS if master.startswith("local") else {}),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_settings}",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.master": master,
     }
@@ -172,6 +176,10 @@ def _end(gateway: Any) -> None:
     if gateway.proc is not None:
         gateway.proc.stdin.close()
         gateway.proc.wait()
+
+
+def _is_of_others(record: logging.LogRecord) -> bool:
+    return not (record.threadName or "").startswith(WORKER)
 
 
 def _forget(frame: Any) -> None:
