@@ -86,7 +86,7 @@ class SparkEngine(ThreadedEngine):
 @contextlib.contextmanager
 def spark_engine(backend: Any, progress: Progress | None) -> Iterator[SparkEngine]:
     """Use the session that an Ibis table came with."""
-    # PySpark prints the errors of queries, which quote rows; from here on, not those of ours. Added twice, it stays one.
+    # PySpark prints the errors of queries, which quote rows; from here on, not of ours. Added twice, it stays one.
     logging.getLogger(_ERROR_LOG).addFilter(_is_of_others)
     with worker_thread() as worker:
         engine = SparkEngine(backend, worker, progress)
