@@ -29,6 +29,8 @@ from dpselect.mechanisms import (
     OneShot,
     Peeling,
     Restricted,
+    RestrictedGumbel,
+    RestrictedNormal,
     TopStable,
 )
 from dpselect.privacy import COUNTS, Guarantee, Sensitivity
@@ -57,6 +59,8 @@ __all__ = [
     "Peeling",
     "Release",
     "Restricted",
+    "RestrictedGumbel",
+    "RestrictedNormal",
     "Scores",
     "Sensitivity",
     "SourceError",

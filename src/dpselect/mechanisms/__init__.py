@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from fractions import Fraction
-from math import log
 from typing import Any
 
 from dpselect.errors import InvalidInput
@@ -17,6 +17,12 @@ from dpselect.mechanisms.limited import LimitedDomain
 from dpselect.mechanisms.oneshot import OneShot
 from dpselect.mechanisms.peeling import Peeling
 from dpselect.mechanisms.restricted import Restricted
+from dpselect.mechanisms.restricted_forms import (
+    GUMBEL_FOR_EXPONENTIAL,
+    RestrictedGumbel,
+    RestrictedNormal,
+    restricted_for,
+)
 from dpselect.mechanisms.top_stable import TopStable
 from dpselect.mechanisms.unknown import UnknownDomain
 from dpselect.privacy.calibration import range_per_round
@@ -34,10 +40,6 @@ FOR_UNKNOWN_DOMAINS: dict[str, type[UnknownDomain]] = {
 }
 """Mechanisms that are private even about which items exist."""
 
-GUMBEL_FOR_EXPONENTIAL = Fraction(log(99) / log(50))
-"""How much larger a rate gumbel noise needs to tell two items apart with probability 0.99: 1/(1 + e^{−g}) = 0.99 where
-exponential noise has 1 − ½ e^{−g} = 0.99."""
-
 __all__ = [
     "FOR_UNKNOWN_DOMAINS",
     "MECHANISMS",
@@ -50,6 +52,8 @@ __all__ = [
     "OneShot",
     "Peeling",
     "Restricted",
+    "RestrictedGumbel",
+    "RestrictedNormal",
     "TopStable",
     "UnknownDomain",
     "mechanism_for",
@@ -82,12 +86,14 @@ def mechanism_for(
             missing = "k" if k is None else "epsilon"
             raise InvalidInput(missing, None, "a number is needed unless mechanism is a mechanism object")
         k, epsilon = positive_integer("k", k), positive_number("epsilon", epsilon)
+        make: Callable[..., Mechanism]
         if isinstance(mechanism, str) and mechanism == "auto":
-            kind, chosen_parameters = _best(k, epsilon, allowed, ordered)
+            make, chosen_parameters = _best(k, epsilon, allowed, ordered)
         else:
             kind = _named(mechanism)
-            chosen_parameters = _with_delta(kind, allowed, parameters)
-        chosen = kind(k=k, epsilon=epsilon, sensitivity=sensitivity, **{**chosen_parameters, **parameters})
+            make = restricted_for if kind is Restricted else kind
+            chosen_parameters = {"delta": allowed} if kind.may_stop else _with_delta(kind, allowed, parameters)
+        chosen = make(k=k, epsilon=epsilon, sensitivity=sensitivity, **{**chosen_parameters, **parameters})
     if delta is not None and chosen.guarantee.delta > allowed:
         needed = shown_above(chosen.guarantee.delta)
         raise InvalidInput("delta", delta, f"the mechanism object needs {needed}; allow that much or leave it out")
@@ -101,9 +107,10 @@ def mechanism_for(
 
 
 def _named(name: Any) -> type[Mechanism]:
-    if not isinstance(name, str) or name not in MECHANISMS:
-        raise InvalidInput("mechanism", name, "one of auto, " + ", ".join(MECHANISMS) + " is needed")
-    return MECHANISMS[name]
+    every = {**MECHANISMS, **FOR_UNKNOWN_DOMAINS}
+    if not isinstance(name, str) or name not in every:
+        raise InvalidInput("mechanism", name, "one of auto, " + ", ".join(every) + " is needed")
+    return every[name]
 
 
 def _with_delta(kind: type[Mechanism], delta: float, parameters: dict[str, Any]) -> dict[str, Any]:

@@ -76,6 +76,11 @@ class Restricted(UnknownDomain):
         inner = self.inner.guarantee
         return Guarantee(total(inner.epsilon, self.test_epsilon), total(inner.delta, self.test_delta))
 
+    @property
+    def max_items_per_person(self) -> int | None:
+        """The most items that a person may have, where the noise of the inner mechanism relies on it."""
+        return getattr(self.inner, "max_items_per_person", None)
+
     def rate(self) -> Fraction:
         """ε_R/(2w) = 1/b, which turns scores into units of the noise of the tests."""
         return Fraction(self.test_epsilon) / (2 * Fraction(self.inner.sensitivity.spread))
