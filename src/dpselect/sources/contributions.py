@@ -6,6 +6,7 @@ person must never change how the rows of another one are rounded.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -111,10 +112,9 @@ class Contribution:
 
 
 def _bounds(clip: Any) -> tuple[Fraction, Fraction]:
-    try:
-        low, high = clip
-    except (TypeError, ValueError):
-        raise InvalidInput("clip", plain(type(clip).__name__), "two numbers (low, high) are needed") from None
+    if not isinstance(clip, Sequence) or isinstance(clip, str | bytes) or len(clip) != 2:
+        raise InvalidInput("clip", clip, "two numbers (low, high) are needed")
+    low, high = clip
     bounds = Fraction(finite_number("clip", low)), Fraction(finite_number("clip", high))
     reach = max(abs(bound) for bound in bounds)
     if not (bounds[0] < bounds[1] and 1 / _LARGEST_BOUND <= reach <= _LARGEST_BOUND):

@@ -7,6 +7,7 @@ from typing import Any
 from dpselect.errors import InvalidInput
 from dpselect.sources.engine import Engine
 from dpselect.sources.failures import EngineError
+from dpselect.sources.frames import check_columns
 
 _ACCEPTED = (
     "one condition on the columns of a row is needed, in the SQL of the engine, such as year >= 2020; without "
@@ -59,4 +60,11 @@ def filtered(engine: Engine, table: Any, where: str, condition: Any) -> Any:
         return rows
     except EngineError as error:
         reason = error.reason
+    _check_known(condition, list(table.columns))
     raise InvalidInput("where", where, reason or "it does not fit the columns of the table; check names and types")
+
+
+def _check_known(condition: Any, columns: list[str]) -> None:
+    """Name a column that the table does not have, if that is why a condition does not fit."""
+    known = {column.lower() for column in columns}
+    check_columns("where", [name for name in columns_in(condition) if name.lower() not in known], columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import Any
 
 from dpselect.errors import InvalidInput, SourceError, plain
@@ -65,7 +66,7 @@ def _beside(stack: contextlib.ExitStack, source: Source, domain: Domain, item: s
             raise InvalidInput(
                 "domain", f"table:{domain.table_name}", "it needs rows in a database; name a file of items instead"
             )
-        table = source.named(domain.table_name)
+        table = _named(source.named, domain.table_name)
     elif isinstance(engine, SparkEngine) and is_spark(table) and table.sparkSession is engine.session:
         table = engine.named(table, stack)
     elif not (isinstance(table, ibis.Table) and _is_on(table, engine)):
@@ -73,6 +74,14 @@ def _beside(stack: contextlib.ExitStack, source: Source, domain: Domain, item: s
     column = _column(list(table.columns), item)
     _check_single(table[column].type())
     return table.select(key=table[column])
+
+
+def _named(named: Callable[[str], Any], name: str) -> Any:
+    try:
+        return named(name)
+    except InvalidInput as error:
+        accepted = error.accepted
+    raise InvalidInput("domain", f"table:{name}", accepted)
 
 
 def _is_on(table: Any, engine: Engine) -> bool:

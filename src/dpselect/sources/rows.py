@@ -72,9 +72,19 @@ def _local_rows(embedded: EmbeddedEngine, table: Any, columns: list[str], where:
         return _bound(embedded, table, columns)
     condition = parsed(embedded, where)
     needed = list(dict.fromkeys([*columns, *columns_in(condition)]))
-    rows = _bound(embedded, table, needed)
+    rows = _with_more(embedded, table, columns, needed)
     rows = rows.select(**{name: rows[neutral_name(place)] for place, name in enumerate(needed)})
     return renamed(filtered(embedded, rows, where, condition), columns)
+
+
+def _with_more(embedded: EmbeddedEngine, table: Any, columns: list[str], needed: list[str]) -> Any:
+    """Return rows with the columns that a filter needs; that one of those is missing is the filter's mistake."""
+    _bound(embedded, table, columns)
+    try:
+        return _bound(embedded, table, needed)
+    except InvalidInput as error:
+        given, accepted = error.given, error.accepted
+    raise InvalidInput("where", given, accepted)
 
 
 def _bound(embedded: EmbeddedEngine, table: Any, columns: list[str]) -> Any:

@@ -129,7 +129,8 @@ def spark_cluster(master: str, progress: Progress | None) -> Iterator[SparkEngin
             yield engine
         return
     with contextlib.ExitStack() as stack:
-        session = _started(master, stack)
+        with worker_thread() as starter:
+            session = ThreadedEngine(None, starter, progress).run(lambda: _started(master, stack))
         yield stack.enter_context(spark_session(session, progress))
 
 
