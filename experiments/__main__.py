@@ -13,10 +13,18 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from experiments import delta, errors, margin, ordered
+from experiments import delta, domain_size, errors, inside, margin, ordered, unknown
 from experiments.data import MissingData
 
-EXPERIMENTS = {"margin": margin, "ordered": ordered, "errors": errors, "delta": delta}
+EXPERIMENTS = {
+    "margin": margin,
+    "ordered": ordered,
+    "errors": errors,
+    "delta": delta,
+    "unknown": unknown,
+    "inside": inside,
+    "domain-size": domain_size,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

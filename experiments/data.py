@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import gzip
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +23,28 @@ def real(folder: Path, name: str) -> Counts:
     """Return the counts of a data set, highest first."""
     flat = folder / f"{name}.csv.gz"
     path = flat if flat.exists() else folder / name / "counts.csv.gz"
+    if path.is_file():
+        counts = [int(row["count"]) for row in _rows(path)]
+    else:
+        counts = list(Counter(row["item"] for row in _rows(_pairs(folder, name))).values())
+    return np.sort(np.array(counts, dtype=np.int64))[::-1]
+
+
+def people(folder: Path, name: str) -> int:
+    """Return how many people a data set of pairs holds."""
+    return len({row["user"] for row in _rows(_pairs(folder, name))})
+
+
+def _pairs(folder: Path, name: str) -> Path:
+    path = folder / name / "pairs.csv.gz"
     if not path.is_file():
-        raise MissingData(f"{folder} holds no {name}.csv.gz and no {name}/counts.csv.gz")
+        raise MissingData(f"{folder} holds no {name}.csv.gz, {name}/counts.csv.gz or {name}/pairs.csv.gz")
+    return path
+
+
+def _rows(path: Path) -> Iterator[dict[str, str]]:
     with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
-        counts = np.array([int(row["count"]) for row in csv.DictReader(file)], dtype=np.int64)
-    return np.sort(counts)[::-1]
+        yield from csv.DictReader(file)
 
 
 def zipf(size: int, exponent: float, total: float = 1.5e8) -> Counts:

@@ -1,0 +1,62 @@
+"""Unknown domains: what Restricted, LimitedDomain and TopStable return at the same (ε, δ), in seeded draws.
+
+The grid of the restricted paper, section 8: k, pool and ε, with δ = 1/(2n) for n people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpselect.forecast.metrics import f1_score, items_returned, score_ratio
+from dpselect.mechanisms import UnknownDomain, mechanism_for
+from dpselect.mechanisms.pool import Pool
+from dpselect.sampling import bit_source
+from experiments.data import Counts, people, real
+
+TITLE = "unknown domains: items returned, score ratio and F1 at the same (ε, δ), means of seeded draws"
+DATA_SETS = ("epinions", "games_steam", "words_lt", "foursquare_lbsn_Jakarta")
+LENGTHS = (10, 50, 100)
+POOLS = (1, 10, 50)
+EPSILONS = (0.1, 0.2, 0.4, 0.7, 1.0)
+DRAWS = 40
+
+
+def delta_of(data: Path, name: str, counts: Counts) -> float:
+    """δ = 1/(2n); of words only counts are known, and the highest stands for n."""
+    n = people(data, name) if (data / name / "pairs.csv.gz").is_file() else int(counts[0])
+    return 1 / (2 * n)
+
+
+def pool_of(counts: Counts, size: int) -> Pool:
+    """Return the pool as an engine would answer it, from counts in descending order."""
+    return Pool.of_rows(counts[:size], size, int(counts[size]) if len(counts) > size else 0)
+
+
+def measured(mechanism: UnknownDomain, pool: Pool, top: Counts, draws: int) -> tuple[float, float, float]:
+    """Return the means of items returned, score ratio and F1; from a seed, as no release may be."""
+    bits = bit_source(1)
+    answers = [mechanism.draw_from(pool, bits).values for _ in range(draws)]
+    metrics = (items_returned, score_ratio, f1_score)
+    return tuple(float(np.mean([metric(top, answer) for answer in answers])) for metric in metrics)  # type: ignore[return-value]
+
+
+def rows(data: Path, names: tuple[str, ...] = DATA_SETS, draws: int = DRAWS) -> Iterator[dict[str, Any]]:
+    """Yield for each data set, k, pool and ε the three means of three mechanisms."""
+    for name in names:
+        counts = real(data, name)
+        delta = delta_of(data, name, counts)
+        for k in LENGTHS:
+            for factor in POOLS:
+                pool = pool_of(counts, factor * k)
+                for epsilon in EPSILONS:
+                    row: dict[str, Any] = {"data": name, "k": k, "pool": f"{factor}k", "ε": epsilon}
+                    for label, kind in (("Restricted", "restricted"), ("Limited", "limited"), ("Stable", "top-stable")):
+                        mechanism = mechanism_for(kind, k=k, epsilon=epsilon, delta=delta, pool=factor * k)
+                        assert isinstance(mechanism, UnknownDomain)
+                        items, ratio, f1 = measured(mechanism, pool, counts[:k], draws)
+                        row |= {f"items {label}": items, f"ratio {label}": ratio, f"F1 {label}": f1}
+                    yield row

@@ -1,0 +1,80 @@
+"""The experiments on unknown domains: counts from pairs, the grid, and a domain that grows."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from experiments import data, domain_size, inside, unknown  # noqa: E402
+
+DATA = Path(os.environ.get("DPSELECT_DATA", ROOT.parent / "shared" / "data"))
+with_data = pytest.mark.skipif(
+    not DATA.is_dir(), reason="the real data are not there; DPSELECT_DATA names their folder"
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A data set of pairs: item i of 600 has about 3000/i people."""
+    lines = ["user,item"]
+    for item in range(1, 601):
+        lines.extend(f"u{person},i{item}" for person in range(3000 // item))
+    (tmp_path / "shop").mkdir()
+    with gzip.open(tmp_path / "shop" / "pairs.csv.gz", "wt", encoding="utf-8") as file:
+        file.write("\n".join(lines))
+    return tmp_path
+
+
+def test_counts_and_people_are_read_off_pairs(folder: Path) -> None:
+    counts = data.real(folder, "shop")
+    assert counts[:3].tolist() == [3000, 1500, 1000]
+    assert len(counts) == 600
+    assert data.people(folder, "shop") == 3000
+    assert unknown.delta_of(folder, "shop", counts) == 1 / 6000
+    with pytest.raises(data.MissingData):
+        data.real(folder, "nothing")
+
+
+def test_the_grid_has_a_row_for_every_setting_and_means_in_range(folder: Path) -> None:
+    rows = list(unknown.rows(folder, names=("shop",), draws=2))
+    assert len(rows) == 3 * 3 * 5
+    for row in rows:
+        for label in ("Restricted", "Limited", "Stable"):
+            assert 0 <= row[f"items {label}"] <= row["k"]
+            assert 0 <= row[f"ratio {label}"] <= 1
+            assert 0 <= row[f"F1 {label}"] <= 1
+
+
+def test_what_to_put_inside_is_compared_for_every_length(folder: Path) -> None:
+    rows = list(inside.rows(folder, names=("shop",), draws=1))
+    assert [row["k"] for row in rows] == [10, 50, 100]
+    assert all(0 <= value <= 1 for row in rows for name, value in row.items() if name not in ("data", "k"))
+
+
+def test_added_items_are_one_more_group_of_ties() -> None:
+    scores = domain_size.full_domain(np.array([5, 3, 3, 1, 1, 1]), 10**9)
+    assert scores.values.tolist() == [5, 3, 1]
+    assert scores.multiplicities.tolist() == [1, 2, 10**9 + 3]
+
+
+@with_data
+def test_restricted_returns_at_least_as_many_items_as_limited_in_every_setting_of_one_data_set() -> None:
+    """Seeded, so it holds always or never; all four data sets: python -m experiments unknown."""
+    for row in unknown.rows(DATA, names=("games_steam",), draws=20):
+        assert row["items Restricted"] >= row["items Limited"], row
+
+
+@with_data
+def test_a_growing_domain_hurts_the_exponential_mechanism_and_not_restricted() -> None:
+    rows = {(row["k"], row["ε"]): row for row in domain_size.rows(DATA, draws=5)}
+    row = rows[50, 0.4]
+    assert row["all items"] > row["+1e+08"] > row["+1e+10"]
+    assert row["Restricted"] > row["+1e+10"]
