@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +19,8 @@ settings.load_profile("dpselect")
 LONG = (
     "tests/cli/",
     "tests/experiments/",
+    "tests/forecast/test_forecast_exact.py::test_draws_agree",
+    "tests/forecast/test_forecast_plan.py::test_pictures_are_written",
     "tests/sampling/test_floating_point_attack.py",
     "tests/sampling/test_race.py::test_the_law_by_counting_bits",
     "tests/sampling/test_race.py::test_bounds_and_widths",
@@ -64,3 +67,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
         if "spark" in item.name or "spark_session" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Let the sockets go that PySpark leaves to the collector, while the test that made them is still running."""
+    if item.get_closest_marker("xdist_group") is not None:
+        gc.collect()

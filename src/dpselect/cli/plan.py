@@ -99,7 +99,8 @@ def _text(planned: Any, form: Format) -> str:
     if form is Format.csv:
         rows = [need.to_dict() for need in comparison.needs]
         return as_csv([{key: row[key] for key in ("label", "epsilon", "default")} for row in rows])
-    answer = "list, order included," if comparison.needs[0].mechanism.ordered else "set"
+    worst = "" if planned.gap is None else " With larger gaps less is needed: this is the worst case."
+    answer = "list in the right order," if comparison.needs[0].mechanism.ordered else "set"
     title = f"Epsilon needed to get exactly the top {comparison.k} with probability {comparison.accuracy:g}"
     table = Table(pad_edge=False)
     table.add_column("mechanism", no_wrap=True)
@@ -115,7 +116,7 @@ def _text(planned: Any, form: Format) -> str:
     advice = _advice(best, comparison)
     return as_text(
         Text(title, style="bold"),
-        Text(f"if {planned.model}. The answer is a {answer} of {comparison.k}."),
+        Text(f"as a {answer} if {planned.model}.{worst}"),
         table,
         Text(advice),
     )
@@ -129,11 +130,10 @@ def _advice(best: Any, comparison: Any) -> str:
         return "No epsilon is enough for that accuracy."
     if not best.epsilon:
         return "Any epsilon will do: there is next to nothing to decide."
-    default = next(need for need in comparison.needs if need.default)
-    if not 0 < default.epsilon < math.inf:
-        return f"Least: {best.label}."
+    default = next((need for need in comparison.needs if need.default), None)
+    if default is None or not 0 < default.epsilon < math.inf:
+        return f"The least is needed by {best.label}: name it with --mechanism."
     epsilon = rounded_up(default.epsilon)
-    factor = math.exp(min(epsilon, 700.0))
     strength = (
         "That is strong protection."
         if epsilon <= 1
@@ -141,7 +141,4 @@ def _advice(best: Any, comparison: Any) -> str:
         if epsilon <= 5
         else "That protects little: consider a smaller k, more people, or a lower accuracy."
     )
-    return (
-        f"With the default, state --epsilon {epsilon:g}: no answer becomes more than {factor:.3g} times as likely or "
-        f"unlikely by what one person contributed. {strength}"
-    )
+    return f"With the default, state {dpselect.Guarantee(epsilon=epsilon)}. {strength}"

@@ -13,7 +13,7 @@ from dpselect.mechanisms import Canonical, Joint, Mechanism, OneShot, Peeling, m
 from dpselect.privacy.guarantee import probability_of_failure
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
 from dpselect.scores import Scores
-from dpselect.validation import float_below, positive_integer, positive_number
+from dpselect.validation import positive_integer, positive_number
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def compare(
     mechanisms = candidates(k, delta=delta, ordered=ordered, sensitivity=sensitivity)
     first = mechanisms[0].mechanism
     first.check_size(table.size)
-    needs = [replace(need, epsilon=smallest_epsilon(table, need.mechanism, wanted)) for need in mechanisms]
+    needs = [_solved(table, need, wanted, delta) for need in mechanisms]
     return Comparison(
         scores=table,
         k=first.k,
@@ -137,42 +137,54 @@ def compare(
 
 
 def candidates(k: int, *, delta: float, ordered: bool, sensitivity: Sensitivity) -> list[Need]:
-    """Return the mechanisms that answer the same question, at ε = 1, the default first."""
+    """Return the mechanisms that answer the same question, at ε = 1."""
     k, allowed = positive_integer("k", k), probability_of_failure(delta)
     common: dict[str, Any] = {"k": k, "epsilon": 1.0, "sensitivity": sensitivity}
-    default = mechanism_for("auto", k=k, epsilon=1.0, sensitivity=sensitivity, ordered=ordered)
     gumbel = {**common, "noise": "gumbel"}
+    with_delta = f"with delta = {allowed:g}"
     if ordered:
         listed: list[tuple[str, str, Mechanism]] = [
             ("joint", "draws the whole list at once", Joint(**common)),
-            ("joint, gumbel", "the same with gumbel noise, as published", Joint(**gumbel)),
+            ("joint, gumbel", "joint as in the paper", Joint(**gumbel)),
             ("peeling", "chooses one item after the other", Peeling(**common)),
-            ("peeling, gumbel", "the same with the exponential mechanism", Peeling(**gumbel)),
+            ("peeling, gumbel", "peeling by the exponential mechanism", Peeling(**gumbel)),
         ]
         if allowed:
-            words = f"the same with delta = {allowed:g}"
-            listed.append(("peeling, gumbel, delta", words, Peeling(**gumbel, delta=allowed)))
+            listed.append(("peeling, gumbel, delta", f"peeling {with_delta}", Peeling(**gumbel, delta=allowed)))
     else:
         listed = [
-            ("oneshot", "adds noise to every score, takes the k largest", OneShot(**common)),
-            ("oneshot, gumbel", "the same with the exponential mechanism's noise", OneShot(**gumbel)),
-            ("oneshot, laplace", "the same, as most programs do it", OneShot(**{**common, "noise": "laplace"})),
+            ("oneshot", "adds noise to all scores, takes the k largest", OneShot(**common)),
+            ("oneshot, gumbel", "oneshot by the exponential mechanism", OneShot(**gumbel)),
+            ("oneshot, laplace", "oneshot as most programs do it", OneShot(**{**common, "noise": "laplace"})),
         ]
         if k > 1:
-            published = Canonical(**gumbel, margin=False)
             listed = [
                 ("canonical", "draws the whole set at once", Canonical(**common)),
-                ("canonical, gumbel", "the same with the exponential mechanism's noise", Canonical(**gumbel)),
-                ("canonical, published", "the same without its margin, as published", published),
+                ("canonical, gumbel", "canonical by the exponential mechanism", Canonical(**gumbel)),
+                ("canonical, published", "canonical as in the paper", Canonical(**gumbel, margin=False)),
                 *listed,
             ]
         else:
-            listed[0] = ("canonical", "permute-and-flip: draws the item at once", Canonical(**common, gamma=1.0))
+            listed[0] = ("canonical", "draws the item at once", Canonical(**common, gamma=1.0))
         if allowed:
-            words = f"the same with delta = {allowed:g}"
-            listed.append(("oneshot, gumbel, delta", words, OneShot(**gumbel, delta=allowed)))
-    needs = [Need(label, words, mechanism, 0.0, mechanism == default) for label, words, mechanism in listed]
-    return sorted(needs, key=lambda need: not need.default)
+            listed.append(("oneshot, gumbel, delta", f"oneshot {with_delta}", OneShot(**gumbel, delta=allowed)))
+    return [Need(label, words, mechanism, 0.0, False) for label, words, mechanism in listed]
+
+
+def _solved(table: Scores, need: Need, accuracy: float, delta: float) -> Need:
+    """Return the need with its ε, and whether "auto" would take that mechanism there."""
+    epsilon = smallest_epsilon(table, need.mechanism, accuracy)
+    template = need.mechanism
+    tried = epsilon if 0 < epsilon < math.inf else 1.0
+    chosen = mechanism_for(
+        "auto",
+        k=template.k,
+        epsilon=tried,
+        delta=delta,
+        sensitivity=template.sensitivity,
+        ordered=template.ordered,
+    )
+    return replace(need, epsilon=epsilon, default=chosen == replace(template, epsilon=tried))
 
 
 def shown_epsilon(epsilon: float) -> str:
@@ -186,4 +198,4 @@ def rounded_up(epsilon: float) -> float:
     """Return the next number of three digits."""
     unit = 10.0 ** (math.floor(math.log10(epsilon)) - 2)
     nearest = float(f"{epsilon:.3g}")
-    return nearest if nearest >= float_below(epsilon) else float(f"{epsilon + unit:.3g}")
+    return nearest if nearest >= epsilon else float(f"{epsilon + unit:.3g}")

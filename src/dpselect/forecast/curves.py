@@ -119,7 +119,9 @@ def _with_delta(mechanism: OneShot | Peeling, pure: float) -> float:
     if not 0 < pure < math.inf:
         return pure
     width = pure / mechanism.k * (1 if mechanism.noise == "gumbel" else 2)
-    return min(pure, float(epsilon_of_rounds(((width, mechanism.k),), Fraction(mechanism.delta))))
+    epsilon = float(epsilon_of_rounds(((width, mechanism.k),), Fraction(mechanism.delta)))
+    # Where δ alone covers the rounds, what is left of ε is no more than rounding.
+    return 0.0 if epsilon < _ANY * pure else min(pure, epsilon)
 
 
 def gap_limit(scores: Any, mechanism: Mechanism, accuracy: float) -> float:

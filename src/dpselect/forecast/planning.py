@@ -87,7 +87,7 @@ def plan(
             raise InvalidInput("items", items, "leave it out: the look-alike has its own number of items")
         step = None
         scores = _scaled(Scores.of(like), people, like_people)
-        size, model = scores.size, f"{scores.size:,} items with the scores of the look-alike"
+        size, model = scores.size, f"the {scores.size:,} items have the scores of the look-alike"
     comparison = compare(scores, k, accuracy=accuracy, delta=delta, ordered=ordered, draws=0)
     comparison = replace(comparison, warning=PUBLIC)
     return Plan(comparison, model, step, size, people, _notes(like is None and items is None, delta, people))
@@ -122,9 +122,9 @@ def _worst_case(k: int, gap: float, size: int, ordered: bool) -> tuple[Scores, s
     step: Any = int(gap) if gap.is_integer() else gap
     if ordered:
         values = [*(step * place for place in range(k, 0, -1)), 0]
-        words = f"each of the first {k} of {size:,} items leads the next by at least {gap:g} people"
+        words = f"each of the first {k} of {size:,} items leads the next by {gap:g} people, and the rest are tied"
         return Scores.from_histogram(values, [1] * k + [size - k]), words
-    words = f"{k} of {size:,} items lead all others by at least {gap:g} people"
+    words = f"{k} of {size:,} items lead by {gap:g} people, and all others are tied behind them"
     return Scores.from_histogram([step, 0], [k, size - k]), words
 
 

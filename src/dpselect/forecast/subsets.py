@@ -198,13 +198,13 @@ class Subsets:
                 classes, columns, last_tied = classes[columns > 0], columns[columns > 0], int(self.ends[0])
             tied = last_tied - head - 1
             for kept in range(held - head, min(tied, self.k - head) + 1):
-                inner = self.starts[columns] - head - 1 - tied
+                picks = self.k - head - kept
                 outer = self.ends[columns] - head - 1 - tied
-                picks = np.full(len(columns), self.k - head - kept)
-                if self.k - head - kept == 0:
-                    continue
-                log_ways = _log_choose(tied, kept) + log_subsets(inner, outer, picks)[0]
-                share[classes] += np.exp(log_ways - self.log_sizes[head, columns])
+                # The run must have a part in what is picked, and hold enough for it.
+                fits = (outer >= picks) & (picks > 0)
+                inner = self.starts[columns[fits]] - head - 1 - tied
+                ways = log_subsets(inner, outer[fits], np.full(len(inner), picks))[0]
+                share[classes[fits]] += np.exp(ways + _log_choose(tied, kept) - self.log_sizes[head, columns[fits]])
         return np.minimum(share, 1.0)
 
 

@@ -1,0 +1,137 @@
+"""`dpselect forecast`: exact chances with a warning, from counts or from people's rows."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+from typer.testing import CliRunner
+
+import dpselect as dps
+from dpselect.cli import app
+
+COUNTS = [240 - 20 * place for place in range(12)]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the same counts as CSV, JSON lines, Parquet and people's rows."""
+    lines = [f"film {place:02d},{count}" for place, count in enumerate(COUNTS)]
+    (tmp_path / "counts.csv").write_text("item,count\n" + "\n".join(lines) + "\n")
+    with gzip.open(tmp_path / "counts.csv.gz", "wt") as packed:
+        packed.write("item,count\n" + "\n".join(lines) + "\n")
+    (tmp_path / "counts.jsonl").write_text("".join(json.dumps({"item": "x", "count": c}) + "\n" for c in COUNTS))
+    pyarrow.parquet.write_table(pyarrow.table({"count": COUNTS}), tmp_path / "counts.parquet")
+    rows = [(f"film {place:02d}", f"viewer {v}") for place, count in enumerate(COUNTS) for v in range(count)]
+    table = pyarrow.table({"film": [film for film, _ in rows], "viewer": [viewer for _, viewer in rows]})
+    pyarrow.parquet.write_table(table, tmp_path / "views.parquet")
+    (tmp_path / "films.csv").write_text("film\n" + "".join(f"film {place:02d}\n" for place in range(12)))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    return tmp_path
+
+
+def run(*line: str) -> Any:
+    return CliRunner().invoke(app, ["forecast", *line])
+
+
+def needed(result: Any) -> dict[str, float]:
+    return {row["label"]: row["epsilon"] for row in json.loads(result.stdout)["mechanisms"]}
+
+
+def test_every_kind_of_file_gives_the_same_forecast_and_the_warning() -> None:
+    wanted = {need.label: need.epsilon for need in dps.forecast.compare(np.array(COUNTS), 3).needs}
+    rows = ("--item", "film", "--person", "viewer", "--domain", "films.csv")
+    for line in (["counts.csv"], ["counts.csv.gz"], ["counts.jsonl"], ["counts.parquet"], ["views.parquet", *rows]):
+        result = run(*line, "-k", "3", "--format", "json")
+        assert result.exit_code == 0, result.stderr
+        assert needed(result) == pytest.approx(wanted)
+        assert "not private" in result.stderr
+
+
+def test_the_table_without_an_epsilon_shows_several() -> None:
+    result = run("counts.csv", "-k", "3")
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert all(text in result.stdout for text in ("ε = 0.01", "ε = 10", "ε for 0.99", "Limit: no pure mechanism"))
+    chance = dps.forecast.success(COUNTS, dps.Canonical(k=3, epsilon=1.0)).chance(0.1)
+    assert f"{chance:.3g}" in result.stdout
+
+
+def test_the_table_at_an_epsilon_marks_what_was_simulated() -> None:
+    result = run("counts.csv", "-k", "3", "--epsilon", "0.2", "--draws", "50")
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert "Top 3 at epsilon = 0.2" in result.stdout
+    assert "from 50 draws" in result.stdout
+    canonical = next(line for line in result.stdout.splitlines() if line.startswith("│canonical "))
+    outlook = dps.forecast.forecast(COUNTS, dps.Canonical(k=3, epsilon=0.2), draws=0)
+    assert outlook.exact is not None
+    assert f" {outlook.exact.value:.3g} " in canonical
+    assert "≈" not in canonical
+    assert "≈" not in run("counts.csv", "-k", "3", "--epsilon", "0.2", "--draws", "0").stdout
+
+
+def test_json_and_csv_carry_intervals() -> None:
+    line = ("counts.csv", "-k", "3", "--epsilon", "0.2", "--draws", "50", "--ordered", "--format")
+    data = json.loads(run(*line, "json").stdout)
+    rows = list(csv.DictReader(io.StringIO(run(*line, "csv").stdout)))
+    assert data["private"] is False
+    assert data["epsilon"] == 0.2
+    for row, line_of_csv in zip(data["mechanisms"], rows, strict=True):
+        assert row["label"] == line_of_csv["label"]
+        assert row["forecast"]["exact"]["exact"]
+        for name in ("exact", "great", "total_error"):
+            figure = row["forecast"][name]
+            assert figure["low"] <= figure["value"] <= figure["high"]
+            assert float(line_of_csv[f"{name}_high"]) == figure["high"]
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "html"])
+def test_a_picture_is_written(ending: str) -> None:
+    result = run("counts.csv", "-k", "3", "--epsilon", "0.2", "--draws", "0", "--plot", f"plot.{ending}")
+    assert result.exit_code == 0, result.stderr
+    assert Path(f"plot.{ending}").stat().st_size > 5000
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (["none.csv", "-k", "1"], "there is no such file"),
+        (["counts.csv", "-k", "13"], "-k: 13 was given; a number from 1 to 12"),
+        (["counts.csv", "-k", "0"], "-k: 0 was given"),
+        (["counts.csv", "-k", "2", "--epsilon", "0"], "--epsilon: 0.0 was given"),
+        (["counts.csv", "-k", "2", "--accuracy", "1.5"], "--accuracy: 1.5 was given"),
+        (["counts.csv", "-k", "2", "--plot", "plot.pdf"], "--plot: 'plot.pdf' was given"),
+        (["counts.csv", "-k", "2", "--draws", "1"], ""),
+        (["counts.csv", "-k", "2", "--domain", "films.csv"], "--domain"),
+        (["views.parquet", "-k", "2"], "a column 'count' is needed"),
+        (["views.parquet", "-k", "2", "--item", "film"], "--person"),
+        (["empty.csv", "-k", "1"], "a file without rows was given"),
+        (["secret.csv", "-k", "1"], "cannot be read as numbers"),
+        (["gap.csv", "-k", "1"], "a row without a count"),
+        (["endless.csv", "-k", "1"], "not finite"),
+        (["counts.xlsx", "-k", "1"], "a name that ends in .csv"),
+    ],
+)
+def test_bad_input_is_refused_without_quoting_a_row(line: list[str], words: str) -> None:
+    Path("empty.csv").write_text("item,count\n")
+    Path("secret.csv").write_text("item,count\nx,hush\n")
+    Path("gap.csv").write_text("item,count\nx,3\ny,\n")
+    Path("endless.csv").write_text("item,count\nx,inf\n")
+    Path("counts.xlsx").write_text("no sheet")
+    if "--draws" in line:
+        line = [*line, "--epsilon", "1"]
+        words = "--draws: 1 was given"
+    result = run(*line)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert words in result.stderr
+    assert "hush" not in result.stderr
+    assert "Traceback" not in result.stderr

@@ -1,0 +1,115 @@
+"""`dpselect plan`: numbers that match exact computation, and bad facts refused in one line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import dpselect as dps
+from dpselect.cli import app
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a public look-alike, in which commands run."""
+    (tmp_path / "public.csv").write_text("item,count\n" + "".join(f"i{n},{900 // n}\n" for n in range(1, 40)))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    return tmp_path
+
+
+def run(*line: str) -> Any:
+    return CliRunner().invoke(app, ["plan", *line])
+
+
+def test_the_example_of_the_manual_matches_exact_computation() -> None:
+    result = run("-k", "10", "--gap", "50", "--accuracy", "0.99", "--format", "json")
+    assert result.exit_code == 0
+    assert "10,000 were assumed" in result.stderr
+    data = json.loads(result.stdout)
+    found = {row["label"]: row["epsilon"] for row in data["mechanisms"]}
+    others = math.comb(10_000, 10) - 1
+    assert found["canonical, gumbel"] == pytest.approx((math.log(others) + math.log(99)) / 50, rel=1e-9)
+    scores = dps.Scores.from_histogram([50, 0], [10, 9990])
+    for row in data["mechanisms"]:
+        described = {key: value for key, value in row["mechanism"].items() if key not in ("name", "sensitivity")}
+        kind = {"canonical": dps.Canonical, "oneshot": dps.OneShot}[row["mechanism"]["name"]]
+        mechanism: Any = kind(epsilon=row["epsilon"], **described)
+        outlook = dps.forecast.forecast(scores, mechanism, draws=0)
+        assert outlook.exact is not None
+        assert outlook.exact.value == pytest.approx(0.99, abs=1e-7)
+    assert data["limit"] == pytest.approx(math.log(50) / 50)
+    assert data["model"].startswith("10 of 10,000 items")
+
+
+def test_the_table_is_sorted_fits_the_terminal_and_says_what_to_do() -> None:
+    result = run("-k", "10", "--gap", "50", "--accuracy", "0.99", "--items", "10000")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    rows = [line.split("│") for line in result.stdout.splitlines() if line.startswith("│") and line[1] != " "]
+    assert [(row[1].strip(), row[2].strip()) for row in rows[:2]] == [
+        ("canonical", "1.62"),
+        ("canonical, gumbel", "1.64"),
+    ]
+    assert "state epsilon = 1.62" in " ".join(result.stdout.split())
+    assert "worst case" in " ".join(result.stdout.split())
+
+
+def test_csv_has_a_row_for_each_mechanism() -> None:
+    rows = list(csv.DictReader(io.StringIO(run("-k", "3", "--gap", "9", "--ordered", "--format", "csv").stdout)))
+    assert {row["label"] for row in rows} == {"joint", "joint, gumbel", "peeling", "peeling, gumbel"}
+    assert [float(row["epsilon"]) for row in rows] == sorted(float(row["epsilon"]) for row in rows)
+
+
+def test_a_share_of_the_people_is_a_gap() -> None:
+    line = ("-k", "3", "--items", "50", "--format", "json")
+    share, number = run(*line, "--gap", "2%", "--people", "1000"), run(*line, "--gap", "20")
+    assert json.loads(share.stdout)["mechanisms"] == json.loads(number.stdout)["mechanisms"]
+
+
+def test_a_look_alike_and_a_picture() -> None:
+    result = run("-k", "3", "--like", "public.csv", "--plot", "plan.html", "--format", "json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["items"] == 39
+    assert "<svg" in Path("plan.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (["--gap", "0"], "--gap: 0.0 was given; a gap above 0 is needed: at a gap of 0 rank k and the next are tied"),
+        (["--gap", "-3"], "--gap: -3.0 was given"),
+        (["--gap", "wide"], "--gap: 'wide' was given"),
+        (["--gap", "2%"], "--people"),
+        (["--gap", "x%", "--people", "5"], "--gap: 'x%' was given"),
+        (["--gap", "5", "--accuracy", "1"], "--accuracy: 1.0 was given; a probability strictly between 0 and 1"),
+        (["--gap", "5", "--accuracy", "sure"], "--accuracy: 'sure' was given"),
+        ([], "--gap: neither gap nor like was given"),
+        (["--like", "nothing.csv"], "--like: 'nothing.csv' was given; there is no such file"),
+        (["--like", "public.csv", "--count", "clicks"], "a column 'clicks' is needed"),
+        (["--gap", "5", "--plot", "plan.gif"], "--plot: 'plan.gif' was given; a name that ends in .png, .svg or .html"),
+        (["--gap", "5", "--items", "3"], "--items: 3 was given; more than k = 4"),
+        (["--gap", "5", "--delta", "2"], "--delta"),
+    ],
+)
+def test_bad_input_is_refused_with_a_reason(line: list[str], words: str) -> None:
+    result = run("-k", "4", *line)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not list(Path.cwd().glob("plan.*"))
+
+
+def test_a_k_that_is_no_number_is_refused() -> None:
+    for k in ("0", "many"):
+        result = run("-k", k, "--gap", "5")
+        assert result.exit_code == 2
+        assert "-k: " in result.stderr

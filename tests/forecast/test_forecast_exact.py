@@ -1,0 +1,211 @@
+"""Exact figures are those of the law, on every outcome of small domains, and agree with draws on larger ones."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from forecast_brute import DATA, expected, within
+
+import dpselect as dps
+from dpselect.forecast.curves import noisy_groups
+from dpselect.forecast.outcome import TITLES, exact_figures, exact_names
+from dpselect.forecast.sequences import Sequences
+from dpselect.forecast.subsets import Subsets
+from dpselect.sampling import NOISES, bit_source
+
+WIDE = dps.Sensitivity(-1, 2)
+COUNTS = [round(4000 / rank**0.6) for rank in range(1, 401)]
+
+
+def agree(mechanism: dps.Mechanism, scores: list[float], names: set[str]) -> None:
+    """Compare every figure that is said to be exact with the law."""
+    found = exact_figures(dps.Scores.of(np.array(scores)), mechanism)
+    law = expected(mechanism, scores)
+    assert set(found) == set(exact_names(mechanism, dps.Scores.of(np.array(scores)))) >= names
+    for name, value in found.items():
+        assert value == pytest.approx(law[name], rel=1e-8, abs=1e-10), (name, mechanism, scores)
+
+
+@pytest.mark.parametrize("scores", DATA)
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+@pytest.mark.parametrize("noise", ["exponential", "gumbel"])
+@pytest.mark.parametrize(("gamma", "margin"), [(0.5, True), (0.25, False), (1.0, True), (0.0, False)])
+def test_canonical(scores: list[float], k: int, noise: str, gamma: float, margin: bool) -> None:
+    for epsilon in (0.05, 1.0, 6.0):
+        mechanism = dps.Canonical(k=k, epsilon=epsilon, gamma=gamma, margin=margin, noise=noise, sensitivity=WIDE)
+        agree(mechanism, scores, {"exact", "great", "good", "total_error", "relative_error", "score_ratio"})
+
+
+@pytest.mark.parametrize("scores", [[5, 5, 4, 4, 4, 3, 3, 2, 2, 0], [7, 6, 6, 6, 6, 3, 3, 3, 3, 1]])
+@pytest.mark.parametrize("k", [3, 4, 6])
+@pytest.mark.parametrize("kind", [dps.Canonical, dps.OneShot])
+def test_every_pair_of_ranks_to_be_within(scores: list[float], k: int, kind: Any) -> None:
+    """Great and good of small k hardly meet ties among what must be held; so all pairs of ranks are tried."""
+    mechanism, table = kind(k=k, epsilon=1.3), dps.Scores.of(np.array(scores))
+    law = mechanism.law(scores)
+    data, top = np.array(scores), np.sort(scores)[::-1]
+    for held in range(1, k + 1):
+        for last in range(k, len(scores) + 1):
+            judge = within(held, top[last - 1])
+            wanted = sum(chance * judge(top[:k], data[list(outcome)]) for outcome, chance in law.items())
+            if kind is dps.OneShot:
+                noisy = noisy_groups(table, k, mechanism.rate(len(scores)), NOISES["exponential"])
+                assert noisy.within(held, last) == pytest.approx(wanted, rel=1e-8), (held, last)
+                continue
+            subsets = Subsets.of(mechanism, table, 1.3)
+            classes = mechanism.classes(scores)
+            row, run = np.nonzero(np.isfinite(subsets.log_sizes))
+            share = subsets._share_within(row, run, held, last)
+            found = classes.probabilities[0] + classes.probabilities[1:] @ share
+            assert found == pytest.approx(wanted, rel=1e-8), (held, last)
+
+
+@pytest.mark.parametrize("scores", DATA)
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+@pytest.mark.parametrize("noise", list(NOISES))
+def test_oneshot(scores: list[float], k: int, noise: str) -> None:
+    for epsilon in (0.05, 1.0, 6.0):
+        agree(dps.OneShot(k=k, epsilon=epsilon, noise=noise, sensitivity=WIDE), scores, {"exact", "great", "good"})
+
+
+@pytest.mark.parametrize("scores", DATA)
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+@pytest.mark.parametrize("noise", ["exponential", "gumbel"])
+@pytest.mark.parametrize("kind", [dps.Joint, dps.Peeling])
+def test_sequences(scores: list[float], k: int, noise: str, kind: Any) -> None:
+    for epsilon in (0.05, 1.0, 6.0):
+        agree(kind(k=k, epsilon=epsilon, noise=noise, sensitivity=WIDE), scores, {"exact"})
+
+
+def test_delta_is_used_where_the_mechanism_has_it() -> None:
+    for kind in (dps.OneShot, dps.Peeling):
+        mechanism = kind(k=3, epsilon=0.5, noise="gumbel", delta=0.05)
+        agree(mechanism, [9.0, 7.0, 4.0, 4.0, 1.0], {"exact", "great", "good"})
+        pure = exact_figures(dps.Scores.of([9, 7, 4, 4, 1]), kind(k=3, epsilon=0.5, noise="gumbel"))
+        assert exact_figures(dps.Scores.of([9, 7, 4, 4, 1]), mechanism)["exact"] > pure["exact"]
+
+
+def test_gaussian() -> None:
+    agree(
+        dps.Gaussian(k=2, epsilon=1.0, delta=1e-3, max_items_per_person=2), [9.0, 6.0, 4.0, 4.0, 1.0], {"great", "good"}
+    )
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        dps.Canonical(k=20, epsilon=0.12),
+        dps.Canonical(k=20, epsilon=0.12, margin=False, noise="gumbel"),
+        dps.OneShot(k=20, epsilon=3.0),
+        dps.OneShot(k=20, epsilon=3.0, noise="laplace"),
+        dps.Peeling(k=20, epsilon=8.0, noise="gumbel"),
+        dps.Joint(k=20, epsilon=0.3),
+    ],
+    ids=lambda mechanism: f"{mechanism.name}-{mechanism.noise}",
+)
+def test_draws_agree_with_exact_figures(mechanism: dps.Mechanism) -> None:
+    """Means of 1,500 seeded draws lie within 6 standard errors: fails by chance less than once in 1e7 runs."""
+    from dpselect.forecast.simulation import simulated
+
+    table = dps.Scores.of(np.array(COUNTS))
+    exact = exact_figures(table, mechanism)
+    drawn = simulated(table, mechanism, 1500, 7, list(exact))
+    for name, value in exact.items():
+        figure = drawn[name]
+        assert figure is not None
+        if name in ("exact", "great", "good"):
+            error = math.sqrt(max(value * (1 - value), 1 / 1500) / 1500)
+        else:
+            error = max((figure.high - figure.low) / 2 / 1.96, 1e-3 * abs(value))
+        assert abs(figure.value - value) <= 6 * error, (name, figure, value)
+
+
+def test_a_wrong_rate_is_noticed_by_the_draws() -> None:
+    """The comparison above can fail: with half as much ε again the chance is another one."""
+    table = dps.Scores.of(np.array(COUNTS))
+    right, wrong = (exact_figures(table, dps.OneShot(k=20, epsilon=epsilon))["exact"] for epsilon in (3.0, 4.5))
+    bits, mechanism = bit_source(7), dps.OneShot(k=20, epsilon=3.0)
+    hits = [sorted(mechanism.draw(table, bits).values.tolist(), reverse=True) == COUNTS[:20] for _ in range(1500)]
+    allowed = 6 * math.sqrt(right * (1 - right) / 1500)
+    assert abs(sum(hits) / 1500 - right) < allowed < abs(sum(hits) / 1500 - wrong)
+
+
+def test_leaving_out_what_cannot_matter_changes_nothing() -> None:
+    table = dps.Scores.of(np.array(COUNTS))
+    for epsilon in (0.02, 0.1, 1.0):
+        mechanism = dps.Canonical(k=20, epsilon=epsilon)
+        whole, cut = Subsets.of(mechanism, table), Subsets.of(mechanism, table, epsilon)
+        assert cut.chance(epsilon, "exponential") == pytest.approx(whole.chance(epsilon, "exponential"), rel=1e-10)
+        assert whole.chance(epsilon, "gumbel") == pytest.approx(
+            dps.Canonical(k=20, epsilon=epsilon, noise="gumbel").classes(COUNTS).probability_of_top(), rel=1e-9
+        )
+        joint = [Sequences.of(20, 1.0, table, smallest).chance(epsilon, "exponential") for smallest in (0.0, epsilon)]
+        assert joint[0] == pytest.approx(joint[1], rel=1e-10)
+    assert Subsets.of(dps.Canonical(k=20, epsilon=1.0), table, 1.0).log_sizes.size < whole.log_sizes.size / 10
+
+
+def test_groups_far_larger_than_memory() -> None:
+    """With 10^15 unseen items the chance still has a closed form: all subsets lose the same."""
+    table = dps.Scores.from_histogram([60, 0], [2, 10**15])
+    log_others = math.log(10**15) + math.log(10**15 - 1) - math.log(2)
+    found = exact_figures(table, dps.Canonical(k=2, epsilon=1.2, noise="gumbel"))["exact"]
+    assert found == pytest.approx(1 / (1 + math.exp(log_others - 72) + 2e15 * math.exp(-72)), rel=1e-9)
+    oneshot = exact_figures(table, dps.OneShot(k=2, epsilon=1.5, noise="gumbel"))["exact"]
+    rest = 10**15 * math.exp(-45)
+    assert oneshot == pytest.approx(2 / (2 + rest) * 1 / (1 + rest), rel=1e-9)
+
+
+def test_a_forecast_as_a_whole() -> None:
+    outlook = dps.forecast.forecast(COUNTS, dps.Canonical(k=20, epsilon=0.12), draws=50)
+    figures = outlook.figures()
+    assert list(figures) == list(TITLES)
+    assert all(figure is not None for figure in figures.values())
+    assert [name for name, figure in figures.items() if figure and not figure.exact] == ["largest_error"]
+    low, high, between = (getattr(outlook, name) for name in ("relative_error", "total_error", "largest_error"))
+    assert low.value <= between.low <= between.value <= between.high <= high.value
+    chances = [getattr(outlook, name).value for name in ("exact", "great", "good")]
+    assert chances == sorted(chances)
+    assert 0 < chances[0] < chances[-1] <= 1
+    data = outlook.to_dict()
+    assert data["private"] is False
+    assert data["exact"]["exact"] is True
+    assert "not private" in outlook._repr_html_()
+
+
+def test_without_draws_there_are_only_exact_figures() -> None:
+    outlook = dps.forecast.forecast(COUNTS, dps.Joint(k=20, epsilon=0.3), draws=0)
+    assert outlook.exact is not None
+    assert outlook.great is None
+
+
+def test_other_mechanisms_are_simulated_with_an_interval() -> None:
+    """A miss by 3.5 half-widths of a 95% interval is 6.9 standard errors."""
+    mechanism, scores = dps.Gamma(k=2, epsilon=0.3), [40.0, 30.0, 20.0, 10.0, 0.0]
+    outlook, law = dps.forecast.forecast(scores, mechanism, draws=400), expected(mechanism, scores)
+    for name, figure in outlook.figures().items():
+        assert figure is not None
+        assert not figure.exact
+        assert figure.low <= figure.value <= figure.high
+        assert abs(figure.value - law[name]) <= 3.5 * (figure.high - figure.low) / 2, name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "argument"),
+    [
+        ({"scores": []}, "scores"),
+        ({"mechanism": "canonical"}, "mechanism"),
+        ({"mechanism": dps.Canonical(k=9, epsilon=1.0)}, "k"),
+        ({"draws": 1}, "draws"),
+        ({"draws": -3}, "draws"),
+        ({"draws": 2.5}, "draws"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_bad_input_is_refused(arguments: dict[str, Any], argument: str) -> None:
+    given = {"scores": [3, 2, 1], "mechanism": dps.Canonical(k=1, epsilon=1.0), **arguments}
+    with pytest.raises(dps.InvalidInput) as refused:
+        dps.forecast.forecast(**given)
+    assert refused.value.argument == argument

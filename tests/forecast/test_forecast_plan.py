@@ -1,0 +1,192 @@
+"""Plans and comparisons, and the pictures of them."""
+
+from __future__ import annotations
+
+import json
+import math
+import xml.etree.ElementTree
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+import dpselect as dps
+from dpselect.forecast import compare, plan, smallest_epsilon, write_plot
+from dpselect.forecast.comparison import rounded_up, shown_epsilon
+
+VOTES = [412, 398, 190, 187, 35, 12, 12, 3]
+
+
+def needs(result: Any) -> dict[str, float]:
+    return {need.label: need.epsilon for need in result.needs}
+
+
+def test_the_plan_by_its_closed_forms() -> None:
+    """All other subsets lose the gap: Canonical and one-shot with gumbel noise can be worked out on paper."""
+    found = needs(plan(10, gap=50, accuracy=0.99, items=10_000).comparison)
+    others = math.comb(10_000, 10) - 1
+    assert found["canonical, gumbel"] == pytest.approx((math.log(others) + math.log(99)) / 50, rel=1e-9)
+    weight = brentq(lambda weight: (1 - math.exp(-weight)) / weight - 0.99, 1e-3, 1.0)
+    assert found["canonical"] == pytest.approx((math.log(others) - math.log(weight)) / 50, rel=1e-9)
+    # Published: the gap counts half.
+    assert found["canonical, published"] == pytest.approx(2 * found["canonical, gumbel"], rel=1e-9)
+    epsilon = found["oneshot, gumbel"]
+    chance = math.prod(left / (left + 9990 * math.exp(-5 * epsilon)) for left in range(1, 11))
+    assert chance == pytest.approx(0.99, rel=1e-8)
+
+
+def test_the_model_is_the_worst_case_for_its_gap() -> None:
+    """Whatever else the scores are, as long as the gaps are no smaller, no more ε is needed."""
+    generator = np.random.default_rng(5)
+    for ordered in (False, True):
+        worst = needs(plan(3, gap=4, items=12, ordered=ordered).comparison)
+        for _ in range(6):
+            rest = -np.sort(generator.integers(0, 9, 9))[::-1]
+            rest -= rest.max()
+            gaps = generator.integers(4 if ordered else 0, 9, 3)
+            gaps[-1] = max(gaps[-1], 4)
+            top = np.cumsum(gaps[::-1])[::-1]
+            found = needs(compare([*top.tolist(), *rest.tolist()], 3, ordered=ordered))
+            assert all(found[label] <= worst[label] * (1 + 1e-9) for label in worst)
+
+
+def test_more_items_more_accuracy_or_a_smaller_gap_need_more() -> None:
+    usual = needs(plan(5, gap=20, items=100, accuracy=0.9).comparison)
+    for changed in ({"items": 1000}, {"accuracy": 0.99}, {"gap": 10}):
+        harder = needs(plan(5, **{"gap": 20, "items": 100, "accuracy": 0.9, **changed}).comparison)
+        assert all(harder[label] > usual[label] for label in usual)
+
+
+def test_rows_are_sorted_and_the_default_is_marked() -> None:
+    for ordered in (False, True):
+        for k in (1, 2, 3):
+            rows = compare(VOTES, k, ordered=ordered).needs
+            assert [row.epsilon for row in rows] == sorted(row.epsilon for row in rows)
+            [default] = [row for row in rows if row.default]
+            assert default.mechanism.name == dps.select(VOTES, k=k, epsilon=1.0, ordered=ordered).mechanism.name
+
+
+def test_a_look_alike_is_scaled_to_the_number_of_people() -> None:
+    counts = np.array([4000, 3000, 2000, 1000, 0])
+    scaled = plan(2, like=counts, people=100, like_people=10_000)
+    assert needs(scaled.comparison) == needs(compare(counts // 100, 2))
+    assert needs(plan(2, like=counts).comparison) == needs(compare(counts, 2))
+    assert "look-alike" in scaled.model
+
+
+def test_delta_adds_a_row_that_holds_what_it_says() -> None:
+    found = compare([90, 80, 70, 60, 50, 40, 30, 0, 0, 0], 7, delta=0.001)
+    [row] = [need for need in found.needs if need.label == "oneshot, gumbel, delta"]
+    assert row.epsilon < needs(found)["oneshot, gumbel"]
+    assert row.mechanism.guarantee.delta == 0.001
+    again = dps.OneShot(k=7, epsilon=row.epsilon * (1 + 1e-9), noise="gumbel", delta=0.001)
+    assert dps.forecast.success(found.scores, again).chance(again.epsilon) == pytest.approx(0.99, abs=1e-6)
+
+
+def test_a_delta_can_be_all_that_is_needed() -> None:
+    """Rounds of tiny range cost nothing beyond the delta: then any ε will do."""
+    scores = [10**6 * place for place in range(8)]
+    assert smallest_epsilon(scores, dps.OneShot(k=3, epsilon=1.0, noise="gumbel", delta=0.05), 0.99) == 0
+
+
+def test_a_comparison_is_plain_data_and_html() -> None:
+    found = compare(VOTES, 3, epsilon=0.5, draws=20)
+    data = json.loads(json.dumps(found.to_dict()))
+    assert data["private"] is False
+    assert data["mechanisms"][0]["forecast"]["exact"]["value"] == found.forecasts[0].exact.value  # type: ignore[union-attr]
+    assert "canonical, published" in found._repr_html_()
+    assert "not private" in found._repr_html_()
+    planned = plan(3, gap=5)
+    assert "private" not in json.loads(json.dumps(planned.to_dict()))
+    assert "not from private data" in planned._repr_html_()
+    assert "10,000 were assumed" in planned.notes[0]
+
+
+def test_no_epsilon_is_none_in_plain_data() -> None:
+    need = compare([5, 3, 3], 2).needs[0]
+    endless = type(need)(need.label, need.words, need.mechanism, math.inf, False)
+    assert endless.to_dict()["epsilon"] is None
+    assert (shown_epsilon(math.inf), shown_epsilon(0.0)) == ("none is enough", "any")
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 0.12301, 9.999, 1234.5, 1e-7, 0.13532])
+def test_what_is_printed_is_enough(epsilon: float) -> None:
+    shown = rounded_up(epsilon)
+    assert epsilon <= shown <= epsilon * 1.011
+    assert len(f"{shown:e}".split("e")[0].rstrip("0").replace(".", "")) <= 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "argument", "words"),
+    [
+        ({"gap": 0}, "gap", "no epsilon, however large, is enough"),
+        ({"gap": -1}, "gap", "positive"),
+        ({"gap": math.nan}, "gap", "finite"),
+        ({"gap": 11, "people": 10}, "gap", "at most the number of people"),
+        ({}, "gap", "neither"),
+        ({"gap": 1, "like": [1, 0]}, "gap", "both"),
+        ({"like": []}, "scores", "at least one item"),
+        ({"like": [1]}, "k", "from 1 to 1"),
+        ({"like": [3, 2, 1], "items": 5}, "items", "leave it out"),
+        ({"like": [3, 2, 1], "like_people": 5}, "people", "state the number"),
+        ({"gap": 3, "items": 2}, "items", "more than k"),
+        ({"gap": 3, "accuracy": 1}, "accuracy", "strictly between"),
+        ({"gap": 3, "people": 0}, "people", "at least 1"),
+    ],
+)
+def test_bad_facts_are_refused(arguments: dict[str, Any], argument: str, words: str) -> None:
+    with pytest.raises(dps.InvalidInput, match=words) as refused:
+        plan(2, **arguments)
+    assert refused.value.argument == argument
+
+
+def test_a_large_delta_is_remarked_on() -> None:
+    assert any("1/people" in line for line in plan(2, gap=5, people=100, delta=0.05).notes)
+    assert not any("1/people" in line for line in plan(2, gap=5, people=100, delta=0.001).notes)
+
+
+def test_pictures_are_written_and_curves_tell_apart_without_colour(tmp_path: Path) -> None:
+    found = compare(VOTES, 3, epsilon=0.5, draws=0)
+    axes = found.plot()
+    curves = [line for line in axes.get_lines() if line.get_marker() not in ("", "None", None)]
+    assert len(curves) == len(found.needs)
+    assert len({(line.get_linestyle(), line.get_marker()) for line in curves}) == len(curves)
+    words = [text.get_text() for text in axes.texts]
+    assert {need.label for need in found.needs} <= set(words)
+    assert "epsilon = 0.5" in words
+    for ending, start in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".html", b"<!doctype html>")):
+        path = tmp_path / f"plot{ending}"
+        write_plot(path, found, "A title & more")
+        assert path.read_bytes().startswith(start)
+    xml.etree.ElementTree.parse(tmp_path / "plot.svg")
+    page = (tmp_path / "plot.html").read_text()
+    assert "A title &amp; more" in page
+    assert not any(mark in page for mark in ("<script", "src=", "@import", "url(http", "<link"))
+
+
+def test_a_forecast_draws_itself_on_given_axes() -> None:
+    from matplotlib.figure import Figure
+
+    axes = Figure().subplots()
+    outlook = dps.forecast.forecast(VOTES, dps.Canonical(k=3, epsilon=0.5), draws=0)
+    assert outlook.plot(axes) is axes
+    [line] = [line for line in axes.get_lines() if len(line.get_xdata()) > 2]
+    curve = dps.forecast.success(VOTES, dps.Canonical(k=3, epsilon=1.0))
+    assert line.get_ydata() == pytest.approx(curve.chances(line.get_xdata().tolist()))
+
+
+@pytest.mark.parametrize("name", ["plot.gif", "plot", "no/such/folder/plot.png"])
+def test_a_plot_that_cannot_be_written_is_refused_before_any_work(name: str, tmp_path: Path) -> None:
+    class Never:
+        def plot(self) -> None:
+            raise AssertionError("work was done")
+
+    with pytest.raises(dps.InvalidInput, match="plot"):
+        write_plot(tmp_path / name, Never(), "title")
+
+
+def test_smallest_epsilon_is_what_compare_lists() -> None:
+    found = needs(compare(VOTES, 3))
+    assert found["canonical"] == smallest_epsilon(VOTES, dps.Canonical(k=3, epsilon=1.0), 0.99)
