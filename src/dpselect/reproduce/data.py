@@ -22,7 +22,7 @@ class Data:
             raise InvalidInput("data", str(folder), "an existing folder with the data sets is needed")
         self.folder = folder
         self._counts: dict[str, Counts] = {}
-        self._people: dict[str, int] = {}
+        self._codes: dict[str, tuple[Counts, Counts]] = {}
 
     def file_of(self, name: str) -> Path:
         """Return the file of a data set."""
@@ -52,12 +52,29 @@ class Data:
 
     def people(self, name: str) -> int:
         """Return the number of people in a data set of pairs."""
-        if name not in self._people:
+        return int(self._pairs(name)[0].max()) + 1
+
+    def bounded_counts(self, name: str, most: int) -> Counts:
+        """Return the counts, highest first, of at most so many items a person, drawn from a fixed seed."""
+        people, items = self._pairs(name)
+        mixed = np.random.default_rng(0).permutation(len(people))
+        order = mixed[np.argsort(people[mixed], kind="stable")]
+        grouped = people[order]
+        starts = np.flatnonzero(np.append(True, grouped[1:] != grouped[:-1]))
+        place = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+        counts = np.bincount(items[order[place < most]])
+        return np.sort(counts[counts > 0])[::-1]
+
+    def _pairs(self, name: str) -> tuple[Counts, Counts]:
+        """Return who has which item, both as whole numbers from 0 on."""
+        if name not in self._codes:
             path = self.folder / name / "pairs.csv.gz"
             if not path.is_file():
                 raise InvalidInput("data", str(self.folder), f"the folder must hold {name}/pairs.csv.gz")
-            self._people[name] = len(self._read(path).column("user").unique())
-        return self._people[name]
+            table = self._read(path).combine_chunks()
+            user, item = (table.column(part).combine_chunks().dictionary_encode() for part in ("user", "item"))
+            self._codes[name] = np.asarray(user.indices), np.asarray(item.indices)
+        return self._codes[name]
 
     def _read(self, path: Path) -> Any:
         import pyarrow

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpselect.reproduce import canonical, joint, oneshot
+from dpselect.reproduce import canonical, joint, oneshot, restricted
 from dpselect.reproduce.study import Paper
 
 MULTI_SELECTION = Paper(
@@ -13,4 +13,6 @@ MULTI_SELECTION = Paper(
     "canonical, joint, oneshot and restricted can be computed",
 )
 
-PAPERS = {paper.name: paper for paper in (canonical.PAPER, joint.PAPER, oneshot.PAPER, MULTI_SELECTION)}
+PAPERS = {
+    paper.name: paper for paper in (canonical.PAPER, joint.PAPER, oneshot.PAPER, restricted.PAPER, MULTI_SELECTION)
+}

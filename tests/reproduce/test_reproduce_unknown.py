@@ -1,0 +1,107 @@
+"""The restricted paper on small data sets: metrics, bounded contributions, huge domains, and verdicts from numbers."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpselect as dps
+from dpselect.reproduce import reproduce
+from dpselect.reproduce.data import Data
+from dpselect.reproduce.restricted import judge_pair
+from dpselect.reproduce.unknown import LD, LENGTHS, MECHANISMS, POOLS, RG, RN, SETS, compute, with_ones
+
+sys.path.insert(0, str(Path(__file__).parent))
+from small_sets import PAIRS, write_rows, write_sets
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_sets(tmp_path_factory.mktemp("sets"))
+
+
+@pytest.mark.slow
+def test_every_figure_and_the_table_are_written(folder: Path, tmp_path: Path) -> None:
+    outcomes = {out.study.name: out for out in reproduce("restricted", data=folder, out=tmp_path, quick=True)}
+    assert list(outcomes) == ["figure-4", "figure-5", "figure-7", "figure-8", "figure-9", "figure-10", "table-2"]
+    for name, outcome in outcomes.items():
+        assert len(outcome.files) == (2 if name == "table-2" else 3)
+        assert all(path.stat().st_size > 100 for path in outcome.files)
+    with outcomes["figure-4"].files[0].open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {(row["data"], row["k"], row["times"]) for row in rows} == {
+        (name, str(k), str(times)) for name in SETS for k in LENGTHS for times in POOLS
+    }
+    assert all(0 <= float(row["returned"]) <= int(row["k"]) for row in rows)
+    assert all(0 <= float(row["f1"]) <= 1 and float(row["score_ratio"]) <= 1 for row in rows)
+
+
+def point(mechanism: str, **changes: Any) -> dict[str, Any]:
+    settings = {"data": "epinions", "k": 3, "times": 2, "mechanism": mechanism, "epsilons": [0.5, 1e4], "draws": 20}
+    return settings | changes
+
+
+@pytest.mark.parametrize("mechanism", list(MECHANISMS))
+def test_with_an_enormous_epsilon_the_answer_is_the_truth(folder: Path, mechanism: str) -> None:
+    counts = Data(folder).counts("epinions")
+    assert counts[0] > counts[2] > counts[6], "a set in which the top leads the end of the pool"
+    private, sure = compute(point(mechanism, times=20), Data(folder))
+    assert sure["returned"] == 3.0 or mechanism == "TopStable"
+    assert sure["score_ratio"] >= private["score_ratio"]
+    if mechanism not in ("TopStable", RN, "LimitedDomain, Laplace"):
+        assert (sure["score_ratio"], sure["f1"]) == (1.0, 1.0)
+    assert private["delta"] == 1 / (2 * PAIRS["epinions"][0])
+
+
+def test_the_same_point_has_the_same_numbers(folder: Path) -> None:
+    assert list(compute(point(RG), Data(folder))) == list(compute(point(RG), Data(folder)))
+
+
+def test_contributions_are_bounded_person_by_person(tmp_path: Path) -> None:
+    pairs = [(person, item) for person in range(10) for item in range(20)] + [(10, 7), (11, 7), (11, 8)]
+    write_rows(tmp_path / "set" / "pairs.csv.gz", ["user", "item"], pairs)
+    data = Data(tmp_path)
+    assert data.people("set") == 12
+    assert data.counts("set").sum() == 203
+    assert data.bounded_counts("set", 4).sum() == 10 * 4 + 3
+    assert data.bounded_counts("set", 100).tolist() == data.counts("set").tolist()
+    assert data.bounded_counts("set", 4).max() < 12, "which items are kept is drawn for each person"
+
+
+def test_items_of_count_one_are_added_without_listing_them() -> None:
+    counts = np.array([9, 5, 1, 1])
+    assert with_ones(counts, 10**10).size == 10**10 + 4
+    assert with_ones(np.array([9, 5]), 3).size == 5
+    assert with_ones(counts, 0).size == 4
+    chosen = dps.Peeling(k=3, epsilon=1e-3, noise="gumbel").draw(with_ones(counts, 10**10), _bits()).values
+    assert chosen.tolist() == [1, 1, 1], "with little epsilon nearly every item is one of those added"
+
+
+def made_up(better: float) -> list[dict[str, Any]]:
+    return [
+        {"data": name, "k": k, "times": times, "mechanism": mechanism, "epsilon": 1.0, "returned": value}
+        for name in SETS
+        for k in LENGTHS
+        for times in POOLS
+        for mechanism, value in ((RG, better), (LD, 5.0))
+    ]
+
+
+def test_the_verdict_follows_the_numbers() -> None:
+    judge = judge_pair(RG, LD, "returned")
+    assert judge(made_up(6.0)).holds
+    assert judge(made_up(4.95)).holds, "within 2%"
+    assert not judge(made_up(4.5)).holds
+    assert "at 0 of 27 settings" in judge(made_up(4.5)).text
+    assert "6 against 5" in judge(made_up(6.0)).text
+
+
+def _bits() -> Any:
+    from dpselect.sampling import bit_source
+
+    return bit_source(1)
