@@ -21,7 +21,7 @@ from sqlalchemy import event, exc
 from sqlalchemy.pool import QueuePool
 
 from dpselect.errors import DpSelectError, InvalidInput, SourceError, plain
-from dpselect.privacy.ledger import schema
+from dpselect.privacy.ledger import forks, schema
 from dpselect.privacy.ledger.failures import BUSY_SECONDS, TRY_AGAIN, code_of, meant
 from dpselect.privacy.ledger.identity import Link, Moved, check_file, check_log, draft_of, log_ahead, open_file
 from dpselect.privacy.ledger.place import url_of
@@ -131,7 +131,7 @@ class Store:
         return engines
 
     def _log_ahead(self, engines: _Engines) -> None:
-        with contextlib.suppress(exc.SQLAlchemyError), engines.writing.connect() as connection:
+        with forks.in_use, contextlib.suppress(exc.SQLAlchemyError), engines.writing.connect() as connection:
             link = connection.connection.dbapi_connection
             if isinstance(link, Link):
                 log_ahead(link, BUSY_SECONDS)
@@ -151,12 +151,9 @@ class Store:
         """
         draft = draft_of(file)
         try:
-            connection = sqlite3.connect(draft)
-            try:
+            with forks.in_use, contextlib.closing(sqlite3.connect(draft)) as connection:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("VACUUM")
-            finally:
-                connection.close()
             with contextlib.suppress(FileExistsError):
                 os.link(draft, file)
             folder = os.open(file.parent, os.O_RDONLY)
@@ -195,6 +192,7 @@ class Store:
             raise InvalidInput(
                 "ledger", plain("a PostgreSQL URL"), "its driver is needed: pip install 'dpselect[postgresql]'"
             ) from None
+        forks.watch(engine)
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return _Engines(engine, engine.execution_options(**{_WRITE: True}))
@@ -222,17 +220,18 @@ class Store:
 
     def _once(self, engine: sql.Engine, work: Callable[[sql.Connection], Result]) -> Result:
         """Return what `work` returns once it is committed, to what had the ledger's name before and has it after."""
-        with engine.begin() as connection:
-            link = connection.connection.dbapi_connection
+        with contextlib.nullcontext() if self.file is None else forks.in_use:
+            with engine.begin() as connection:
+                link = connection.connection.dbapi_connection
+                if isinstance(link, Link):
+                    check_file(link, self.name)
+                    if link.log is not None:
+                        check_log(link, self.name)
+                result = work(connection)
             if isinstance(link, Link):
                 check_file(link, self.name)
-                if link.log is not None:
-                    check_log(link, self.name)
-            result = work(connection)
-        if isinstance(link, Link):
-            check_file(link, self.name)
-            check_log(link, self.name)
-        return result
+                check_log(link, self.name)
+            return result
 
 
 def _prepare_sqlite(connection: Any, _: Any) -> None:
