@@ -18,6 +18,7 @@ settings.load_profile("dpselect")
 
 LONG = (
     "tests/cli/",
+    "tests/engines/test_engine_conformance.py::test_answers_follow",
     "tests/experiments/",
     "tests/forecast/test_forecast_exact.py::test_draws_agree",
     "tests/forecast/test_forecast_plan.py::test_pictures_are_written",
@@ -63,7 +64,7 @@ def spark_session() -> Iterator[Any]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark as slow what takes long as a whole, although no single test does, and let one process run all of Spark."""
     for item in items:
-        if item.nodeid.startswith(LONG):
+        if item.nodeid.startswith(LONG) or any(server in item.name for server in ("postgresql", "spark")):
             item.add_marker(pytest.mark.slow)
         if "spark" in item.name or "spark_session" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))
