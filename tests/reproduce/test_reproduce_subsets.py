@@ -170,7 +170,7 @@ def rows_of(outcome: Outcome) -> list[dict[str, str]]:
 def test_every_figure_and_the_table_are_written(tmp_path: Path) -> None:
     folder = write_sets(tmp_path / "sets")
     outcomes = {out.study.name: out for out in reproduce("canonical", data=folder, out=tmp_path / "out", quick=True)}
-    assert list(outcomes) == [*(f"figure-{number}" for number in range(1, 11)), "table-1"]
+    assert list(outcomes) == [*(f"figure-{number}" for number in range(1, 11)), "table-1", "margin"]
     for name, outcome in outcomes.items():
         assert len(outcome.files) == (2 if name == "table-1" else 3)
         assert all(path.stat().st_size > 100 for path in outcome.files)

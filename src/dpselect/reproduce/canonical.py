@@ -17,6 +17,7 @@ from dpselect.reproduce.canonical_verdicts import (
     judge_set,
 )
 from dpselect.reproduce.data import Counts, Data, zipf
+from dpselect.reproduce.margin import margin
 from dpselect.reproduce.study import Paper, Point, Row, Study, Verdict, seed_of
 from dpselect.reproduce.subset_curves import MECHANISMS, Answers, curve
 
@@ -200,5 +201,6 @@ PAPER = Paper(
             compute=_describe,
             judge=_judge_sets,
         ),
+        margin(),
     ],
 )
