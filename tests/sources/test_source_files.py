@@ -235,6 +235,33 @@ def test_a_folder_without_parquet_files_is_named(tmp_path: Path, monkeypatch: py
         histogram(".", 10)
 
 
+def test_an_empty_path_is_not_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_parquet(tmp_path, ROWS)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInput, match="the path of a file is needed"):
+        histogram("", 10)
+
+
+def test_a_folder_with_a_damaged_file_is_named_as_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    csv_file(tmp_path, b"Secret", "bad.parquet")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInput, match=r"table: '\.' was given; it cannot be read as Parquet"):
+        histogram(".", 10)
+
+
+def test_a_column_that_one_file_of_a_folder_lacks_is_named(tmp_path: Path) -> None:
+    write_parquet(tmp_path, ROWS, "a.parquet")
+    pyarrow.parquet.write_table(arrow(ROWS).select(["film"]), tmp_path / "b.parquet")
+    with pytest.raises(InvalidInput, match="every file needs a column 'viewer'"):
+        histogram(tmp_path, 10)
+
+
+def test_utf_16_is_told_from_a_missing_header(tmp_path: Path) -> None:
+    for encoding in ("utf-16", "utf-16-be"):
+        with pytest.raises(InvalidInput, match="text in UTF-8 is needed"):
+            histogram(csv_file(tmp_path, "film,viewer\nSecret,mallory\n".encode(encoding)), 10)
+
+
 def test_the_name_of_a_folder_is_no_pattern(tmp_path: Path) -> None:
     (tmp_path / "rows[1]").mkdir()
     write_parquet(tmp_path / "rows[1]", ROWS)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import numpy
 import pandas
+import pyarrow
+import pyarrow.parquet
 import pytest
 from source_files import TABLES, Row, write_csv, write_json, write_parquet
 
 from dpselect.errors import DpSelectError
+from dpselect.sources import Unseen
 from dpselect.top import top
 
 BASE: list[Row] = [(film, f"viewer {i}") for i in range(40) for film in ("Heat", "Up", "Her") if i % len(film)]
@@ -99,6 +105,96 @@ def test_no_object_of_one_person_in_a_frame_changes_what_is_seen(film: Any) -> N
     table = pandas.DataFrame({"film": films, "viewer": [*(row[1] for row in BASE), "mallory"]})
     for domain in (DOMAIN, 10**6):
         assert outcome(table, domain) == ("released", 3)
+
+
+@pytest.mark.parametrize("ordinary", [[1, 2], [True, False], ["a", "b"], [1.5, 2.5]], ids=str)
+def test_no_missing_category_changes_what_is_seen(ordinary: list[Any]) -> None:
+    kind = pandas.CategoricalDtype(ordinary)
+    for films in (ordinary, [*ordinary, None]):
+        table = pandas.DataFrame({"film": pandas.Series(films, dtype=kind), "viewer": range(len(films))})
+        items = top(table, item="film", person="viewer", k=2, epsilon=1.0, domain=2, seed=1).items
+        assert sorted(items) == sorted(ordinary)
+
+
+def raw(kind: Any, *numbers: int) -> Any:
+    """Return an Arrow column of these numbers under that type, with no check."""
+    width = kind.bit_width // 8
+    data = pyarrow.py_buffer(numpy.array(numbers, f"i{width}").tobytes())
+    return pyarrow.Array.from_buffers(kind, len(numbers), [None, data])
+
+
+STRANGE_TIMES = {
+    "day": (raw(pyarrow.date32(), 0, 10**7), date(1970, 1, 1)),
+    "last day": (raw(pyarrow.date32(), 0, 2**31 - 1), date(1970, 1, 1)),
+    "day in milliseconds": (raw(pyarrow.date64(), 0, 86_400_000 * 10**10), date(1970, 1, 1)),
+    "seconds": (raw(pyarrow.timestamp("s"), 0, 10**15), datetime(1970, 1, 1)),
+    "milliseconds": (raw(pyarrow.timestamp("ms"), 0, -(2**62)), datetime(1970, 1, 1)),
+    "microseconds": (raw(pyarrow.timestamp("us"), 0, 2**62), datetime(1970, 1, 1)),
+    "infinity": (raw(pyarrow.timestamp("us"), 0, 2**63 - 1), datetime(1970, 1, 1)),
+    "time zone": (
+        raw(pyarrow.timestamp("us", "Asia/Tokyo"), 0, 253_402_300_799 * 10**6),
+        datetime(1970, 1, 1, tzinfo=UTC),
+    ),
+    "midnight at the end": (raw(pyarrow.time64("us"), 0, 86_400 * 10**6), time(0)),
+}
+
+
+def only_item(table: Any) -> Any:
+    """Return the one item that a table holds, from an answer that contains every item that was counted."""
+    release = top(table, item="film", person="viewer", k=9, epsilon=1.0, domain=9, seed=1)
+    [item] = [item for item in release.items if not isinstance(item, Unseen)]
+    return item
+
+
+@pytest.mark.parametrize("kind", STRANGE_TIMES)
+def test_a_date_that_python_has_no_room_for_is_dropped(kind: str, tmp_path: Path) -> None:
+    films, ordinary = STRANGE_TIMES[kind]
+    table = pyarrow.table({"film": films, "viewer": ["ann", "mallory"]})
+    assert only_item(table) == ordinary
+    if kind not in ("seconds", "milliseconds", "day in milliseconds", "midnight at the end"):
+        pyarrow.parquet.write_table(table, tmp_path / "rows.parquet")
+        assert only_item(tmp_path / "rows.parquet") == ordinary
+
+
+@pytest.mark.parametrize("unit", ["us", "ns"])
+def test_the_edges_of_the_calendar_and_of_the_day_count(unit: str) -> None:
+    times = pyarrow.array([time.min, time(23, 59, 59, 999_999)], pyarrow.time64(unit))
+    assert top(
+        pyarrow.table({"film": times, "viewer": [1, 2]}), item="film", person="viewer", k=2, epsilon=1, domain=2
+    ).items
+    for kind, edges in (
+        (pyarrow.date32(), [date.min, date.max]),
+        (pyarrow.timestamp("us"), [datetime.min, datetime.max]),
+        (pyarrow.timestamp("ms"), [datetime.min, datetime(9999, 12, 31)]),
+    ):
+        table = pyarrow.table({"film": pyarrow.array(edges, kind), "viewer": [1, 2]})
+        assert sorted(top(table, item="film", person="viewer", k=2, epsilon=1, domain=2, seed=1).items) == edges
+
+
+@pytest.mark.parametrize("kind", [pyarrow.string(), pyarrow.large_string()], ids=str)
+def test_text_in_a_frame_that_is_not_utf8_is_dropped(kind: Any) -> None:
+    """Arrow does not check text when a table is made, and Python fails when it is fetched."""
+    width = "i8" if pyarrow.types.is_large_string(kind) else "i4"
+    ends = pyarrow.py_buffer(numpy.array([0, 4, 6], width).tobytes())
+    films = pyarrow.Array.from_buffers(kind, 2, [None, ends, pyarrow.py_buffer(b"Heat\xff\xfe")])
+    for column in (films, pyarrow.DictionaryArray.from_arrays(pyarrow.array([0, 1]), films)):
+        assert only_item(pyarrow.table({"film": column, "viewer": ["ann", "mallory"]})) == "Heat"
+
+
+@pytest.mark.parametrize("rows", [[], [(None, "ann")], [("Heat", None)], [("Heat", "ann")]], ids=str)
+def test_a_parquet_column_without_values_has_no_type_and_that_does_not_show(rows: list[Row], tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    pandas.DataFrame(rows, columns=["film", "viewer"], dtype=object).to_parquet(path)
+    for domain in (DOMAIN, 10**6):
+        assert outcome(path, domain) == ("released", 3)
+
+
+@pytest.mark.parametrize("film", ["7", "Secret"])
+def test_files_of_different_types_are_read_alike_whatever_they_hold(film: str, tmp_path: Path) -> None:
+    """The types of the first file alone would make a text that is no number an error."""
+    duckdb.sql("SELECT 1 AS film, 'ann' AS viewer").write_parquet(str(tmp_path / "a.parquet"))
+    duckdb.sql(f"SELECT '{film}' AS film, 'mallory' AS viewer").write_parquet(str(tmp_path / "b.parquet"))
+    assert outcome(tmp_path, DOMAIN) == ("released", 3)
 
 
 ERRORS: dict[str, dict[str, Any]] = {

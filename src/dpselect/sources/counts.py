@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpselect.errors import InvalidInput, SourceError, plain
+from dpselect.sources.calendar import in_calendar
 from dpselect.sources.contributions import Contribution, contributions, in_numbers, numeric_rows
 from dpselect.sources.domain import Domain, Unseen
 from dpselect.sources.engine import Engine, Progress, embedded_engine
@@ -166,6 +167,9 @@ def _usable(engine: Engine, rows: Any, contribution: Contribution) -> Any:
         rows = rows.filter(rows[column].notnull())
         if rows[column].type().is_floating():
             rows = rows.filter(~rows[column].isnan())
+    has_room = in_calendar(rows.item)
+    if has_room is not None:
+        rows = rows.filter(has_room)
     return numeric_rows(engine, rows, contribution)
 
 

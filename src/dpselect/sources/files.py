@@ -45,6 +45,8 @@ class FileTable:
     @classmethod
     def at(cls, argument: str, path: str | os.PathLike[str]) -> FileTable:
         """Recognise a file by the end of its name; a folder or a pattern with * stands for its Parquet files."""
+        if not str(path):
+            raise InvalidInput(argument, "", "the path of a file is needed")
         path = Path(path)
         try:
             is_file, is_folder = path.is_file(), path.is_dir()
@@ -52,14 +54,12 @@ class FileTable:
             is_file = is_folder = False
         if is_folder and not (parts := _matches(Path(glob.escape(str(path)), "*.parquet"))):
             raise InvalidInput(argument, str(path), "no file in this folder ends in .parquet; name a file")
-        if is_folder:
-            path = path / "*.parquet"
-        else:
+        if not is_folder:
             parts = [str(path)] if is_file else _matches(path)
         if not parts:
-            instead = ", or state the number of possible items" if argument == "domain" else ""
+            instead = ", or state the number of possible items in digits" if argument == "domain" else ""
             raise InvalidInput(argument, str(path), f"there is no such file; check the path{instead}")
-        ending, compression = _format(path)
+        ending, compression = (".parquet", "none") if is_folder else _format(path)
         if ending not in (*_DELIMITERS, *_LINES, *_PARQUET):
             raise InvalidInput(argument, path.name, _ENDINGS)
         if not is_file and ending not in _PARQUET:
@@ -105,16 +105,34 @@ class FileTable:
     def _bind_parquet(self, engine: EmbeddedEngine, columns: list[str]) -> Any:
         table = self._parquet(engine)
         check_columns(self.argument, columns, list(table.columns))
-        return renamed(table, columns)
+        self._check_every_file(engine, columns)
+        table = renamed(table, columns)
+        # Writers give no type to a column without any value; someone's value must not be what makes it usable.
+        untyped = [name for name, kind in table.schema().items() if str(getattr(kind, "raw_type", "")) == '"NULL"']
+        return table.mutate(**{name: table[name].cast("string") for name in untyped})
+
+    def _check_every_file(self, engine: EmbeddedEngine, columns: list[str]) -> None:
+        """Refuse a folder of which some file lacks a column: its rows would be dropped like nulls."""
+        if len(self.parts) == 1:
+            return
+        query = f"SELECT DISTINCT name, file_name FROM parquet_schema([{self._files()}])"
+        names = [name for name, _ in engine.run(lambda: engine.connection.execute(query).fetchall())]
+        for name in columns:
+            if names.count(name) != len(self.parts):
+                raise InvalidInput(self.argument, str(self.path), f"every file needs a column {name!r}")
+
+    def _files(self) -> str:
+        return ", ".join(_literal(_exactly(part)) for part in self.parts)
 
     def _parquet(self, engine: EmbeddedEngine) -> Any:
-        files = ", ".join(_literal(_exactly(part)) for part in self.parts)
         try:
-            return _view(engine, f"SELECT * FROM read_parquet([{files}], hive_partitioning = false)")
+            # Types follow from the schemas of all files: to convert values to those of the first could fail.
+            query = f"SELECT * FROM read_parquet([{self._files()}], hive_partitioning = false, union_by_name = true)"
+            return _view(engine, query)
         except Exception:
             pass
         raise InvalidInput(
-            self.argument, self.path.name, "it cannot be read as Parquet; it may be damaged or incomplete"
+            self.argument, str(self.path), "it cannot be read as Parquet; it may be damaged or incomplete"
         )
 
     def _bind_csv(self, engine: EmbeddedEngine, columns: list[str]) -> Any:
@@ -123,11 +141,10 @@ class FileTable:
         if not fitting:
             headers = sorted(headers, key=lambda found: -sum(name in found[1] for name in columns))
             missing = next(name for name in columns if name not in headers[0][1])
-            raise InvalidInput(
-                self.argument,
-                self.path.name,
-                f"its first line must name the columns, and names none {missing!r}; if it has no such line, add one",
-            )
+            need = f"its first line must name the columns, and names none {missing!r}; if it has no such line, add one"
+            if "\0" in self._first_line():
+                need = "text in UTF-8 is needed, and its first line is none; it may be UTF-16: convert it first"
+            raise InvalidInput(self.argument, self.path.name, need)
         delimiter, header = fitting[0]
         check_columns(self.argument, columns, header)
         values = ", ".join(f"{field_value(header.index(name))} AS {neutral_name(i)}" for i, name in enumerate(columns))
@@ -136,7 +153,7 @@ class FileTable:
 
     def _headers(self) -> list[tuple[str, list[str]]]:
         """Return the names in the first line for each delimiter that the ending allows."""
-        line = re.split("[\r\n]", self._beginning(), maxsplit=1)[0]
+        line = self._first_line()
         headers = []
         for delimiter in _DELIMITERS[self.ending]:
             try:
@@ -145,6 +162,9 @@ class FileTable:
                 header = []
             headers.append((delimiter, header))
         return headers
+
+    def _first_line(self) -> str:
+        return re.split("[\r\n]", self._beginning(), maxsplit=1)[0]
 
     def _beginning(self) -> str:
         """Return enough of the file to hold its first line that is not blank."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dpselect.errors import InvalidInput, plain
+from dpselect.sources.calendar import without_strange_times
 from dpselect.sources.domain import is_null
 
 _LISTED_COLUMNS = 20
@@ -131,7 +132,33 @@ def _plain_column(column: Any) -> Any:
         column = column.cast(pyarrow.float32())
     if pyarrow.types.is_decimal256(column.type):
         raise TypeError("DuckDB has no decimals of more than 38 digits")
-    return column
+    if pyarrow.types.is_string(column.type) or pyarrow.types.is_large_string(column.type):
+        return _valid_text(column)
+    return without_strange_times(column)
+
+
+def _valid_text(column: Any) -> Any:
+    """Return a column of text with nulls for what is not UTF-8, which nobody checks when an Arrow table is made."""
+    import pyarrow
+
+    try:
+        column.validate(full=True)
+        return column
+    except pyarrow.ArrowInvalid:
+        return pyarrow.array([_decoded(value) for value in column.cast(_binary(column.type))], type=column.type)
+
+
+def _binary(kind: Any) -> Any:
+    import pyarrow
+
+    return pyarrow.large_binary() if pyarrow.types.is_large_string(kind) else pyarrow.binary()
+
+
+def _decoded(value: Any) -> str | None:
+    try:
+        return value.as_py().decode() if value.is_valid else None
+    except UnicodeDecodeError:
+        return None
 
 
 def _polars_columns(argument: str, table: Any, columns: list[str]) -> Any:
@@ -156,7 +183,7 @@ def _pandas_column(series: Any) -> Any:
     import pyarrow
 
     if isinstance(series.dtype, pandas.CategoricalDtype):
-        series = series.astype(series.dtype.categories.dtype)
+        return _categories_column(series)
     is_plain = pandas.api.types.is_numeric_dtype(series.dtype) or pandas.api.types.is_datetime64_any_dtype(series.dtype)
     if is_plain and not pandas.api.types.is_complex_dtype(series.dtype):
         return _plain_column(pyarrow.chunked_array(pyarrow.Array.from_pandas(series)))
@@ -168,6 +195,16 @@ def _pandas_column(series: Any) -> Any:
         return pyarrow.array(series, type=pyarrow.string(), from_pandas=True)
     except (pyarrow.ArrowException, UnicodeError):
         return pyarrow.array([_text(value) for value in series], type=pyarrow.string())
+
+
+def _categories_column(series: Any) -> Any:
+    """Return a column of categories in the type of these; pandas itself cannot turn it into whole numbers and nulls."""
+    import pandas
+    import pyarrow
+
+    codes = series.cat.codes.to_numpy()
+    categories = _pandas_column(pandas.Series(series.dtype.categories))
+    return categories.take(pyarrow.array(codes, mask=codes < 0))
 
 
 def _text(value: Any) -> str | None:
