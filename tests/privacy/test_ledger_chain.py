@@ -220,6 +220,22 @@ def test_an_end_cut_off_with_its_head_and_a_removed_data_set_are_found_and_nothi
                 action()
 
 
+@pytest.mark.parametrize("version", ["1", "0", "-1", "none"])
+def test_a_cut_end_is_not_hidden_by_an_older_version_number(version: str, file: Path) -> None:
+    """Bringing the tables up to date once more would chain anew whatever is left in them."""
+    tamper(
+        file,
+        "DELETE FROM dpselect_entries WHERE dataset = 'films' AND sequence = 6",
+        "UPDATE dpselect_accounts SET count = 5, head = (SELECT hash FROM dpselect_entries "
+        "WHERE dataset = 'films' AND sequence = 5) WHERE dataset = 'films'",
+        f"UPDATE dpselect_ledger SET version = '{version}'",
+    )
+    ledger = Ledger(file)
+    for action in (lambda: ledger.spend("films", dps.Guarantee(0.1)), ledger.check):
+        with pytest.raises(dps.SourceError, match=f"its tables have version {version}, and they have not"):
+            action()
+
+
 def test_an_exchange_of_what_happened_first_among_data_sets_is_found(file: Path) -> None:
     tamper(
         file,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlalchemy as sql
 
 from dpselect.errors import SourceError
-from dpselect.privacy.ledger.steps import STEPS
+from dpselect.privacy.ledger.steps import STEPS, mislabelled
 
 VERSION = 2
 """The version that this package reads and writes."""
@@ -96,6 +96,8 @@ def prepare(connection: sql.Connection) -> None:
 
 def _migrate(connection: sql.Connection, version: int) -> None:
     """Take every step from the stored version to the present one."""
+    if not isinstance(version, int) or not (version >= VERSION or version in STEPS):
+        raise mislabelled(version)
     if version > VERSION:
         raise SourceError(
             f"ledger: its tables have version {version}, and this dpselect knows versions up to {VERSION}; "

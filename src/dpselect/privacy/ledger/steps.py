@@ -7,6 +7,7 @@ from typing import Any
 
 import sqlalchemy as sql
 
+from dpselect.errors import SourceError
 from dpselect.privacy.ledger.chain import digest
 
 Step = Callable[[sql.Connection], None]
@@ -61,10 +62,21 @@ _TO_2_POSTGRESQL = (
 )
 
 
+def mislabelled(version: object) -> SourceError:
+    """Return the error for tables whose version is not the one that the ledger says."""
+    return SourceError(
+        f"ledger: it was changed from outside: it says that its tables have version {version}, and they have not; "
+        "nothing was released. Restore a copy"
+    )
+
+
 def _to_2(connection: sql.Connection) -> None:
     """Let `secure` be 0 or 1 and nothing else, and tie all that is there into one chain, in the order of time."""
     from dpselect.privacy.ledger.tip import Tip
 
+    if any(column["name"] == "seal" for column in sql.inspect(connection).get_columns("dpselect_ledger")):
+        # Chaining anew what was chained already would hide that its end was cut off.
+        raise mislabelled(1)
     for statement in _TO_2_SQLITE if connection.dialect.name == "sqlite" else _TO_2_POSTGRESQL:
         connection.exec_driver_sql(statement)
     accounts = connection.exec_driver_sql(f"SELECT {', '.join(_AGREED)} FROM dpselect_accounts")
