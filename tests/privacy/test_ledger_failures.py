@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import sqlite3
 import stat
@@ -193,6 +194,9 @@ def test_odd_file_names_are_file_names(name: str, tmp_path: Path) -> None:
         "PASSWORD = hunter2",
         "host=hunter2 dbname=d",
         "dbname=d user=hunter2",
+        "sqlite://hunter2/ledger.sqlite",
+        "sqlite://user:hunter2@/ledger.sqlite",
+        "hunter2\udcff.sqlite",
     ],
 )
 def test_places_that_cannot_hold_a_ledger_are_refused_without_showing_passwords(place: Any) -> None:
@@ -354,8 +358,12 @@ def test_a_ledger_stays_the_same_one_when_the_folder_of_the_process_changes(
         ledger.spend("films", dps.Guarantee(1.0))
         monkeypatch.chdir(tmp_path.parent)
         ledger.spend("films", dps.Guarantee(1.0))
+        ledger.close()
+        ledger.spend("films", dps.Guarantee(1.0))
+        with pickle.loads(pickle.dumps(ledger)) as same:
+            same.spend("films", dps.Guarantee(1.0))
     with Ledger(file) as ledger:
-        assert ledger.remaining("films") == Budget(968.0)
+        assert ledger.remaining("films") == Budget(966.0)
 
 
 def test_a_newer_ledger_is_refused(file: Path) -> None:

@@ -182,7 +182,7 @@ class Ledger:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the connection behind: another process opens its own."""
-        return {"place": self._place}
+        return {"place": self._current.file or self._place}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._place = state["place"]

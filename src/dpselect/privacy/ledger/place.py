@@ -29,7 +29,7 @@ def url_of(place: Any) -> URL:
     if not isinstance(place, str | os.PathLike):
         raise InvalidInput("ledger", plain(f"an object of type {type(place).__name__}"), _ACCEPTED)
     text = os.fspath(place)
-    if not isinstance(text, str) or not text or "\0" in text:
+    if not isinstance(text, str) or not text or "\0" in text or _is_no_text(text):
         raise InvalidInput("ledger", plain("such a path" if text else "an empty path"), _ACCEPTED)
     url = None
     if "://" not in text:
@@ -45,8 +45,15 @@ def url_of(place: Any) -> URL:
         raise InvalidInput("ledger", plain("a URL that cannot be read"), _ACCEPTED)
     if url.drivername in ("postgres", "postgresql"):
         url = url.set(drivername="postgresql+psycopg")
-    if url.drivername not in ("sqlite", "postgresql+psycopg") or (url.drivername == "sqlite" and url.query):
+    # In sqlite://folder/file the folder would be taken for a host, and left out.
+    more = (url.query, url.host, url.username, url.password, url.port) if url.drivername == "sqlite" else ()
+    if url.drivername not in ("sqlite", "postgresql+psycopg") or any(more):
         raise InvalidInput("ledger", plain("another kind of URL"), _ACCEPTED)
     if url.drivername == "sqlite" and url.database in (None, "", ":memory:"):
         raise InvalidInput("ledger", plain("a database in memory"), "a ledger must last; " + _ACCEPTED)
     return url
+
+
+def _is_no_text(path: str) -> bool:
+    """Whether a path holds bytes that are no UTF-8, which Python keeps as surrogates and SQLite cannot open."""
+    return any("\ud800" <= mark <= "\udfff" for mark in path)

@@ -45,7 +45,9 @@ class Store:
 
     def __init__(self, place: str | os.PathLike[str]) -> None:
         self.url = url_of(place)
-        self.file = Path(self.url.database or "") if self.url.get_backend_name() == "sqlite" else None
+        self._given = self.url.database or ""
+        # The folder of the process may change; which ledger this is must not.
+        self.file = Path(self._given).absolute() if self.url.get_backend_name() == "sqlite" else None
         self.process = os.getpid()
         self._engines: _Engines | None = None
         self._seen = Tip()
@@ -53,7 +55,7 @@ class Store:
     @property
     def name(self) -> str:
         """What may be shown: a file's path, or the kind of database; never a URL, which can hold a password."""
-        return "a PostgreSQL ledger" if self.file is None else str(self.file)
+        return "a PostgreSQL ledger" if self.file is None else self._given
 
     def read(self, work: Callable[[sql.Connection], Result]) -> Result:
         """Return what `work` finds in one consistent state of the ledger."""
