@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def small_look_alikes() -> Any:
     """Look-alikes of a few hundred items, so that every figure takes seconds."""
     kept = dict(GENERATED)
-    GENERATED.update(dict.fromkeys(GENERATED, (500, 20_000, 10, 1.0)))
+    GENERATED.update(dict.fromkeys(GENERATED, (500, 20_000, 10, 1.0, 1)))
     yield
     GENERATED.update(kept)
 

@@ -98,13 +98,13 @@ def zipf(size: int, exponent: float, total: float = 1.5e8) -> Counts:
     return np.asarray(total * shares / shares.sum())
 
 
-def look_alike(size: int, highest: float, bend: float, steepness: float) -> Counts:
-    """Counts with a long tail: `round(highest · (1 + i/bend)**−steepness · e^(0.05 z_i))`, at least 1, highest first.
+def look_alike(size: int, highest: float, bend: float, steepness: float, droop: float = 0.0) -> Counts:
+    """Counts with a long tail: `round(highest · (1 + i/bend)**−steepness · (1 − i/(size + 1))**droop · e^(0.05 z_i))`.
 
-    i is the rank and z_i standard normal noise from a fixed seed, which makes the gaps between ranks uneven as in real
-    data.
+    At least 1, highest first. i is the rank and z_i standard normal noise from a fixed seed, which makes the gaps
+    between ranks uneven as in real data; droop brings the last ranks down.
     """
     ranks = np.arange(1, size + 1)
     noise = np.random.default_rng(0).standard_normal(size)
-    counts = np.round(highest * (1 + ranks / bend) ** -steepness * np.exp(0.05 * noise))
-    return np.sort(np.maximum(counts, 1).astype(np.int64))[::-1]
+    smooth = highest * (1 + ranks / bend) ** -steepness * (1 - ranks / (size + 1)) ** droop
+    return np.sort(np.maximum(np.round(smooth * np.exp(0.05 * noise)), 1).astype(np.int64))[::-1]

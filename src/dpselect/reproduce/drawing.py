@@ -40,6 +40,7 @@ def panels(rows: int, columns: int, width: float = 3.4, height: float = 2.5, **o
     axes = figure.subplots(rows, columns, squeeze=False, **options)
     for place in axes.flat:
         place.grid(True, color="0.9", linewidth=0.6)
+        place.set_axisbelow(True)
         place.tick_params(labelsize=8)
         for side in ("top", "right"):
             place.spines[side].set_visible(False)

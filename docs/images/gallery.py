@@ -1,0 +1,94 @@
+"""Make docs/gallery.md and its pictures: run `python docs/images/gallery.py DATA [OUT]`.
+
+DATA is the folder with the data sets, OUT a folder that keeps what is computed (default: reproduced), so that a run
+that was interrupted goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable
+from pathlib import Path
+
+from dpselect.reproduce import PAPERS, Outcome, reproduce
+
+IMAGES = Path(__file__).parent
+PAGE = IMAGES.parent / "gallery.md"
+INTRODUCTION = """# The papers' figures, computed again
+
+Each picture below was computed by this package: what the paper claims stands beside what came out. The page and its
+pictures are made by one command, from a folder with the data sets:
+
+```
+python docs/images/gallery.py DATA
+```
+
+A paper alone, or one figure, with its numbers as CSV:
+
+```
+dpselect reproduce canonical --data DATA --out reproduced
+dpselect reproduce joint --figure 1 --data DATA --quick
+```
+
+`--quick` takes fewer points and draws, and about a minute at most. A run that was interrupted goes on where it stopped.
+Pictures are meant to be read without colour: lines differ in dash and marker. Where a data set of a paper is not to be
+had, the text says what stands in its place. Times are those of the machine that ran this.
+"""
+
+
+def section(outcome: Outcome) -> str:
+    """Return what the page says about a study: its title, claim, verdict and picture."""
+    study, verdict = outcome.study, outcome.verdict
+    title = study.title[0].upper() + study.title[1:]
+    texts = [f"**The paper:** {study.claim}", f"**Here:** the claim {verdict.word}. {verdict.text}"]
+    parts = [f"### {label(outcome)}: {title}", *(wrapped(text) for text in texts)]
+    if study.draw is not None:
+        parts.append(f"![{title}](images/{picture_name(outcome)})")
+    return "\n\n".join(parts)
+
+
+def wrapped(text: str) -> str:
+    """Break lines for reading in an editor."""
+    return "\n".join(textwrap.wrap(text, 118, break_long_words=False, break_on_hyphens=False))
+
+
+def label(outcome: Outcome) -> str:
+    """Return "Figure 4" for figure-4."""
+    return outcome.study.name.replace("-", " ").capitalize()
+
+
+def picture_name(outcome: Outcome) -> str:
+    """Return the name of a study's picture beside this file."""
+    return f"{outcome.paper}-{outcome.study.name}.svg"
+
+
+def page(outcomes: Iterable[Outcome]) -> str:
+    """Return the whole page."""
+    parts, paper = [INTRODUCTION.rstrip()], ""
+    for outcome in outcomes:
+        if outcome.paper != paper:
+            paper = outcome.paper
+            parts.append(f"## {paper}: {PAPERS[paper].title}")
+        parts.append(section(outcome))
+    return "\n\n".join(parts) + "\n"
+
+
+def main(data: str, out: str = "reproduced") -> None:
+    """Compute every study, copy its picture, and write the page."""
+    outcomes = []
+    for paper in PAPERS.values():
+        if not paper.studies:
+            continue
+        for outcome in reproduce(paper.name, data=data, out=out):
+            print(f"{outcome.paper}, {outcome.study.name}: {outcome.verdict.word}", file=sys.stderr)
+            for path in outcome.files:
+                if path.suffix == ".svg":
+                    shutil.copyfile(path, IMAGES / picture_name(outcome))
+            outcomes.append(outcome)
+    PAGE.write_text(page(outcomes), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
