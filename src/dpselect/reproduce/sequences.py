@@ -23,7 +23,7 @@ GENERATED: dict[str, tuple[int, float, float, float, float]] = {
     "News": (40_000, 843_000, 2, 0.65, 2),
     "Tweets": (52_000, 3_500_000, 5, 0.6, 3),
 }
-"""Look-alikes of the others: size, highest count, bend, steepness, droop. The sizes are the paper's, the shapes ours."""
+"""Look-alikes of the others: size, highest count, bend, steepness, droop. Sizes are the paper's, shapes ours."""
 
 SETS = ("Books", "Foods", "Games", "Movies", "News", "Tweets")
 

@@ -55,7 +55,7 @@ METRICS = {"returned": items_returned, "score_ratio": score_ratio, "f1": f1_scor
 
 def epsilons(quick: bool) -> list[float]:
     """Return the totals: 0.01 to 1, or four of them."""
-    return [0.1, 0.4, 0.7, 1.0] if quick else [0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
+    return [0.1, 0.4, 0.7, 1.0] if quick else [0.01, 0.1, 0.25, 0.4, 0.55, 0.7, 0.85, 1.0]
 
 
 def points(mechanisms: tuple[str, ...]) -> Callable[[bool], list[Point]]:
