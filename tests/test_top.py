@@ -11,7 +11,7 @@ import numpy as np
 import pandas
 import pytest
 
-from dpselect import COUNTS, Gaussian, InvalidInput, OneShot, Peeling, Sensitivity
+from dpselect import COUNTS, Gaussian, InvalidInput, LimitedDomain, OneShot, Peeling, Sensitivity
 from dpselect.mechanisms import MECHANISMS
 from dpselect.sampling import bit_source
 from dpselect.scores import Scores
@@ -147,7 +147,13 @@ def test_a_table_without_rows_gives_every_item_the_same_chance() -> None:
         ({"mechanism": OneShot(k=3, epsilon=1e6, sensitivity=Sensitivity(0, 0.5))}, "mechanism"),
         ({"seed": -1}, "seed"),
         ({"seed": 1.5}, "seed"),
-        ({"domain": UNKNOWN}, "domain"),
+        ({"domain": UNKNOWN}, "delta"),
+        ({"domain": UNKNOWN, "delta": 1e-6, "mechanism": "canonical"}, "mechanism"),
+        ({"domain": UNKNOWN, "delta": 1e-6, "mechanism": OneShot(k=3, epsilon=1e6)}, "mechanism"),
+        ({"domain": UNKNOWN, "delta": 1e-6, "mechanism": ["auto"]}, "mechanism"),
+        ({"domain": UNKNOWN, "delta": 1e-6, "pool": 2}, "pool"),
+        ({"pool": 20}, "pool"),
+        ({"domain": UNKNOWN, "mechanism": LimitedDomain(k=3, epsilon=1e6, delta=1e-6), "pool": 20}, "pool"),
         ({"domain": []}, "domain"),
         ({"domain": 0}, "domain"),
         ({"k": 4, "domain": 3}, "k"),

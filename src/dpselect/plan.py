@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dpselect.errors import BudgetExceeded, InvalidInput
-from dpselect.mechanisms import MECHANISMS, Mechanism, mechanism_for
+from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, MECHANISMS, Mechanism, mechanism_for
 from dpselect.privacy.composition import compose
 from dpselect.privacy.conversion import float_above
 from dpselect.privacy.guarantee import Guarantee, probability_of_failure
@@ -121,16 +121,19 @@ def plan_release(
     protects: str = "one person",
     max_items_per_person: int | None = None,
     number_of_items: int | None = None,
+    pool: int | None = None,
     details: Mapping[str, Any] = MappingProxyType({}),
 ) -> Plan:
     """Settle a release. With values, ε is split by their share and δ in halves, and the costs add up to no more.
 
     delta: if left out, 0, or what a mechanism object states. max_items_per_person: what the caller enforces.
-    number_of_items: of a domain that is known by its number only, so that the rows name the items. details: what the
-    ledger keeps beside the parameters of the mechanism.
+    number_of_items: of a domain that is known by its number only, so that the rows name the items. pool: how many items
+    a mechanism for unknown domains looks at. details: what the ledger keeps beside the parameters of the mechanism.
     """
     unit = _unit(protects)
     bound = {"max_items_per_person": max_items_per_person} if _uses_bound(mechanism, max_items_per_person) else {}
+    if pool is not None:
+        bound["pool"] = pool
     settle = partial(mechanism_for, mechanism, k=k, sensitivity=sensitivity, ordered=ordered, **bound)
     if values is not None and (isinstance(mechanism, Mechanism) or epsilon is None):
         raise InvalidInput(
@@ -154,6 +157,7 @@ def plan_release(
             protects=protects,
             max_items_per_person=max_items_per_person,
             number_of_items=number_of_items,
+            pool=pool,
             details=details,
         )
 
@@ -179,7 +183,7 @@ def plan_release(
 
 def _uses_bound(mechanism: str | Mechanism, max_items_per_person: int | None) -> bool:
     """Whether a mechanism that is named has a use for a bound on the items of one person."""
-    kind = MECHANISMS.get(mechanism) if isinstance(mechanism, str) else None
+    kind = {**MECHANISMS, **FOR_UNKNOWN_DOMAINS}.get(mechanism) if isinstance(mechanism, str) else None
     return max_items_per_person is not None and hasattr(kind, "max_items_per_person")
 
 

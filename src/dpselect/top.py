@@ -7,13 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from dpselect.errors import InvalidInput
-from dpselect.mechanisms import Gaussian, Mechanism
-from dpselect.plan import plan_release
+from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, Mechanism, UnknownDomain
+from dpselect.mechanisms.pool import Pool
+from dpselect.plan import Plan, plan_release
 from dpselect.privacy.ledger import Ledger, reservation
 from dpselect.release import Release
-from dpselect.sampling import bit_source
+from dpselect.sampling import BitSource, bit_source
 from dpselect.scores import Scores
-from dpselect.sources import Contribution, Domain, fresh_key, open_counts
+from dpselect.sources import Contribution, Counts, Domain, fresh_key, open_counts
 from dpselect.validation import seed_or_none
 
 
@@ -30,6 +31,7 @@ def top(
     clip: tuple[float, float] | None = None,
     weight: str | None = None,
     max_items_per_person: int | None = None,
+    pool: int | None = None,
     mechanism: str | Mechanism = "auto",
     ordered: bool = False,
     values: float | None = None,
@@ -54,11 +56,13 @@ def top(
     domain: the items that could be answered, which are public: a list, array or table column, the path of a file that
         lists them, table:NAME in the engine of the rows, or their number. Of a number, items that nobody has are
         answered as `Unseen`, and people who alone have an item are covered only with `max_items_per_person` and a
-        `delta`: the answer can name the item.
+        `delta`: the answer can name the item. Or `dpselect.UNKNOWN`, where nobody can list the items: then even which
+        items exist is private, a `delta` is needed, and the answer may have fewer than k items (docs/unknown.md).
     value, clip: score an item by the sum over people, not by their number: of the sum of each person's values for it,
         clipped to (low, high). weight: a column of numbers in [0, 1]; what a person adds is multiplied by the largest
         of their weights for the item.
     max_items_per_person: keep that many of each person's items, a random choice; "gaussian" needs it.
+    pool: of an unknown domain, how many of the highest scores are looked at; 10 k if left out.
     progress: called every tenth of a second while the engine counts, with the share done, or None if it is not known.
     ledger, dataset, purpose: as in `select`; the release is charged before any row is read.
     Other arguments: as in `select`.
@@ -72,7 +76,7 @@ def top(
     contribution = Contribution.of(value, clip, weight, max_items_per_person)
     possible = Domain.of(domain)
     plan = plan_release(
-        mechanism,
+        _for_domain(mechanism, possible, pool),
         k=k,
         epsilon=epsilon,
         delta=delta,
@@ -82,6 +86,7 @@ def top(
         protects=protects,
         max_items_per_person=contribution.max_items_per_person,
         number_of_items=possible.number,
+        pool=pool,
         details=contribution.describe(),
     )
     chosen = plan.mechanism
@@ -115,23 +120,57 @@ def top(
         progress=progress,
         before_reading=charge,
     ) as counts:
+        if possible.unknown:
+            return _from_the_top(plan, counts, bits)
         members = plan.mechanism.draw(Scores.from_histogram(*counts.histogram()), bits)
         items = counts.fetch(members.values.tolist(), members.indexes.tolist())
     return plan.release(items, members.values, bits)
 
 
+def _for_domain(mechanism: str | Mechanism, domain: Domain, pool: int | None) -> str | Mechanism:
+    """Return the mechanism, "auto" on an unknown domain being "restricted"; refuse one that does not fit the domain."""
+    if not domain.unknown:
+        if pool is not None:
+            raise InvalidInput("pool", pool, "only unknown domains have one: leave it out, or say domain=UNKNOWN")
+        return mechanism
+    if isinstance(mechanism, str) and mechanism == "auto":
+        return "restricted"
+    if isinstance(mechanism, str) and mechanism in FOR_UNKNOWN_DOMAINS:
+        return mechanism
+    if isinstance(mechanism, UnknownDomain):
+        if pool not in (None, mechanism.pool):
+            raise InvalidInput("pool", pool, f"the mechanism object says {mechanism.pool}; leave it out")
+        return mechanism
+    raise InvalidInput(
+        "mechanism",
+        mechanism.name if isinstance(mechanism, Mechanism) else mechanism,
+        f"on an unknown domain auto, {', '.join(FOR_UNKNOWN_DOMAINS)} or a dpselect.Restricted(inner=…) is needed",
+    )
+
+
+def _from_the_top(plan: Plan, counts: Counts, bits: BitSource) -> Release:
+    """Return the release of an unknown domain, from the rows of the pool and the one after them."""
+    mechanism = plan.mechanism
+    assert isinstance(mechanism, UnknownDomain)
+    size = mechanism.pool_size
+    items, scores = counts.highest(size + 1)
+    pool = Pool.of_rows(scores[:size], size, scores[size] if len(scores) > size else 0)
+    members = mechanism.draw_from(pool, bits)
+    return plan.release([items[place] for place in members.positions().tolist()], members.values, bits)
+
+
 def _check_covered(chosen: Mechanism, contribution: Contribution) -> None:
     """Refuse a mechanism object whose noise does not cover what one person can do here."""
     needed, stated = contribution.sensitivity, chosen.sensitivity
+    relies_on = getattr(chosen, "max_items_per_person", None)
     covered = stated.spread >= needed.spread
-    if isinstance(chosen, Gaussian):
+    if relies_on is not None:
         covered = stated.low <= needed.low and needed.high <= stated.high
     if not covered:
         raise InvalidInput("mechanism", stated, f"a mechanism with sensitivity={needed!r} is needed")
-    if isinstance(chosen, Gaussian) and chosen.max_items_per_person != contribution.max_items_per_person:
+    if relies_on is not None and relies_on != contribution.max_items_per_person:
         raise InvalidInput(
             "max_items_per_person",
             contribution.max_items_per_person,
-            f"the noise of the mechanism relies on {chosen.max_items_per_person}; give the same here, so that no "
-            "person has more items",
+            f"the noise of the mechanism relies on {relies_on}; give the same here, so that no person has more items",
         )

@@ -152,7 +152,7 @@ BAD: dict[str, tuple[dict[str, str | None], str]] = {
     "missing file": ({"FILE": "none.parquet"}, "SOURCE: 'none.parquet' was given; there is no such file"),
     "missing column": ({"--item": "movie"}, "no column 'movie' was given; the columns are 'film', 'viewer'"),
     "missing domain file": ({"--domain": "none.csv"}, "--domain: 'none.csv' was given; there is no such file"),
-    "unknown domain": ({"--domain": "unknown"}, "unknown domains are not supported in this version"),
+    "unknown domain": ({"--domain": "unknown"}, "--delta: 0.0 was given; a number above 0 and below 1 is needed"),
     "negative domain": ({"--domain": "-4"}, "--domain: -4 was given; the number of possible items must be at least 1"),
     "domain too small": ({"--domain": "5"}, "--domain: 5 was given; the table holds more distinct items than that"),
     "k too large": ({"-k": "13"}, "-k: 13 was given; a number from 1 to 12"),

@@ -131,11 +131,8 @@ def test_what_is_no_domain_is_refused(given: Any) -> None:
     assert caught.value.argument == "domain"
 
 
-def test_an_unknown_domain_is_refused_with_what_to_do_instead() -> None:
-    with pytest.raises(
-        InvalidInput, match=r"dpselect\.UNKNOWN was given; unknown domains are not supported in this version"
-    ):
-        Domain.of(UNKNOWN)
+def test_an_unknown_domain_is_a_thing_of_its_own() -> None:
+    assert Domain.of(UNKNOWN) == Domain(unknown=True)
     assert copy.deepcopy(UNKNOWN) is UNKNOWN
     assert pickle.loads(pickle.dumps(UNKNOWN)) is UNKNOWN
 

@@ -88,10 +88,10 @@ def as_json(data: dict[str, Any]) -> str:
     return json.dumps(data, ensure_ascii=False, indent=2) + "\n"
 
 
-def as_csv(rows: list[dict[str, Any]]) -> str:
-    """Return rows as CSV text with a header."""
+def as_csv(rows: list[dict[str, Any]], columns: list[str] | None = None) -> str:
+    """Return rows as CSV text with a header; where there may be none, the columns have to be said."""
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
+    writer = csv.DictWriter(text, fieldnames=columns or list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
@@ -102,8 +102,17 @@ def release_text(release: Release, form: Format) -> str:
     if form is Format.json:
         return as_json(release.to_dict())
     if form is Format.csv:
-        return as_csv(_release_rows(release))
+        return as_csv(_release_rows(release), _release_columns(release))
     return as_text(Text(f"Private top {release.k}", style="bold"), _release_table(release), facts(release))
+
+
+def _release_columns(release: Release) -> list[str]:
+    """Return the columns of an answer, whether it has items or not."""
+    return [
+        *(["rank"] if release.ordered else []),
+        "item",
+        *(["value", "low", "high"] if release.values is not None else []),
+    ]
 
 
 def _release_rows(release: Release) -> list[dict[str, Any]]:
@@ -122,7 +131,7 @@ def _release_rows(release: Release) -> list[dict[str, Any]]:
 def _release_table(release: Release) -> Table:
     table = Table()
     rows = _release_rows(release)
-    for name in rows[0]:
+    for name in _release_columns(release):
         numeric = name != "item"
         table.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
@@ -133,6 +142,8 @@ def _release_table(release: Release) -> Table:
 def facts(release: Release) -> Table:
     """Say what was done and promised, and whether the order means anything."""
     described = release.mechanism.describe()
+    inside = f" around {described['inner']['name']}" if "inner" in described else ""
+    described |= described.get("inner", {})
     noise = f", {described['noise']} noise" if "noise" in described else ""
     order = (
         "highest first, as far as the noise lets it; the order is part of the private answer"
@@ -142,10 +153,13 @@ def facts(release: Release) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold")
     table.add_column()
+    if release.stopped:
+        shown_items = f"stopped after {len(release.items)} of {release.k}: more could show that an item exists"
+        table.add_row("Answer", shown_items)
     table.add_row("Order", order)
     if release.confidence is not None:
         table.add_row("Values", f"noisy; the truth lies between low and high with probability {release.confidence:g}")
-    table.add_row("Mechanism", f"{release.mechanism.name}{noise}")
+    table.add_row("Mechanism", f"{release.mechanism.name}{inside}{noise}")
     promise = str(release.guarantee)
     table.add_row("Guarantee", promise if release.secure else f"none, because a seed was given; without it, {promise}")
     return table

@@ -42,8 +42,8 @@ def top_command(
         str,
         typer.Option(
             help="The possible items, which are public: a file that lists them, table:NAME beside --table, or how "
-            "many there are.",
-            metavar="FILE|table:NAME|N",
+            "many there are. Or unknown, if nobody can list them; needs --delta.",
+            metavar="FILE|table:NAME|N|unknown",
         ),
     ],
     table: Annotated[
@@ -69,6 +69,10 @@ def top_command(
     max_items_per_person: Annotated[
         int | None,
         typer.Option(parser=whole_number, help="Keep a random choice of so many items of each person.", metavar="N"),
+    ] = None,
+    pool: Annotated[
+        int | None,
+        typer.Option(parser=whole_number, help="Of an unknown domain, look at so many items; else 10 K.", metavar="N"),
     ] = None,
     delta: Annotated[float, typer.Option(parser=number, help="Allowed failure probability.", metavar="NUMBER")] = 0.0,
     mechanism: Annotated[str, typer.Option(help=f"auto, {', '.join(_KINDS)}.", metavar="NAME")] = "auto",
@@ -130,6 +134,7 @@ def top_command(
             clip=clip,
             weight=weight,
             max_items_per_person=max_items_per_person,
+            pool=pool,
             mechanism=_mechanism(mechanism, noise, k, epsilon, delta, clip),
             ordered=ordered,
             values=values,

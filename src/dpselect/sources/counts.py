@@ -60,6 +60,18 @@ class Counts:
         scores = sorted((score for score in items if items[score]), reverse=True)
         return in_numbers(scores, self._unit), [items[score] for score in scores]
 
+    def highest(self, number: int) -> tuple[list[Any], list[Any]]:
+        """Return the items with the highest scores above 0, at most so many, and their scores, highest first.
+
+        Nothing else leaves the engine. Tied items are ranked by a hash of their text, an order that no row can change.
+        """
+        scored = self._scored.filter(self._scored.score > 0)
+        name = scored.item.cast("string")
+        ranked = scored.order_by([scored.score.desc(), self._engine.digest(name), name]).limit(number)
+        rows = self._engine.fetch(ranked)
+        rows.sort(key=lambda row: -int(row["score"]))
+        return [self._label(row) for row in rows], in_numbers([int(row["score"]) for row in rows], self._unit)
+
     def fetch(self, scores: Sequence[Any], indexes: Sequence[int]) -> list[Any]:
         """Return, in the order asked, the indexes[i]-th item (from 0) among those tied at scores[i].
 
@@ -137,18 +149,18 @@ def open_counts(
         rows = _usable(
             engine, given.select(item=of[item], person=of[person], **_numbers(contribution, of)), contribution
         )
-        if domain.number is None:
+        listed, size = None, domain.number
+        if domain.number is None and not domain.unknown:
             listed, size = listed_items(stack, embedded, source, domain, item, of[item].type())
-        else:
-            listed, size = None, domain.number
-        if k > size:
+        if size is not None and k > size:
             raise InvalidInput("k", k, f"a number from 1 to {size}, the number of items in the domain, is needed")
         if before_reading is not None:
             before_reading()
         scored = _scored(contributions(engine, rows, contribution, listed, key), listed, contribution)
         yield Counts(
             engine,
-            stack.enter_context(engine.materialised(scored)),
+            # Of an unknown domain one question is asked, so that nothing has to be kept for a second.
+            scored if domain.unknown else stack.enter_context(engine.materialised(scored)),
             domain,
             unit=contribution.unit,
             # pandas turns whole numbers into floats where one is missing; 1.0 in place of 1 would tell that it is.

@@ -59,7 +59,7 @@ class Unseen:
 
 @dataclass(frozen=True)
 class Domain:
-    """Exactly one of: a public number of items, a file or table that lists them, or the items themselves.
+    """Exactly one of: a public number of items, a file or table that lists them, the items themselves, or unknown.
 
     `labels` are the caller's own objects when a Python collection was given, so that the answer can return them;
     `table` is a frame or Ibis table whose column lists the items; `table_name` names one beside the table of rows.
@@ -70,17 +70,13 @@ class Domain:
     labels: list[Any] | None = None
     table: Any = None
     table_name: str | None = None
+    unknown: bool = False
 
     @classmethod
     def of(cls, given: Any) -> Domain:
         """Understand the `domain` argument without looking at any private row."""
         if given is UNKNOWN:
-            raise InvalidInput(
-                "domain",
-                given,
-                "unknown domains are not supported in this version: list the possible items, name a file that lists "
-                "them, or state how many there can be",
-            )
+            return cls(unknown=True)
         if isinstance(given, str) and given.startswith(_TABLE):
             return cls(table_name=given.removeprefix(_TABLE))
         if isinstance(given, str | os.PathLike):
