@@ -72,6 +72,11 @@ class Contribution:
         return self.value is None and self.weight is None
 
     @property
+    def counts_rows(self) -> bool:
+        """Whether the engine can count the people of an item without looking at what else they have."""
+        return self.counts and self.max_items_per_person is None
+
+    @property
     def unit(self) -> Fraction:
         """The public grid of contributions: 1 for counts, else the power of two at 2⁻²⁸ of the larger bound."""
         if self.counts:
@@ -135,7 +140,9 @@ def fresh_key(bits: BitSource) -> str:
 
 
 def contributions(engine: Engine, rows: Any, kind: Contribution, listed: Any, key: str) -> Any:
-    """Return (item, amount), one row for each person and item, from rows (item, person[, value][, weight]).
+    """Return (item, person, amount), one row for each person and item, from rows (item, person[, value][, weight]).
+
+    Where people are just counted, the rows stay as they are: every engine is at its best at counting distinct ones.
 
     Of people with more items than allowed, those stay that come first by `digest(key, person, item)`: a uniformly
     random choice that depends on nothing but the key and the person's own items. Items outside a list are left out
@@ -143,6 +150,8 @@ def contributions(engine: Engine, rows: Any, kind: Contribution, listed: Any, ke
     """
     import ibis
 
+    if kind.counts_rows:
+        return rows
     if listed is not None and kind.max_items_per_person is not None:
         rows = rows.semi_join(listed, rows.item == listed.key)
     if kind.counts:

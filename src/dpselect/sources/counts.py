@@ -189,7 +189,7 @@ def _scored(pairs: Any, listed: Any, contribution: Contribution) -> Any:
     """Return the expression (item, text, position, score), with every listed item when there is a list."""
     import ibis
 
-    score = pairs.count() if contribution.counts else pairs.amount.sum()
+    score = pairs.person.nunique() if contribution.counts_rows else pairs.amount.sum()
     totals = pairs.group_by("item").aggregate(score=score)
     if listed is None:
         return totals.mutate(text=ibis.literal(""), position=ibis.literal(0, "int64"))
