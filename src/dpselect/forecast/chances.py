@@ -22,6 +22,7 @@ _NEAR = 0.1
 """Products p u above this are taken one by one, the others through power sums."""
 
 _TERMS = 20
+_FEW = 1000
 _REACH = 50.0
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
@@ -56,7 +57,7 @@ def _quadrature(log_ratio: float, log_best: float) -> tuple[FloatArray, FloatArr
     """
     count, log_scale = math.exp(min(log_best, 600.0)), float(np.logaddexp(0.0, log_ratio))
     low, high = -log_scale - 3.0, math.log(_REACH)
-    for _ in range(20):
+    for _ in range(12):
         middle = (low + high) / 2
         place = math.exp(middle)
         log_beaten = log_ratio + math.log(-math.expm1(-place / count) * count or place)
@@ -82,6 +83,8 @@ def _beaten(log_u: FloatArray, log_sizes: FloatArray, below: FloatArray) -> Floa
         log_loss = np.log(-np.log1p(-np.minimum(np.exp(log_share), 1.0)))
     total: FloatArray = np.exp(np.minimum(log_sizes[near][:, None] + log_loss, 700.0)).sum(axis=0)
     sizes, depths = log_sizes[~near], below[~near]
+    if len(sizes) <= _FEW:
+        return total + _by_powers(log_u, sizes, depths)
     for power in range(1, _TERMS + 1):
         if not len(sizes):
             break
@@ -90,6 +93,19 @@ def _beaten(log_u: FloatArray, log_sizes: FloatArray, below: FloatArray) -> Floa
         kept = power * (depths - largest) < 40.0
         sizes, depths = sizes[kept], depths[kept]
     return total
+
+
+def _by_powers(log_u: FloatArray, sizes: FloatArray, depths: FloatArray) -> FloatArray:
+    """Return `Σ_j S_j u^j / j` with all terms at once, which is faster for few classes."""
+    if not len(sizes):
+        return np.zeros_like(log_u)
+    powers = np.arange(1.0, _TERMS + 1)[:, None]
+    exponents = sizes - powers * depths
+    highest = exponents.max(axis=1, keepdims=True)
+    log_sums = highest + np.log(np.exp(exponents - highest).sum(axis=1, keepdims=True))
+    terms: FloatArray = np.exp(np.minimum(log_sums + powers * log_u, 700.0)) / powers
+    result: FloatArray = terms.sum(axis=0)
+    return result
 
 
 def least_epsilon(chance: Callable[[float], float], wanted: float, near: float) -> float:

@@ -32,8 +32,9 @@ _FAR = 2.0
 _TERMS = 20
 _PANELS = 20
 _CELL = 1.0
-_DEPTH = 40.0
+_DEPTH = 36.0
 _MOST_KINKS = 600
+_CHUNK = 64
 _RULES = {count: np.polynomial.legendre.leggauss(count) for count in (4, 6, 8)}
 
 
@@ -106,8 +107,11 @@ class NoisyGroups:
         sizes = self.sizes[edge : lowest + 1].tolist()
         behind = np.append(np.cumsum(sizes[::-1])[::-1][1:], 0.0)
         done = 0.0
+        certain = (constant.min(axis=1) > 1 - 1e-16) & (density.max(axis=1) < 1e-17)
         for place, size in enumerate(sizes):
             done += size
+            if size == 1 and place and certain[place]:
+                continue
             if size == 1 and place:
                 # Powers that no later item can bring up to the cap, or that none before can have reached, are left out.
                 rows = slice(int(max(0, cap - behind[place] - 1)), int(min(cap, done)) + 1)
@@ -137,8 +141,9 @@ class NoisyGroups:
             return result
         series = _series(self.noise.name)
         everywhere = self.noise.name == "gumbel"
-        for start in range(0, len(z), 64):
-            part = slice(start, start + 64)
+        step = len(z) if everywhere else _CHUNK
+        for start in range(0, len(z), step):
+            part = slice(start, start + step)
             far = -np.inf if series is None else np.inf if everywhere else float(z[part].min()) - _FAR
             border = int(np.searchsorted(-locations, -far))
             shifted = z[part] - locations[:border, None]

@@ -151,7 +151,7 @@ def exact_figures(table: Scores, mechanism: Mechanism) -> dict[str, float]:
     """Return every figure that has an exact form."""
     if isinstance(mechanism, Canonical):
         top = Ranking.of(table.distinct).scores(np.arange(mechanism.k))
-        total = float(sum(exact(score) for score in top))
+        total = float(sum(map(exact, top)) if top.dtype == object else top.sum(dtype=np.float64))
         return Subsets.of(mechanism, table, mechanism.epsilon).figures(mechanism.epsilon, mechanism.noise, total)
     figures = {}
     if isinstance(mechanism, Joint | OneShot | Peeling):

@@ -68,15 +68,15 @@ def peeling_chance(k: int, rate: float, scores: Scores, noise: str) -> float:
     if noise == "gumbel":
         return _gumbel_peeling(k, rate, scores)
     left = scores.multiplicities.astype(np.float64)
+    log_sizes = np.log(left)
+    reach = NEGLIGIBLE + float(np.log(left.sum()))
     chance, group = 1.0, 0
     below = scaled(scores.values[0] - scores.values, Fraction(rate))
     for _ in range(k):
-        with np.errstate(divide="ignore"):
-            log_left = np.log(left[group:])
-        depth = below[group + 1 :] - below[group]
-        near = log_left[1:] - depth > log_left[0] - NEGLIGIBLE - np.log(len(depth) + 1.0)
-        if near.any():
-            chance *= chance_of_best(float(log_left[0]), log_left[1:][near], depth[near], noise)
+        near = slice(group + 1, int(np.searchsorted(below, below[group] + reach)))
+        if near.stop > near.start:
+            best = float(np.log(left[group]))
+            chance *= chance_of_best(best, log_sizes[near], below[near] - below[group], noise)
         left[group] -= 1
         group += int(left[group] == 0)
         if group == len(left):

@@ -30,12 +30,13 @@ from dpselect.scores import Scores
 Array = npt.NDArray[Any]
 
 _LARGEST_TABLE = 1 << 21
+_BLOCKS = 64
 _FINE = float(np.finfo(np.longdouble).eps) < 1e-18
 
 
 @dataclass(frozen=True, repr=False)
 class Subsets:
-    """All classes of k-subsets but the top set: row h of a matrix has head h, column j tails in run j.
+    """All classes of k-subsets but the top set: a row of a matrix for each of `heads`, a column for each run of tails.
 
     `top` and `drops` are the k highest scores above x_[k] and how far each run lies below it; losses are for a spread
     of 1 and relative to the top set's. Computed from the scores, so as private as they are.
@@ -43,6 +44,7 @@ class Subsets:
 
     k: int
     size: int
+    heads: Array
     top: FloatArray
     drops: FloatArray
     starts: Array
@@ -70,18 +72,18 @@ class Subsets:
         gamma, unit = Fraction(mechanism.gamma), 1 / Fraction(mechanism.sensitivity.spread)
         above = ranking.scores(np.arange(k)) - border
         drops = border - values
-        heads = above if not mechanism.margin or not len(values) else above + drops[0]
-        head_losses, tail_losses = scaled(heads, (1 - gamma) * unit), scaled(drops, gamma * unit)
-        # A run's classes hold at most k C(T − 1, k) subsets between them.
-        most = np.log(k * len(ends) + 1.0) + log_falling(ends - 1, k) - log_falling(k, k)
-        kept = most - smallest_epsilon * (head_losses.min() + tail_losses) > -NEGLIGIBLE
-        count = int(np.flatnonzero(kept)[-1]) + 1 if kept.any() else 0
+        missing = above if not mechanism.margin or not len(values) else above + drops[0]
+        head_losses, tail_losses = scaled(missing, (1 - gamma) * unit), scaled(drops, gamma * unit)
+        first_head, count = _that_matter(ends, smallest_epsilon * head_losses, smallest_epsilon * tail_losses)
+        heads = np.arange(first_head, k)
+        head_losses = head_losses[first_head:]
         drops, ends, tail_losses = drops[:count], ends[:count], tail_losses[:count]
         starts = np.concatenate([ends[:0], [k], ends[:-1]])[: len(ends)]
-        log_sizes, log_shares = _log_sizes(k, starts, ends)
+        log_sizes, log_shares = _log_sizes(k, heads, starts, ends)
         return cls(
             k=k,
             size=scores.size,
+            heads=heads,
             top=scaled(above, Fraction(1)),
             drops=scaled(drops, Fraction(1)),
             starts=starts,
@@ -92,6 +94,10 @@ class Subsets:
             log_sizes=log_sizes,
         )
 
+    @property
+    def _skipped(self) -> int:
+        return self.k - len(self.heads)
+
     @cached_property
     def losses(self) -> FloatArray:
         """The loss of each class."""
@@ -100,7 +106,7 @@ class Subsets:
     @cached_property
     def tied(self) -> npt.NDArray[np.bool_]:
         """Which classes have the same scores as the top set."""
-        tied: npt.NDArray[np.bool_] = (self.top == 0)[:, None] & (self.drops == 0)
+        tied: npt.NDArray[np.bool_] = (self.top[self.heads] == 0)[:, None] & (self.drops == 0)
         return tied
 
     @cached_property
@@ -140,11 +146,11 @@ class Subsets:
         """Return every figure that the classes determine; `total` is the sum of the k highest scores."""
         weights = self.log_sizes - epsilon * self.losses
         highest = max(float(weights.max()), 0.0) if weights.size else 0.0
-        row, run = np.nonzero(weights > highest - NEGLIGIBLE - np.log(1 + weights.size))
-        log_sizes, losses = self.log_sizes[row, run], self.losses[row, run]
+        place, run = np.nonzero(weights > highest - NEGLIGIBLE - np.log(1 + weights.size))
+        log_sizes, losses = self.log_sizes[place, run], self.losses[place, run]
         probabilities = class_probabilities(np.append(0.0, -epsilon * losses), np.append(0.0, log_sizes), noise)
         best, others = float(probabilities[0]), probabilities[1:]
-        tied = self.tied[row, run]
+        tied, row = self.tied[place, run], self.heads[place]
         missing, lost = self._expectations(row, run)
         total_error = float(others @ lost)
         figures = {
@@ -169,7 +175,7 @@ class Subsets:
         """
         starts, ends = self.starts[run].astype(np.float64), self.ends[run].astype(np.float64)
         picks, between = (self.k - row).astype(np.float64), starts - row - 1
-        in_run = picks * (ends - starts) / (ends - row - 1) * np.exp(-self.log_shares[row, run])
+        in_run = picks * (ends - starts) / (ends - row - 1) * np.exp(-self.log_shares[row - self._skipped, run])
         elsewhere = np.where(between > 0, np.maximum(picks - in_run, 0.0) / np.maximum(between, 1.0), 0.0)
         behind = np.cumsum(-self.drops * (self.ends - self.starts).astype(np.float64))
         before = np.append(0.0, behind)[:-1][run] if len(behind) else behind[run]
@@ -204,7 +210,9 @@ class Subsets:
                 fits = (outer >= picks) & (picks > 0)
                 inner = self.starts[columns[fits]] - head - 1 - tied
                 ways = log_subsets(inner, outer[fits], np.full(len(inner), picks))[0]
-                share[classes[fits]] += np.exp(ways + _log_choose(tied, kept) - self.log_sizes[head, columns[fits]])
+                share[classes[fits]] += np.exp(
+                    ways + _log_choose(tied, kept) - self.log_sizes[head - self._skipped, columns[fits]]
+                )
         return np.minimum(share, 1.0)
 
 
@@ -212,18 +220,39 @@ def _log_choose(n: int, r: int) -> float:
     return float(log_falling(n, r) - log_falling(r, r))
 
 
-def _log_sizes(k: int, starts: Array, ends: Array) -> tuple[FloatArray, FloatArray]:
+def _that_matter(ends: Array, head_penalties: FloatArray, tail_penalties: FloatArray) -> tuple[int, int]:
+    """Return the first head and the number of runs that can weigh anything beside the top set.
+
+    The classes of head h with tails in some runs hold at most `C(T − h − 1, k − h)` subsets, T the end of the last run.
+    """
+    k, count = len(head_penalties), len(ends)
+    if not count:
+        return 0, 0
+    firsts = np.unique(np.geomspace(1, count + 1, _BLOCKS).astype(np.intp)) - 1
+    lasts = np.append(firsts[1:], count) - 1
+    keep = lasts >= firsts
+    firsts, lasts = firsts[keep], lasts[keep]
+    heads = np.arange(k)[:, None]
+    most = log_falling(ends[lasts] - heads - 1, k - heads) - log_falling(k - heads, k - heads)
+    weights = most - head_penalties[:, None] - tail_penalties[firsts]
+    row, block = np.nonzero(weights > -NEGLIGIBLE - np.log(weights.size))
+    return (int(row.min()), int(lasts[block.max()]) + 1) if len(row) else (k - 1, 1)
+
+
+def _log_sizes(k: int, head: Array, starts: Array, ends: Array) -> tuple[FloatArray, FloatArray]:
     """Return the logarithm of each class's size, and of 1 − ρ.
 
     `log ρ` is formed from differences of log-factorials in extended precision where a table of them fits.
     """
-    heads = np.arange(k)[:, None]
+    heads = head[:, None]
     if not len(ends) or ends.dtype == object or int(ends[-1]) > _LARGEST_TABLE or not _FINE:
-        row, run = (part.ravel() for part in np.indices((k, len(ends))))
+        place, run = (part.ravel() for part in np.indices((len(head), len(ends))))
+        row = head[place]
         outer, picks = ends[run] - row - 1, k - row
         sizes = log_subsets(starts[run] - row - 1, outer, picks)[0]
         whole = log_falling(outer, picks) - log_falling(picks, picks)
-        return sizes.reshape(k, -1), np.minimum(sizes - whole, 0.0).reshape(k, -1)
+        shape = (len(head), len(ends))
+        return sizes.reshape(shape), np.minimum(sizes - whole, 0.0).reshape(shape)
     logs = np.log(np.arange(1, int(ends[-1]) + 1, dtype=np.longdouble))
     factorials = np.concatenate([np.zeros(1, np.longdouble), np.cumsum(logs)])
     # Two float64 hold what one extended number does, and are faster to subtract.
