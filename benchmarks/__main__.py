@@ -15,12 +15,13 @@ from rich.console import Console
 from rich.table import Table
 
 import dpselect
-from benchmarks import canonical_joint, ledger, selection, startup
+from benchmarks import canonical_joint, forecast, ledger, selection, startup
 from benchmarks.timing import Result
 
 SUITES = {
     "selection": selection.measurements,
     "subsets": canonical_joint.measurements,
+    "forecast": forecast.measurements,
     "ledger": ledger.measurements,
     "startup": startup.measurements,
 }
