@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from dpselect.privacy import Ledger
 from dpselect.privacy.conversion import largest_rho
 from dpselect.privacy.ledger.amounts import Budget
 from dpselect.privacy.ledger.reserve import Reservation
+from dpselect.privacy.naming import delta_of_naming
 from dpselect.values import value_noise
 
 VOTES = {"tea": 4120, "coffee": 3980, "water": 190, "juice": 87}
@@ -94,6 +96,26 @@ class TestTheLastReleaseOfATotal:
         assert ledger.entries("d") == []
         release = dps.select(VOTES, k=2, epsilon=1 + float(NEXT_TO_NOTHING) / 2, ledger=ledger, dataset="d")
         assert release.guarantee.epsilon == 1.0
+
+    def test_a_delta_that_naming_needs_as_a_whole_is_refused_as_any_other(self, ledger: Ledger) -> None:
+        """It cannot be made smaller, so that there is no release that fits, and the budget is what is short."""
+        needed = delta_of_naming(Fraction(1), k=1, size=10**9, max_items_per_person=1)
+        ledger.create("short", epsilon=1.0, delta=math.nextafter(needed, 0.0))
+        rows = pd.DataFrame({"film": ["a", "b"], "viewer": ["ann", "bob"]})
+        with pytest.raises(dps.BudgetExceeded, match="delta"):
+            dps.top(
+                rows,
+                item="film",
+                person="viewer",
+                k=1,
+                epsilon=1.0,
+                delta=needed,
+                domain=10**9,
+                max_items_per_person=1,
+                ledger=ledger,
+                dataset="short",
+            )
+        assert ledger.entries("short") == []
 
     def test_a_mechanism_object_states_its_own_cost(self, ledger: Ledger) -> None:
         ledger.create("d", epsilon=1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -71,7 +72,9 @@ class Plan:
             most = self.guarantee.epsilon
         if self.again is None or min(epsilon, delta) < 1 - NEXT_TO_NOTHING:
             return None
-        return self.again(epsilon, delta, most)
+        with contextlib.suppress(InvalidInput):  # a δ that naming needs as a whole, say, cannot be made smaller
+            return self.again(epsilon, delta, most)
+        return None
 
     def release(self, items: list[Any], scores: Iterable[Any], bits: BitSource) -> Release:
         """Return the release of the chosen items, with noisy scores if they were planned."""
