@@ -73,6 +73,9 @@ def test_a_zcdp_budget_shows_rho_and_the_epsilon_it_amounts_to() -> None:
     refused = run("ledger spend films --epsilon 0.5")
     assert (refused.exit_code, refused.stdout) == (1, "")
     assert "rho: requested 0.125, remaining" in refused.stderr
+    without_rho = run("ledger spend films --epsilon 0.1 --delta 1e-7")
+    assert (without_rho.exit_code, without_rho.stdout) == (2, "")
+    assert "dpselect: the release: one with delta = 1e-07 and no rho was given" in without_rho.stderr
     assert "no rho" in run("ledger spend films --epsilon 0.1 --delta 1e-7").stderr
     stated = run("ledger spend films --epsilon 0.1 --delta 1e-7 --rho 0.001 --format json")
     assert json.loads(stated.stdout)["entries"][-1]["guarantee"]["rho"] == 0.001
@@ -217,6 +220,18 @@ def test_top_is_charged_before_it_answers_and_refused_when_nothing_is_left(folde
     missing = run(line)
     assert (missing.exit_code, missing.stdout) == (2, "")
     assert "--dataset" in missing.stderr
+
+
+@pytest.mark.parametrize("place", ["ledger.sqlite", "sqlite:///ledger.sqlite"])
+def test_an_answer_does_not_overwrite_the_ledger(place: str, folder: Path) -> None:
+    (folder / "views.csv").write_text("film,viewer\nfilm 0,ann\n")
+    (folder / "films.csv").write_text("film\nfilm 0\nfilm 1\n")
+    run("ledger create films --epsilon 1")
+    line = "top views.csv --item film --person viewer -k 1 --epsilon 0.5 --domain films.csv --output ledger.sqlite"
+    refused = run(f"{line} --ledger {place} --dataset films")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "--output" in refused.stderr
+    assert "0 of 1 spent" in run("ledger show films").stdout
 
 
 def test_every_help_carries_an_example_that_runs(folder: Path) -> None:

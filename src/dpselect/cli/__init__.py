@@ -20,7 +20,7 @@ from dpselect.cli.verify import verify_command
 
 DONE, REFUSED, BAD_INPUT, INTERNAL_ERROR, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 70, 130, 141
 
-_OPTIONS = {"k": "-k", "table": "SOURCE", "table_name": "--table", "paper": "PAPER"}
+_OPTIONS = {"k": "-k", "table": "SOURCE", "table_name": "--table", "paper": "PAPER", "guarantee": "the release"}
 
 
 class Commands(TyperGroup):

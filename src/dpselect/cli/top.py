@@ -118,7 +118,7 @@ def top_command(
     [bold]dpselect top demo/views.parquet --item film --person viewer [/bold]\
     [bold]    -k 5 --epsilon 1 --domain demo/films.csv[/bold]
     """
-    check_output(output, [Path(source), Path(domain)])
+    check_output(output, [Path(source), Path(domain), Path((ledger or "").removeprefix("sqlite:///"))])
     with _notes(), progress_bar("Counting people per item") as progress:
         release = dpselect.top(
             source,
