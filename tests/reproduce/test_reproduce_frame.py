@@ -215,3 +215,17 @@ def test_generated_counts_have_the_shape_they_say() -> None:
     assert (np.diff(counts) <= 0).all()
     assert zipf(1000, 0.5).sum() == pytest.approx(1.5e8)
     assert zipf(1000, 0.5)[0] / zipf(1000, 0.5)[99] == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize(
+    ("paper", "figure"), [("canonical", "6"), ("canonical", "margin"), ("joint", "2"), ("restricted", "4")]
+)
+def test_a_data_set_with_too_few_items_is_refused_by_name(tmp_path: Path, paper: str, figure: str) -> None:
+    for name in ("netflix", "books_goodreads", "games_steam"):
+        write_rows(tmp_path / name / "counts.csv.gz", ["item", "count"], [("a", 7), ("b", 3)])
+    for name in ("PATENT", "SEARCHLOGS", "INCOME", "HEPTH"):
+        write_rows(tmp_path / "dpbench" / f"{name}.csv.gz", ["item", "count"], [])
+    for name in ("epinions", "foursquare_lbsn_Jakarta", "games_steam"):
+        write_rows(tmp_path / name / "pairs.csv.gz", ["user", "item"], [("someone", "something")])
+    with pytest.raises(dps.InvalidInput, match=r"its data set \S+ has [012] items; more than \d+ are needed"):
+        list(reproduce(paper, data=tmp_path, out=tmp_path / "out", figure=figure, quick=True))

@@ -32,7 +32,9 @@ _ZIPF = "Zipf"
 
 
 def _counts(point: Point, data: Data) -> Counts:
-    return zipf(ITEMS, point["exponent"]) if point["data"] == _ZIPF else data.counts(point["data"])
+    return (
+        zipf(ITEMS, point["exponent"]) if point["data"] == _ZIPF else data.counts(point["data"], more_than=point["k"])
+    )
 
 
 def _compute(point: Point, data: Data) -> Iterator[Row]:
@@ -93,7 +95,7 @@ def _noise_points(quick: bool) -> list[Point]:
 
 
 def _describe(point: Point, data: Data) -> Iterator[Row]:
-    counts = data.counts(point["data"])
+    counts = data.counts(point["data"], more_than=0)
     gaps = {f"gap_behind_{k}": int(counts[k - 1] - counts[k]) for k in LENGTHS if k < len(counts)}
     yield {
         "data": point["data"],

@@ -38,8 +38,8 @@ class Data:
         """Return a hash of the data set, to notice that it changed."""
         return hashlib.sha256(self.file_of(name).read_bytes()).hexdigest()
 
-    def counts(self, name: str) -> Counts:
-        """Return the number of people per item, highest first."""
+    def counts(self, name: str, more_than: int = 0) -> Counts:
+        """Return the number of people per item, highest first; there must be more items than stated."""
         if name not in self._counts:
             path = self.file_of(name)
             table = self._read(path)
@@ -48,13 +48,13 @@ class Data:
             else:
                 column = table.column("count")
             self._counts[name] = np.sort(np.asarray(column, dtype=np.int64))[::-1]
-        return self._counts[name]
+        return self._long_enough(name, self._counts[name], more_than)
 
     def people(self, name: str) -> int:
         """Return the number of people in a data set of pairs."""
-        return int(self._pairs(name)[0].max()) + 1
+        return int(self._pairs(name)[0].max(initial=-1)) + 1
 
-    def bounded_counts(self, name: str, most: int) -> Counts:
+    def bounded_counts(self, name: str, most: int, more_than: int = 0) -> Counts:
         """Return the counts, highest first, of at most so many items a person, drawn from a fixed seed."""
         people, items = self._pairs(name)
         mixed = np.random.default_rng(0).permutation(len(people))
@@ -63,7 +63,16 @@ class Data:
         starts = np.flatnonzero(np.append(True, grouped[1:] != grouped[:-1]))
         place = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
         counts = np.bincount(items[order[place < most]])
-        return np.sort(counts[counts > 0])[::-1]
+        return self._long_enough(name, np.sort(counts[counts > 0])[::-1], more_than)
+
+    def _long_enough(self, name: str, counts: Counts, more_than: int) -> Counts:
+        if len(counts) <= more_than:
+            raise InvalidInput(
+                "data",
+                str(self.folder),
+                f"its data set {name} has {len(counts)} items; more than {more_than} are needed",
+            )
+        return counts
 
     def _pairs(self, name: str) -> tuple[Counts, Counts]:
         """Return who has which item, both as whole numbers from 0 on."""

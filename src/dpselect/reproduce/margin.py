@@ -55,8 +55,8 @@ def _compute(point: Point, data: Data) -> Iterator[Row]:
     """Yield the ε that each variant needs to be exact with probability 0.99, and the limits."""
     from dpselect.forecast import gap_limit, smallest_epsilon, swap_limit
 
-    counts = zipf(10_000, 0.04).round() if point["data"] == "Zipf" else data.counts(point["data"])
     k = point["k"]
+    counts = zipf(10_000, 0.04).round() if point["data"] == "Zipf" else data.counts(point["data"], more_than=k)
     row: Row = {"data": point["data"], "k": k, "accuracy": ACCURACY}
     for name, settings in VARIANTS.items():
         mechanism = dps.Canonical(k=k, epsilon=1.0, **settings)

@@ -89,7 +89,7 @@ def _draw_utility(rows: list[Row]) -> Figure:
 
 
 def _scale_points(quick: bool) -> list[Point]:
-    lengths = [round(10 ** (step / (4 if quick else 10))) for step in range(17 if quick else 41)]
+    lengths = sorted({round(10 ** (step / (4 if quick else 10))) for step in range(17 if quick else 41)})
     return [
         {"noise": noise, "k": k, "epsilon": EPSILON, "delta": delta, "items": ITEMS}
         for noise in NOISES

@@ -145,7 +145,7 @@ def _time_points(quick: bool) -> list[Point]:
 
 def _time(point: Point, data: Data) -> Iterator[Row]:
     """Yield the median time of one choice at ε = 1: EM from all counts, RG from the rows of the pool."""
-    counts, k, seconds = data.counts(point["data"]), point["k"], []
+    counts, k, seconds = data.counts(point["data"], more_than=point["k"]), point["k"], []
     delta, pool = 1 / (2 * data.people(point["data"])), max(k * point["times"], k)
     rows = counts if point["mechanism"] == EM else counts[: pool + 1]
     mechanism: dps.Mechanism = (

@@ -25,6 +25,9 @@ GENERATED: dict[str, tuple[int, float, float, float, float]] = {
 }
 """Look-alikes of the others: size, highest count, bend, steepness, droop. Sizes are the paper's, shapes ours."""
 
+LONGEST = 200
+"""The largest k, and how many gaps are shown."""
+
 SETS = ("Books", "Foods", "Games", "Movies", "News", "Tweets")
 
 MECHANISMS: dict[str, Callable[[int], dps.Mechanism]] = {
@@ -46,7 +49,7 @@ METRICS = {"linf": "ℓ∞ error", "l1": "ℓ1 error", "k_relative": "k-relative
 
 def counts_of(name: str, data: Data) -> Counts:
     """Return the counts of one of the paper's six sets or its look-alike, highest first."""
-    return data.counts(REAL[name]) if name in REAL else look_alike(*GENERATED[name])
+    return data.counts(REAL[name], more_than=LONGEST) if name in REAL else look_alike(*GENERATED[name])
 
 
 def lengths(quick: bool) -> list[int]:
@@ -66,7 +69,7 @@ def error_points(sets: tuple[str, ...], mechanisms: tuple[str, ...]) -> Callable
 
 def gap_points(quick: bool) -> list[Point]:
     """Return one point a set: the gaps behind its first 200 ranks."""
-    return [{"data": name, "gaps": 200} for name in SETS]
+    return [{"data": name, "gaps": LONGEST} for name in SETS]
 
 
 def compute(point: Point, data: Data) -> Iterator[Row]:

@@ -94,7 +94,7 @@ def _effort(quick: bool) -> dict[str, int]:
 def compute(point: Point, data: Data) -> Iterator[Row]:
     """Yield for each ε the mean and deviation of every metric."""
     k, name, mechanism = point["k"], point["data"], point["mechanism"]
-    counts = data.bounded_counts(name, MOST_ITEMS) if mechanism in KNOWN_BOUND else data.counts(name)
+    counts = data.bounded_counts(name, MOST_ITEMS, k) if mechanism in KNOWN_BOUND else data.counts(name, more_than=k)
     scores = with_ones(counts, point.get("added", 0))
     delta, bits = 1 / (2 * data.people(name)), bit_source(seed_of(point))
     about: Row = {part: point[part] for part in ("data", "k", "times", "mechanism", "added", "draws") if part in point}
