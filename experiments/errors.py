@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import dpselect as dps
+from dpselect.forecast.metrics import largest_error, relative_error
 from dpselect.sampling import bit_source
 from experiments.data import Counts
 from experiments.ordered import data_sets
@@ -19,14 +20,9 @@ EPSILONS = (0.1, 1.0, 10.0)
 DRAWS = 40
 
 
-def largest_error(true: Counts, chosen: Counts) -> float:
-    """ℓ∞: the largest difference between the score at a rank and the true one."""
-    return float(np.abs(true - chosen).max(axis=1).mean())
-
-
-def relative_error(true: Counts, chosen: Counts) -> float:
-    """k-relative: how far the lowest chosen score lies below the true k-th."""
-    return float((true[-1] - chosen).max(axis=1).mean())
+def mean(judge: Callable[[Counts, Counts], float], true: Counts, chosen: Counts) -> float:
+    """Return the mean of a measure over all draws."""
+    return float(np.mean([judge(true, answer) for answer in chosen]))
 
 
 def draws(mechanism: dps.Mechanism, counts: Counts, number: int) -> Counts:
@@ -47,10 +43,10 @@ def rows(data: Path) -> Iterator[dict[str, Any]]:
                     "data": name,
                     "k": k,
                     "ε": epsilon,
-                    "ℓ∞ Joint": largest_error(true, joint),
-                    "ℓ∞ Peeling": largest_error(true, peeling),
-                    "k-relative Joint": relative_error(true, joint),
-                    "k-relative Peeling": relative_error(true, peeling),
+                    "ℓ∞ Joint": mean(largest_error, true, joint),
+                    "ℓ∞ Peeling": mean(largest_error, true, peeling),
+                    "k-relative Joint": mean(relative_error, true, joint),
+                    "k-relative Peeling": mean(relative_error, true, peeling),
                     "exact Joint": float((joint == true).all(axis=1).mean()),
                     "exact Peeling": float((peeling == true).all(axis=1).mean()),
                 }

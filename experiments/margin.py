@@ -6,12 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import dpselect as dps
-from dpselect.forecast.chances import chance_of_best, least_epsilon
+from dpselect.forecast import gap_limit, smallest_epsilon, swap_limit
 from experiments.data import Counts, real, zipf
-from experiments.oneshot import oneshot_epsilon
 
 TITLE = "ε needed to return exactly the top k with probability 0.99"
 WANTED = 0.99
@@ -38,37 +35,11 @@ VARIANTS: dict[str, tuple[float, bool, str]] = {
 }
 """What is compared, as gamma, margin and noise; with γ = 1 the margin changes nothing."""
 
-_NEGLIGIBLE = 1e-20
-
 
 def epsilon_for_top(counts: Counts, k: int, gamma: float, margin: bool, noise: str) -> float:
-    """Return the ε at which P[exact top-k] = 0.99.
-
-    Which classes there are, and their losses, does not depend on ε. Weights fall as ε grows, and no ε below the gap
-    limit will do, so classes that weigh next to nothing there are left out.
-    """
-    classes = dps.Canonical(k=k, epsilon=1.0, gamma=gamma, noise=noise, margin=margin).classes(counts)
-    smallest = gap_limit(counts, k)
-    others = classes.heads < k
-    others &= classes.log_sizes - smallest * classes.losses > np.log(_NEGLIGIBLE / len(classes))
-    log_sizes, losses = classes.log_sizes[others], classes.losses[others]
-    return least_epsilon(lambda epsilon: chance_of_best(0.0, log_sizes, epsilon * losses, noise), WANTED, smallest)
-
-
-def gap_limit(counts: Counts, k: int) -> float:
-    """Return the ε that any symmetric mechanism needs: `ln(1 / (2 (1 − p))) / (x_[k] − x_[k+1])`."""
-    return float(-np.log(2 * (1 - WANTED)) / (counts[k - 1] - counts[k]))
-
-
-def swap_limit(counts: Counts, k: int) -> float:
-    """Return the ε at which `½ Σ_{a<=k<b} e^{−ε (x_[a] − x_[b])} = 1 − p`: a yardstick, not a theorem."""
-    inside, outside = counts[:k] - counts[k - 1], counts[k] - counts[k:]
-
-    def chance(epsilon: float) -> float:
-        swaps = np.exp(-epsilon * inside).sum() * np.exp(-epsilon * outside).sum()
-        return float(1 - 0.5 * swaps * np.exp(-epsilon * (counts[k - 1] - counts[k])))
-
-    return least_epsilon(chance, WANTED, gap_limit(counts, k))
+    """Return the ε at which P[exact top-k] = 0.99."""
+    mechanism = dps.Canonical(k=k, epsilon=1.0, gamma=gamma, noise=noise, margin=margin)
+    return smallest_epsilon(counts, mechanism, WANTED)
 
 
 def counts_of(name: str, folder: Path) -> Counts:
@@ -82,8 +53,9 @@ def rows(data: Path) -> Iterator[dict[str, Any]]:
     for name, k in CASES:
         counts = sets[name]
         needed = {variant: epsilon_for_top(counts, k, *settings) for variant, settings in VARIANTS.items()}
-        one_shot = oneshot_epsilon(counts, k, WANTED, near=k * gap_limit(counts, k))
-        limits = {"swap limit": swap_limit(counts, k), "gap limit": gap_limit(counts, k)}
+        one_shot = smallest_epsilon(counts, dps.OneShot(k=k, epsilon=1.0), WANTED)
+        any_set = dps.Canonical(k=k, epsilon=1.0)
+        limits = {"swap limit": swap_limit(counts, any_set, WANTED), "gap limit": gap_limit(counts, any_set, WANTED)}
         published = min(needed["published γ=½, gumbel"], needed["published γ=1, gumbel"])
         with_margin = needed["margin γ=½, exponential"]
         yield {

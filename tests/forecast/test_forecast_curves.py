@@ -13,6 +13,7 @@ from forecast_brute import DATA, expected
 
 import dpselect as dps
 from dpselect.forecast import gap_limit, smallest_epsilon, success, swap_limit
+from dpselect.forecast.chances import chance_of_best
 
 MECHANISMS: list[dps.Mechanism] = [
     dps.Canonical(k=2, epsilon=1.0),
@@ -52,6 +53,16 @@ def test_the_smallest_epsilon_gives_that_accuracy_and_less_does_not(mechanism: d
     )
     assert below < accuracy <= at
     assert at == pytest.approx(accuracy, abs=1e-6)
+
+
+@pytest.mark.parametrize("noise", ["gumbel", "exponential"])
+def test_chances_stay_right_where_sizes_leave_the_range_of_floats(noise: str) -> None:
+    """A class of e^2000 outcomes at weight e^-2000 is like one outcome beside another, up to half the failures."""
+    found = chance_of_best(0.0, np.array([2000.0]), np.array([2000.0]), noise)
+    assert found == pytest.approx(0.5 if noise == "gumbel" else 1 - np.exp(-1.0), rel=1e-9)
+    assert chance_of_best(5000.0, np.array([2000.0]), np.array([1.0]), noise) == pytest.approx(1.0, rel=1e-12)
+    assert chance_of_best(0.0, np.array([690.0]), np.array([0.5]), noise) == pytest.approx(np.exp(-689.5), rel=1e-9)
+    assert chance_of_best(0.0, np.array([]), np.array([]), noise) == pytest.approx(1.0, rel=1e-12)
 
 
 def test_the_table_of_the_manual() -> None:
