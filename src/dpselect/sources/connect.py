@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dpselect.errors import InvalidInput, SourceError, plain
-from dpselect.sources.engine import EmbeddedEngine, Engine, Progress, name_parts
+from dpselect.sources.engine import EmbeddedEngine, Engine, Progress, name_parts, worker_thread
 from dpselect.sources.postgres import postgres_engine, postgres_server
 from dpselect.sources.spark import SparkEngine, spark_cluster, spark_engine, spark_session
 
@@ -64,6 +64,8 @@ def open_backend(stack: contextlib.ExitStack, table: Any, progress: Progress | N
         return Source(spark, table, partial(spark_table, stack, spark))
     if backend.name == "postgres":
         engine: Engine = stack.enter_context(postgres_engine(backend, progress))
+    elif backend.name == "duckdb":
+        engine = EmbeddedEngine(backend, stack.enter_context(worker_thread()), progress)
     else:
         engine = Engine(backend)
     return Source(engine, table, engine.table)

@@ -221,7 +221,8 @@ def _units(column: Any, unit: Fraction) -> Any:
     tiny = _literal(column, unit / 4)
     number = ((number < tiny) & (number > -tiny)).ifelse(_literal(column, Fraction(0)), number)
     whole = (number.cast("float64") * float(1 / unit) + 0.5).floor()
-    return whole.cast("decimal(38, 0)")
+    # By way of int64: PostgreSQL makes decimals from 15 digits of a float.
+    return whole.cast("int64").cast("decimal(38, 0)")
 
 
 def _between(column: Any, low: Any, high: Any) -> Any:

@@ -155,7 +155,7 @@ class ThreadedEngine(Engine):
 
 
 class EmbeddedEngine(ThreadedEngine):
-    """DuckDB in this process, on a connection of its own; it does not look for signals while it runs."""
+    """DuckDB in this process, which does not look for signals while it runs; the connection is ours or the caller's."""
 
     @property
     def connection(self) -> Any:
@@ -171,8 +171,11 @@ class EmbeddedEngine(ThreadedEngine):
         import ibis
 
         name = ibis.util.gen_name("dpselect")
-        yield self.run(lambda: self.backend.create_table(name, expression, temp=True))
-        self.run(lambda: self.backend.drop_table(name))
+        try:
+            yield self.run(lambda: self.backend.create_table(name, expression, temp=True))
+        finally:
+            with contextlib.suppress(Exception):
+                self.backend.drop_table(name, force=True)
 
     def _share(self) -> float | None:
         percent = self.connection.query_progress()
