@@ -150,6 +150,7 @@ def test_every_json_table_gets_the_same_note_whatever_it_holds(name: str, folder
 
 BAD: dict[str, tuple[dict[str, str | None], str]] = {
     "missing file": ({"FILE": "none.parquet"}, "SOURCE: 'none.parquet' was given; there is no such file"),
+    "no name": ({"FILE": ""}, "SOURCE: '' was given; the path of a file is needed"),
     "missing column": ({"--item": "movie"}, "no column 'movie' was given; the columns are 'film', 'viewer'"),
     "missing domain file": ({"--domain": "none.csv"}, "--domain: 'none.csv' was given; there is no such file"),
     "unknown domain": ({"--domain": "unknown"}, "--delta: 0.0 was given; a number above 0 and below 1 is needed"),
@@ -193,6 +194,8 @@ def test_bad_input_gets_a_readable_error_and_status_2(wrong: str, folder: Path) 
         ("noheader.csv", b"Secret Film,mallory\n"),
         ("damaged.parquet", b"PAR1 Secret mallory PAR1"),
         ("empty.csv", b""),
+        ("utf16.csv", "film,viewer\nSecret,mallory\n".encode("utf-16")),
+        ("damaged.csv.gz", b"Secret,mallory\n"),
     ],
 )
 def test_unusable_files_end_in_one_line_without_their_content(name: str, content: bytes, folder: Path) -> None:

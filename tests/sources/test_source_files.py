@@ -258,8 +258,10 @@ def test_a_column_that_one_file_of_a_folder_lacks_is_named(tmp_path: Path) -> No
 
 def test_utf_16_is_told_from_a_missing_header(tmp_path: Path) -> None:
     for encoding in ("utf-16", "utf-16-be"):
-        with pytest.raises(InvalidInput, match="text in UTF-8 is needed"):
+        with pytest.raises(InvalidInput, match="it is not text in UTF-8"):
             histogram(csv_file(tmp_path, "film,viewer\nSecret,mallory\n".encode(encoding)), 10)
+        with pytest.raises(InvalidInput, match=r"domain: 'list\.txt' was given; it is not text in UTF-8"):
+            histogram(arrow(ROWS), csv_file(tmp_path, "film\nHeat\n".encode(encoding), "list.txt"))
 
 
 def test_the_name_of_a_folder_is_no_pattern(tmp_path: Path) -> None:

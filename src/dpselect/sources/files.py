@@ -141,10 +141,11 @@ class FileTable:
         if not fitting:
             headers = sorted(headers, key=lambda found: -sum(name in found[1] for name in columns))
             missing = next(name for name in columns if name not in headers[0][1])
-            need = f"its first line must name the columns, and names none {missing!r}; if it has no such line, add one"
-            if "\0" in self._first_line():
-                need = "text in UTF-8 is needed, and its first line is none; it may be UTF-16: convert it first"
-            raise InvalidInput(self.argument, self.path.name, need)
+            raise InvalidInput(
+                self.argument,
+                self.path.name,
+                f"its first line must name the columns, and names none {missing!r}; if it has no such line, add one",
+            )
         delimiter, header = fitting[0]
         check_columns(self.argument, columns, header)
         values = ", ".join(f"{field_value(header.index(name))} AS {neutral_name(i)}" for i, name in enumerate(columns))
@@ -153,7 +154,11 @@ class FileTable:
 
     def _headers(self) -> list[tuple[str, list[str]]]:
         """Return the names in the first line for each delimiter that the ending allows."""
-        line = self._first_line()
+        line = re.split("[\r\n]", self._beginning(), maxsplit=1)[0]
+        if "\0" in line:
+            raise InvalidInput(
+                self.argument, self.path.name, "it is not text in UTF-8, perhaps UTF-16; convert it first"
+            )
         headers = []
         for delimiter in _DELIMITERS[self.ending]:
             try:
@@ -162,9 +167,6 @@ class FileTable:
                 header = []
             headers.append((delimiter, header))
         return headers
-
-    def _first_line(self) -> str:
-        return re.split("[\r\n]", self._beginning(), maxsplit=1)[0]
 
     def _beginning(self) -> str:
         """Return enough of the file to hold its first line that is not blank."""
