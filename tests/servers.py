@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import subprocess
 import tempfile
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 
@@ -22,7 +24,8 @@ def postgresql() -> Iterator[str]:
         try:
             yield server.get_uri()
         finally:
-            # Nothing of it is kept, so that it need not write anything down before it goes.
+            # Nothing of it is kept, so that it need not write anything down before it goes; pgserver would complain.
+            logging.getLogger("pgserver").setLevel(logging.CRITICAL)
             with contextlib.suppress(subprocess.CalledProcessError):
                 pgserver.pg_ctl(["-w", "-m", "immediate", "stop"], pgdata=server.pgdata, user=server.system_user)
             server.cleanup()
@@ -44,12 +47,14 @@ def spark() -> Iterator[Any]:
     from dpselect.sources.java import java_runtime
 
     with tempfile.TemporaryDirectory(prefix="dpselect-spark-", ignore_cleanup_errors=True) as folder:
+        logs = Path(folder, "log4j2.properties")
+        logs.write_text("rootLogger.level = off\n")
         settings = {
             "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logs}",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.memory": "1g",
             "spark.local.dir": folder,
-            "spark.log.level": "OFF",
             "spark.sql.execution.arrow.pyspark.enabled": "true",
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.warehouse.dir": f"{folder}/warehouse",

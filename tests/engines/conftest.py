@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from engine_places import DuckDbFile, Place, PostgreSqlDatabase, SparkSession
@@ -42,6 +43,6 @@ def fresh_database(postgresql_server: str) -> Iterator[PostgreSqlDatabase]:
 
 
 @pytest.fixture
-def spark_place(request: pytest.FixtureRequest, tmp_path: Path) -> SparkSession:
+def spark_place(spark_session: Any, tmp_path: Path) -> SparkSession:
     """Return an empty folder that the session reads."""
-    return SparkSession(request.getfixturevalue("spark_session"), tmp_path)
+    return SparkSession(spark_session, tmp_path)

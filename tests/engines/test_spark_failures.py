@@ -1,0 +1,155 @@
+"""What goes wrong with Spark: told plainly, paid for only if recorded, and nothing left in the session."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_cases import BUYERS, GOODS
+from engine_places import SparkSession
+
+import dpselect as dps
+from dpselect.errors import SourceError
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[dps.privacy.Ledger]:
+    with dps.privacy.Ledger(tmp_path / "budget.sqlite") as opened:
+        opened.create("shop", epsilon=9.0, delta=0.01)
+        yield opened
+
+
+@pytest.fixture
+def place(spark_place: SparkSession) -> Iterator[SparkSession]:
+    """Yield a session with the table orders, and see at the end that it is as it was."""
+    spark_place.put("orders", BUYERS)
+    before = state(spark_place)
+    yield spark_place
+    assert state(spark_place) == before
+    assert spark_place.frame("orders").count() == BUYERS.num_rows
+
+
+def state(place: SparkSession) -> tuple[Any, ...]:
+    """Return the names that the session knows, what it keeps, and the files beside the data."""
+    context = place.session.sparkContext
+    return (
+        sorted(table.name for table in place.session.catalog.listTables()),
+        context._jsc.getPersistentRDDs().size(),
+        sorted(path.name for path in place.folder.rglob("*") if "budget" not in path.name),
+        place.session.conf.get("spark.sql.shuffle.partitions"),
+        place.session.conf.get("spark.sql.ansi.enabled"),
+    )
+
+
+def ask(table: Any, **options: Any) -> dps.Release:
+    arguments = {"item": "item", "person": "person", "k": 2, "epsilon": 1.0, "domain": GOODS, "seed": 1}
+    return dps.top(table, **{**arguments, **options})
+
+
+def told(table: Any, kind: type[dps.DpSelectError] = SourceError, **options: Any) -> str:
+    with pytest.raises(kind) as caught:
+        ask(table, **options)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+    assert not re.search(rf"\b({'|'.join([*GOODS, 'ann', 'bob'])})\b|Exception|java", str(caught.value))
+    return str(caught.value)
+
+
+def spent(ledger: dps.privacy.Ledger) -> int:
+    return len(ledger.entries("shop"))
+
+
+def test_all_is_well_by_frame_name_and_path(place: SparkSession) -> None:
+    expected = ask(BUYERS).items
+    assert ask(place.frame("orders")).items == expected
+    assert ask("spark+local://", table_name="orders").items == expected
+    assert ask("spark+local://", table_name=place.path("orders")).items == expected
+
+
+def test_a_row_that_cannot_be_converted(place: SparkSession, ledger: dps.privacy.Ledger) -> None:
+    frame = place.session.sql("SELECT CAST(item AS INT) AS item, person FROM orders")
+    told(frame, domain=10**12, max_items_per_person=5, delta=1e-6, ledger=ledger, dataset="shop")
+    assert spent(ledger) == 1
+
+
+def test_a_filter_that_fails_on_one_row(place: SparkSession, ledger: dps.privacy.Ledger) -> None:
+    told(place.frame("orders"), where="CAST(item AS INT) > 1", ledger=ledger, dataset="shop")
+    assert spent(ledger) == 1
+
+
+def test_a_file_that_is_gone_or_damaged(place: SparkSession, ledger: dps.privacy.Ledger) -> None:
+    place.put("others", BUYERS)
+    frame = place.frame("others")
+    file = Path(place.path("others"))
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    told(frame, dps.DpSelectError, ledger=ledger, dataset="shop")
+    file.unlink()
+    told(frame, dps.DpSelectError, ledger=ledger, dataset="shop")
+    told("spark+local://", dps.DpSelectError, table_name=str(file), ledger=ledger, dataset="shop")
+    place.session.catalog.dropTempView("others")
+    for leftover in place.folder.glob(".others*"):
+        leftover.unlink()
+
+
+def test_a_table_that_is_not_there(place: SparkSession, ledger: dps.privacy.Ledger) -> None:
+    for name in ("nothing", "no.thing"):
+        assert "table_name" in told("spark+local://", dps.InvalidInput, table_name=name, ledger=ledger, dataset="shop")
+    assert spent(ledger) == 0
+
+
+def test_data_that_changes_between_the_queries_does_not_change_the_answer(place: SparkSession) -> None:
+    place.put("others", BUYERS)
+    file = Path(place.path("others"))
+
+    class Meanwhile(dps.Canonical):
+        def draw(self, *arguments: Any) -> Any:
+            file.unlink()
+            return super().draw(*arguments)
+
+    options = {"k": None, "epsilon": None}
+    expected = ask(place.frame("orders"), mechanism=dps.Canonical(k=2, epsilon=1.0), **options).items
+    assert ask(place.frame("others"), mechanism=Meanwhile(k=2, epsilon=1.0), **options).items == expected
+    place.session.catalog.dropTempView("others")
+
+
+def test_an_interrupt_stops_the_jobs(place: SparkSession, ledger: dps.privacy.Ledger) -> None:
+    endless = place.session.sql(
+        "SELECT 'ham' AS item, CAST(a.id * b.id AS STRING) AS person FROM range(10000000) a, range(10000000) b"
+    )
+    tracker = place.session.sparkContext.statusTracker()
+    done = threading.Event()
+
+    def interrupt() -> None:
+        while not done.is_set() and not tracker.getActiveJobsIds():
+            time.sleep(0.05)
+        if not done.is_set():
+            os.kill(os.getpid(), signal.SIGINT)
+
+    watcher = threading.Thread(target=interrupt)
+    watcher.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            ask(endless, ledger=ledger, dataset="shop")
+    finally:
+        done.set()
+        watcher.join()
+    end = time.monotonic() + 30
+    while tracker.getActiveJobsIds() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not tracker.getActiveJobsIds()
+    assert spent(ledger) == 1
+
+
+def test_a_cluster_that_is_not_there(place: SparkSession) -> None:
+    """With a session at hand another master cannot be had in the same process; either way it is told plainly."""
+    told("spark://127.0.0.1:1", dps.DpSelectError, table_name="orders")
