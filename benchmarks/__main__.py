@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 import dpselect
-from benchmarks import canonical_joint, forecast, ledger, selection, startup
+from benchmarks import canonical_joint, engines, forecast, ledger, selection, startup
 from benchmarks.timing import Result
 
 SUITES = {
@@ -23,6 +23,7 @@ SUITES = {
     "subsets": canonical_joint.measurements,
     "forecast": forecast.measurements,
     "ledger": ledger.measurements,
+    "engines": engines.measurements,
     "startup": startup.measurements,
 }
 

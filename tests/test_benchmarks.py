@@ -22,7 +22,14 @@ def test_every_suite_runs_and_reports(tmp_path: Path) -> None:
     finished = run("--quick", "--json", str(report))
     assert finished.returncode == 0, finished.stderr
     results = json.loads(report.read_text())["results"]
-    assert {result["suite"] for result in results} == {"selection", "subsets", "startup", "ledger", "forecast"}
+    assert {result["suite"] for result in results} == {
+        "selection",
+        "subsets",
+        "startup",
+        "ledger",
+        "forecast",
+        "engines",
+    }
     assert all(math.isfinite(result["measured"]) and result["case"] in finished.stdout for result in results)
     assert {result["verdict"] for result in results} == {"-"}
 
