@@ -336,6 +336,31 @@ def test_nothing_is_spent_from_a_record_whose_end_was_changed(statement: str, fi
             ledger.spend("books", dps.Guarantee(0.1))
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE dpselect_ledger SET events = 'many'",
+        "UPDATE dpselect_ledger SET seal = x'00'",
+        "INSERT INTO dpselect_ledger VALUES (2, 0, '')",
+    ],
+)
+def test_nothing_is_spent_from_a_ledger_whose_end_cannot_be_read(statement: str, file: Path) -> None:
+    tamper(file, statement)
+    with pytest.raises(dps.SourceError, match="where it ends cannot be read; nothing was released"):
+        Ledger(file).spend("films", dps.Guarantee(0.1))
+
+
+@pytest.mark.parametrize(
+    "event",
+    ["INSERT ON dpselect_entries", "UPDATE ON dpselect_accounts", "UPDATE ON dpselect_ledger"],
+)
+def test_nothing_is_released_if_the_database_drops_what_is_written(event: str, file: Path) -> None:
+    tamper(file, f"CREATE TRIGGER forget BEFORE {event} BEGIN SELECT RAISE(IGNORE); END")
+    with pytest.raises(dps.SourceError, match="did not keep what was written; nothing was released"):
+        Ledger(file).spend("films", dps.Guarantee(0.1))
+    assert found(file) == []
+
+
 def test_a_raised_total_buys_nothing_while_there_is_no_entry(tmp_path: Path) -> None:
     with Ledger(tmp_path / "a") as ledger:
         ledger.create("d", epsilon=1.0)

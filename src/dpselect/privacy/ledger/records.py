@@ -11,7 +11,7 @@ from dpselect.errors import InvalidInput, SourceError
 from dpselect.privacy.ledger.amounts import Budget
 from dpselect.privacy.ledger.chain import Account, Record, unreadable
 from dpselect.privacy.ledger.schema import accounts, entries
-from dpselect.privacy.ledger.tip import Tip
+from dpselect.privacy.ledger.tip import Tip, changed_one
 from dpselect.shown import shown_below
 
 _ACCOUNT = sql.select(accounts).where(accounts.c.dataset == sql.bindparam("name"))
@@ -25,7 +25,8 @@ _ACCOUNT_WITH_LAST = (
     )
     .where(accounts.c.dataset == sql.bindparam("name"))
 )
-_APPEND = sql.insert(entries)
+_APPEND = sql.insert(entries).execution_options(preserve_rowcount=True)
+_CREATE = sql.insert(accounts).execution_options(preserve_rowcount=True)
 _MOVE_HEAD = (
     sql.update(accounts)
     .where(accounts.c.dataset == sql.bindparam("name"))
@@ -52,7 +53,7 @@ def add_account(connection: sql.Connection, tip: Tip, account: Account) -> Accou
     row = asdict(account)
     row.update(row.pop("total"))
     row["event"], row["seal"] = tip.add(account.genesis)
-    connection.execute(accounts.insert().values(**row))
+    changed_one(connection.execute(_CREATE, row))
     return account
 
 
@@ -71,8 +72,9 @@ def append(connection: sql.Connection, tip: Tip, record: Record) -> Record:
     new_hash = record.expected_hash()
     event, seal = tip.add(new_hash)
     record = replace(record, hash=new_hash, event=event, seal=seal)
-    connection.execute(_APPEND, record.__dict__)
-    connection.execute(_MOVE_HEAD, {"name": record.dataset, "new_count": record.sequence, "new_head": record.hash})
+    changed_one(connection.execute(_APPEND, record.__dict__))
+    moved = {"name": record.dataset, "new_count": record.sequence, "new_head": record.hash}
+    changed_one(connection.execute(_MOVE_HEAD, moved))
     return record
 
 

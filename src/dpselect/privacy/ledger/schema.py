@@ -75,7 +75,7 @@ def stored_version(connection: sql.Connection) -> int | None:
     """Return the version of the ledger in a database, or None if it holds none."""
     if not sql.inspect(connection).has_table(ledger.name):
         return None
-    return connection.execute(sql.select(ledger.c.version)).scalar_one_or_none()
+    return connection.execute(sql.select(ledger.c.version)).scalars().first()
 
 
 def prepare(connection: sql.Connection) -> None:

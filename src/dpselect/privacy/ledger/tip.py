@@ -8,7 +8,7 @@ others go on. All writers lock that one row first; it also says which version th
 from __future__ import annotations
 
 import hashlib
-from typing import Self
+from typing import Any, Self
 
 import sqlalchemy as sql
 
@@ -35,7 +35,13 @@ class Tip:
     @classmethod
     def read(cls, connection: sql.Connection, *, lock: bool) -> Self:
         """Return the end of the ledger; with a lock no other process can write until the transaction ends."""
-        version, events, seal = connection.execute(_LOCKED_ROW if lock else _ROW).one()
+        rows = connection.execute(_LOCKED_ROW if lock else _ROW).all()
+        if len(rows) != 1 or not isinstance(rows[0].events, int) or not isinstance(rows[0].seal, str):
+            raise SourceError(
+                "ledger: it was changed from outside: where it ends cannot be read; nothing was released. Restore a "
+                "copy"
+            )
+        version, events, seal = rows[0]
         if version != schema.VERSION:
             raise Outdated(
                 f"ledger: another program changed its tables to version {version}; nothing was released. Ask again"
@@ -50,7 +56,7 @@ class Tip:
 
     def write(self, connection: sql.Connection) -> None:
         """Store the new end."""
-        connection.execute(_MOVE, {"new_events": self.events, "new_seal": self.seal})
+        changed_one(connection.execute(_MOVE, {"new_events": self.events, "new_seal": self.seal}))
 
     def follows(self, earlier: Tip) -> bool:
         """Whether this can be what an earlier end has become: it did not grow shorter, nor change where it stood."""
@@ -60,6 +66,15 @@ class Tip:
 def sealed(previous: str, event: int, hash_of_record: str) -> str:
     """Return the SHA-256 of "previous event hash", in hexadecimal."""
     return hashlib.sha256(f"{previous} {event} {hash_of_record}".encode()).hexdigest()
+
+
+def changed_one(result: sql.CursorResult[Any]) -> None:
+    """Refuse to go on if a row was not written: triggers and row policies can drop one without an error."""
+    if result.rowcount != 1:
+        raise SourceError(
+            "ledger: the database did not keep what was written; nothing was released. Remove triggers, rules and row "
+            "policies from its tables, and ask again"
+        )
 
 
 def rolled_back(name: str) -> Moved:
