@@ -108,7 +108,7 @@ def test_the_remainder_buys_as_many_releases_as_fit_and_no_more(left: float, cos
 
 
 def test_a_statement_says_what_the_remainder_buys(ledger: Ledger) -> None:
-    assert [str(offer) for offer in ledger.statement("films").offers()] == ["10 releases of epsilon 0.099"]
+    assert [str(offer) for offer in ledger.statement("films").offers()] == ["10 releases of epsilon 0.0999"]
     ledger.spend("films", dps.Guarantee(0.25))
     assert [str(offer) for offer in ledger.statement("films").offers()] == [
         "3 more releases like the last one (epsilon 0.25)",

@@ -85,4 +85,5 @@ def _short_below(amount: Fraction) -> float:
         return 0.0
     unit = Fraction(10) ** (math.floor(math.log10(amount)) - 2)
     digits = math.floor(amount / unit)
-    return next(number for number in (float(digits * unit), float((digits - 1) * unit)) if Fraction(number) <= amount)
+    next_below = Fraction(999, 10) if digits == 100 else Fraction(digits - 1)
+    return next(number for number in (float(digits * unit), float(next_below * unit)) if Fraction(number) <= amount)
