@@ -66,8 +66,11 @@ class Counts:
         Nothing else leaves the engine. Tied items are ranked by a hash of their text, an order that no row can change.
         """
         scored = self._scored.filter(self._scored.score > 0)
-        name = scored.item.cast("string")
-        ranked = scored.order_by([scored.score.desc(), self._engine.digest(name), name]).limit(number)
+        scores = scored.order_by(scored.score.desc()).limit(number)
+        # Hashing every item would cost a good part of the time of counting; only those that can be among them are.
+        near = scored.cross_join(scores.aggregate(edge=scores.score.min())).filter(lambda pair: pair.score >= pair.edge)
+        name = near.item.cast("string")
+        ranked = near.order_by([near.score.desc(), self._engine.digest(name), name]).limit(number)
         rows = self._engine.fetch(ranked)
         rows.sort(key=lambda row: -int(row["score"]))
         return [self._label(row) for row in rows], in_numbers([int(row["score"]) for row in rows], self._unit)
@@ -159,8 +162,7 @@ def open_counts(
         scored = _scored(contributions(engine, rows, contribution, listed, key), listed, contribution)
         yield Counts(
             engine,
-            # Of an unknown domain one question is asked, so that nothing has to be kept for a second.
-            scored if domain.unknown else stack.enter_context(engine.materialised(scored)),
+            stack.enter_context(engine.materialised(scored)),
             domain,
             unit=contribution.unit,
             # pandas turns whole numbers into floats where one is missing; 1.0 in place of 1 would tell that it is.
