@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dpselect.reproduce.drawing import STYLES, legend, line, panels
+from dpselect.reproduce.drawing import STYLES, legend, line, log_axis, panels
 from dpselect.reproduce.sequences import ALL, CORE, METRICS, REAL, SETS
 from dpselect.reproduce.study import Row
 
@@ -26,7 +26,7 @@ def draw_errors(rows: list[Row]) -> Figure:
     for place, name in zip(axes[:, 0], SETS, strict=True):
         gaps = [row for row in rows if row["data"] == name and "gap" in row]
         place.plot([row["k"] for row in gaps], [row["gap"] + 1 for row in gaps], ".", color="black", markersize=2)
-        place.set_yscale("log")
+        log_axis(place, "y")
         place.set_ylabel(title_of(name), fontsize=9)
     for column, metric in ((1, "linf"), (2, "l1")):
         _draw_metric(axes[:, column], rows, metric, CORE)
@@ -48,7 +48,7 @@ def _draw_metric(
             low, middle, high = ([row[f"{metric}_{part}"] + 1 for row in own] for part in ("low", "median", "high"))
             place.fill_between(places, low, high, color=STYLE[mechanism]["color"], alpha=0.12, linewidth=0)
             line(place, places, middle, STYLE[mechanism], mechanism)
-        place.set_yscale("log")
+        log_axis(place, "y")
 
 
 def draw_each_set(metric: str) -> Callable[[list[Row]], Figure]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpselect.reproduce.data import Data
-from dpselect.reproduce.drawing import legend, line, panels
+from dpselect.reproduce.drawing import legend, line, log_axis, panels
 from dpselect.reproduce.joint_plots import STYLE, title_of
 from dpselect.reproduce.sequences import MECHANISMS, REAL, SETS, counts_of
 from dpselect.reproduce.study import Point, Row, Study, Verdict, seed_of
@@ -78,7 +78,8 @@ def _draw_times(rows: list[Row]) -> Figure:
     for name in TIMED:
         own = [row for row in rows if row["mechanism"] == name]
         line(axes[0, 0], [row["k"] for row in own], [row["seconds"] * 1000 for row in own], STYLE[name], name)
-    axes[0, 0].set(xlabel="k", ylabel="milliseconds", yscale="log")
+    axes[0, 0].set(xlabel="k", ylabel="milliseconds")
+    log_axis(axes[0, 0], "y")
     legend(figure, axes[0, 0])
     return figure
 
@@ -129,7 +130,9 @@ def _draw_histograms(rows: list[Row]) -> Figure:
         own = [row for row in rows if row["data"] == name]
         edges = [row["low"] for row in own] + [own[-1]["high"]]
         place.stairs([row["items"] for row in own], edges, fill=True, color="0.55")
-        place.set(xscale="log", yscale="log", ylim=(0.7, None))
+        place.set_ylim(bottom=0.7)
+        log_axis(place)
+        log_axis(place, "y")
         place.set_title(title_of(name), fontsize=10)
     for place in axes[-1]:
         place.set_xlabel("count of an item", fontsize=9)

@@ -10,7 +10,7 @@ import numpy as np
 
 import dpselect as dps
 from dpselect.reproduce.data import Data
-from dpselect.reproduce.drawing import STYLES, legend, line, panels
+from dpselect.reproduce.drawing import STYLES, legend, line, log_axis, panels
 from dpselect.reproduce.study import Paper, Point, Row, Study, Verdict, seed_of
 from dpselect.sampling import bit_source
 
@@ -35,7 +35,7 @@ def promised(ratio: float, size: int) -> float:
 
 def _utility_points(quick: bool) -> list[Point]:
     ratios = [*range(0, 17, 2)] if quick else [step / 2 for step in range(0, 37)]
-    draws = 200 if quick else 4000
+    draws = 200 if quick else 1000
     return [{"items": size, "k": size // 5, "ratio": ratio, "draws": draws} for size in SIZES for ratio in ratios]
 
 
@@ -142,7 +142,9 @@ def _draw_scale(rows: list[Row]) -> Figure:
     for (noise, delta, label), style in zip(lines, STYLES, strict=False):
         found = _scales(rows, noise, delta)
         line(axes[0, 0], list(found), list(found.values()), style, label)
-    axes[0, 0].set(xscale="log", yscale="log", xlabel="k", ylabel="scale of the noise on each count")
+    axes[0, 0].set(xlabel="k", ylabel="scale of the noise on each count")
+    log_axis(axes[0, 0])
+    log_axis(axes[0, 0], "y")
     legend(figure, axes[0, 0], columns=1)
     return figure
 
