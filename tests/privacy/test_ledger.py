@@ -155,6 +155,27 @@ def test_a_bad_total_is_refused_before_a_file_is_made(arguments: dict[str, Any],
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("method", "arguments", "named"),
+    [
+        ("statement", {"dataset": "films", "last": "x"}, "last"),
+        ("statement", {"dataset": "films", "last": -1}, "last"),
+        ("check", {"dataset": ["films"]}, "dataset"),
+        ("check", {"head": "\udcff"}, "head"),
+        ("check", {"head": 7}, "head"),
+        ("check", {"head": ""}, "head"),
+    ],
+)
+def test_a_bad_question_is_refused(method: str, arguments: dict[str, Any], named: str, ledger: Ledger) -> None:
+    with pytest.raises(dps.InvalidInput) as refusal:
+        getattr(ledger, method)(**arguments)
+    assert refusal.value.argument == named
+
+
+def test_a_head_may_be_handed_in_with_blanks_around_it(ledger: Ledger) -> None:
+    assert ledger.check(head=f" {ledger.head()} ") == []
+
+
 def test_a_bad_spend_is_refused_and_not_recorded(ledger: Ledger) -> None:
     for argument, call in (
         ("guarantee", lambda: ledger.spend("films", 0.5)),  # type: ignore[arg-type]

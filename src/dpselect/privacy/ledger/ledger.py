@@ -135,6 +135,8 @@ class Ledger:
         from dpselect.privacy.ledger import records
 
         dataset = _text("dataset", dataset, LONGEST_NAME, needed=True)
+        if last is not None and (not isinstance(last, int) or last < 0):
+            raise InvalidInput("last", last, "None or a whole number of at least 0 is needed")
 
         def work(connection: Any) -> tuple[Account, Record | None, list[Record]]:
             account, end = records.state(connection, dataset)
@@ -164,6 +166,10 @@ class Ledger:
         """
         from dpselect.privacy.ledger.audit import faults
 
+        if dataset is not None:
+            dataset = _text("dataset", dataset, LONGEST_NAME, needed=True)
+        if head is not None:
+            head = _text("head", head, LONGEST_NAME, needed=True).strip()
         return self._store().read(lambda connection: faults(connection, dataset, head))
 
     def head(self) -> str:
