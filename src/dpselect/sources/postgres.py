@@ -17,6 +17,7 @@ SELECT has_database_privilege(current_database(), 'TEMPORARY')
 """
 _CANCEL_SECONDS = 10.0
 _POSITION_DIGITS = 10
+_ROWS_AT_ONCE = 100_000
 
 _log = logging.getLogger("dpselect")
 
@@ -100,13 +101,18 @@ class PostgresEngine(ThreadedEngine):
                 self._execute(f'DROP TABLE IF EXISTS pg_temp."{name}"')
 
     def _copy(self, name: str, rows: Any) -> None:
+        import pyarrow.csv
+
         def work() -> None:
-            with self.connection.cursor() as cursor, self.connection.transaction():
-                columns = ", ".join(f'"{column}"' for column in rows.column_names)
-                with cursor.copy(f'COPY "{name}" ({columns}) FROM STDIN') as copy:
-                    for batch in rows.to_batches(max_chunksize=10_000):
-                        for row in batch.to_pylist():
-                            copy.write_row(list(row.values()))
+            # Both take an empty field without quotes for a null, and one with quotes for an empty text.
+            options = pyarrow.csv.WriteOptions(include_header=False, quoting_style="all_valid")
+            columns = ", ".join(f'"{column}"' for column in rows.column_names)
+            command = f'COPY "{name}" ({columns}) FROM STDIN (FORMAT csv)'
+            with self.connection.transaction(), self.connection.cursor() as cursor, cursor.copy(command) as copy:
+                for batch in rows.to_batches(max_chunksize=_ROWS_AT_ONCE):
+                    text = pyarrow.BufferOutputStream()
+                    pyarrow.csv.write_csv(batch, text, options)
+                    copy.write(text.getvalue().to_pybytes())
 
         try:
             self.run(work)
