@@ -80,6 +80,27 @@ def test_sequences(scores: list[float], k: int, noise: str, kind: Any) -> None:
         agree(kind(k=k, epsilon=epsilon, noise=noise, sensitivity=WIDE), scores, {"exact"})
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_random_domains(seed: int) -> None:
+    """Scores of all kinds and scales, any k and ε, for all mechanisms with exact figures."""
+    generator = np.random.default_rng(seed)
+    size = int(generator.integers(1, 7))
+    k, epsilon = int(generator.integers(1, size + 1)), float(10.0 ** generator.uniform(-4, 4))
+    scores = [
+        generator.integers(0, 6, size).astype(np.float64),
+        np.round(generator.normal(0, 10.0 ** generator.integers(-3, 5), size), 3),
+        generator.integers(0, 10 ** int(generator.integers(1, 12)), size).astype(np.float64),
+    ][seed % 3].tolist()
+    for kind, noises in ((dps.Canonical, 2), (dps.Joint, 2), (dps.Peeling, 2), (dps.OneShot, 5)):
+        noise = ["exponential", "gumbel", "laplace", "logistic", "half-logistic"][int(generator.integers(0, noises))]
+        mechanism: dps.Mechanism = kind(k=k, epsilon=epsilon, noise=noise)
+        found, law = exact_figures(dps.Scores.of(np.array(scores)), mechanism), expected(mechanism, scores)
+        scale = max(1.0, *np.abs(scores))
+        for name, value in found.items():
+            allowed = 1e-9 * (scale if "error" in name else 1.0)
+            assert value == pytest.approx(law[name], rel=1e-7, abs=allowed), (name, mechanism, scores)
+
+
 def test_delta_is_used_where_the_mechanism_has_it() -> None:
     for kind in (dps.OneShot, dps.Peeling):
         mechanism = kind(k=3, epsilon=0.5, noise="gumbel", delta=0.05)

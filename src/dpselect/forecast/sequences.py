@@ -60,7 +60,9 @@ def _farthest(k: int, ranking: Ranking, rate: float) -> float | None:
     within = np.log(counts.astype(np.float64)).sum(axis=1)
     weights = within[1:] - rate * grid[:-1].astype(np.float64)
     heavy = np.flatnonzero(weights > within[0] - NEGLIGIBLE - np.log(_GRID))
-    return float(grid[heavy[-1] + 1]) if len(heavy) else float(grid[1])
+    last = int(heavy[-1]) + 1 if len(heavy) else 1
+    # Rounding must not cut off a level at the border, nor the last one of all.
+    return None if last + 1 >= len(grid) else float(grid[last]) * (1 + 1e-12)
 
 
 def peeling_chance(k: int, rate: float, scores: Scores, noise: str) -> float:
