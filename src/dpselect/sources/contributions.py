@@ -173,6 +173,10 @@ def contributions(engine: Engine, rows: Any, kind: Contribution, listed: Any, ke
         pairs = pairs.mutate(amount=amount)
     if kind.max_items_per_person is None:
         return pairs.select("item", "person", "amount")
+    if not engine.has_digest:
+        raise InvalidInput(
+            "max_items_per_person", kind.max_items_per_person, "it needs an engine with a function md5; leave it out"
+        )
     text = pairs.item.cast("string")
     mixed = engine.digest(ibis.literal(key) + engine.digest(pairs.person.cast("string")) + text)
     pairs = pairs.mutate(mixed=mixed, text=text)

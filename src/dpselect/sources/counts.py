@@ -157,9 +157,9 @@ def open_counts(
             listed, size = listed_items(stack, embedded, source, domain, item, of[item].type())
         if size is not None and k > size:
             raise InvalidInput("k", k, f"a number from 1 to {size}, the number of items in the domain, is needed")
+        scored = _scored(contributions(engine, rows, contribution, listed, key), listed, contribution)
         if before_reading is not None:
             before_reading()
-        scored = _scored(contributions(engine, rows, contribution, listed, key), listed, contribution)
         yield Counts(
             engine,
             stack.enter_context(engine.materialised(scored)),

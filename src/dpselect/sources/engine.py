@@ -8,6 +8,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
 from typing import Any, TypeVar
 
 from dpselect.errors import DpSelectError, InvalidInput
@@ -67,7 +68,19 @@ class Engine:
         return int(self.fetch(count.as_table())[0][count.get_name()])
 
     def digest(self, text: Any) -> Any:
-        """Return a hash of a text column as 32 hexadecimal digits, the same in every engine that has one."""
+        """Return a hash of a text column as 32 hexadecimal digits, the same everywhere; the text if there is none."""
+        return self._hashed(text) if self.has_digest else text
+
+    @cached_property
+    def has_digest(self) -> bool:
+        """Whether the engine can hash. Without, tied items are ranked by their text, as the engine compares texts."""
+        import ibis
+
+        with contextlib.suppress(EngineError):
+            return bool(self.fetch(self._hashed(ibis.literal("a")).name("hash").as_table()))
+        return False
+
+    def _hashed(self, text: Any) -> Any:
         import ibis
         import ibis.expr.operations as operations
 
@@ -111,6 +124,8 @@ class ThreadedEngine(Engine):
 
     This way Ctrl-C stops a query at once, and the calling thread can tell that, and how far, it is.
     """
+
+    has_digest = True
 
     def __init__(self, backend: Any, worker: ThreadPoolExecutor, progress: Progress | None) -> None:
         super().__init__(backend)
