@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 import dpselect
-from benchmarks import canonical_joint, engines, forecast, ledger, selection, startup
+from benchmarks import canonical_joint, engines, forecast, ledger, selection, startup, unknown
 from benchmarks.timing import Result
 
 SUITES = {
@@ -24,6 +24,7 @@ SUITES = {
     "forecast": forecast.measurements,
     "ledger": ledger.measurements,
     "engines": engines.measurements,
+    "unknown": unknown.measurements,
     "startup": startup.measurements,
 }
 
