@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import math
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +63,13 @@ def test_the_table_is_sorted_fits_the_terminal_and_says_what_to_do() -> None:
     ]
     assert "state epsilon = 1.62" in " ".join(result.stdout.split())
     assert "worst case" in " ".join(result.stdout.split())
+
+
+def test_the_manual_shows_what_is_printed() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "forecast.md").read_text()
+    block = re.search(r"```console\n\$ dpselect plan (.*?)\n(.*?)```", page, re.DOTALL)
+    assert block
+    assert run(*shlex.split(block[1])).stdout.startswith(block[2])
 
 
 def test_csv_has_a_row_for_each_mechanism() -> None:
