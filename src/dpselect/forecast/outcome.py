@@ -114,12 +114,11 @@ def forecast(scores: Any, mechanism: Mechanism, *, draws: int = 200, seed: int =
         raise InvalidInput("draws", draws, "0, or a whole number of at least 2 is needed: one draw has no interval")
     seed_or_none(seed)
     found: dict[str, Figure | None] = dict.fromkeys(TITLES)
-    if draws:
-        missing = set(TITLES) - set(exact_names(mechanism, table))
-        if missing:
-            found.update(simulated(table, mechanism, draws, seed, missing))
     for name, value in exact_figures(table, mechanism).items():
         found[name] = Figure.known(min(value, 1.0) if name in PROBABILITIES else value)
+    missing = [name for name, figure in found.items() if figure is None]
+    if draws and missing:
+        found.update(simulated(table, mechanism, draws, seed, missing))
     if not mechanism.ordered:
         found["largest_error"] = _between(found["largest_error"], found["relative_error"], found["total_error"])
     return Forecast(mechanism=mechanism, size=table.size, draws=draws, scores=table, **found)
@@ -135,18 +134,6 @@ def _between(error: Figure | None, low: Figure | None, high: Figure | None) -> F
     return Figure(min(max(error.value, least), most), False, least, most)
 
 
-def exact_names(mechanism: Mechanism, table: Scores) -> list[str]:
-    """Return which figures have an exact form."""
-    if isinstance(mechanism, Canonical):
-        names = [name for name in TITLES if name != "largest_error"]
-        return [name for name in names if name not in ("correct", "f1")] if _tied_at_border(mechanism, table) else names
-    if isinstance(mechanism, OneShot) or (isinstance(mechanism, Peeling) and mechanism.noise == "gumbel"):
-        return ["exact", "great", "good"]
-    if isinstance(mechanism, Gaussian):
-        return ["great", "good"]
-    return ["exact"] if isinstance(mechanism, Joint | Peeling) else []
-
-
 def exact_figures(table: Scores, mechanism: Mechanism) -> dict[str, float]:
     """Return every figure that has an exact form."""
     if isinstance(mechanism, Canonical):
@@ -156,7 +143,7 @@ def exact_figures(table: Scores, mechanism: Mechanism) -> dict[str, float]:
     figures = {}
     if isinstance(mechanism, Joint | OneShot | Peeling):
         figures["exact"] = success(table, mechanism, smallest=mechanism.epsilon).chance(mechanism.epsilon)
-    if "great" in exact_names(mechanism, table):
+    if isinstance(mechanism, OneShot | Gaussian) or (isinstance(mechanism, Peeling) and mechanism.noise == "gumbel"):
         figures |= _chances_within(table, mechanism, figures.get("exact", 0.0))
     return figures
 
@@ -173,9 +160,3 @@ def _chances_within(table: Scores, mechanism: Any, surely: float) -> dict[str, f
     great = surely if surely > _CERTAIN else noisy.within(*metrics.great_ranks(k, table.size))
     good = great if great > _CERTAIN else noisy.within(*metrics.good_ranks(k, table.size))
     return {"great": great, "good": good}
-
-
-def _tied_at_border(mechanism: Mechanism, table: Scores) -> bool:
-    """Whether rank k and rank k + 1 have the same score."""
-    ends = np.cumsum(table.multiplicities)
-    return not bool((ends == mechanism.k).any())

@@ -31,6 +31,7 @@ Array = npt.NDArray[Any]
 
 _LARGEST_TABLE = 1 << 21
 _BLOCKS = 64
+_MOST_TERMS = 20_000_000
 _FINE = float(np.finfo(np.longdouble).eps) < 1e-18
 
 
@@ -151,7 +152,7 @@ class Subsets:
         probabilities = class_probabilities(np.append(0.0, -epsilon * losses), np.append(0.0, log_sizes), noise)
         best, others = float(probabilities[0]), probabilities[1:]
         tied, row = self.tied[place, run], self.heads[place]
-        missing, lost = self._expectations(row, run)
+        wrong, lost = self._expectations(row, run)
         total_error = float(others @ lost)
         figures = {
             "exact": best + float(others[tied].sum()),
@@ -162,13 +163,13 @@ class Subsets:
         for name, ranks in (("great", great_ranks), ("good", good_ranks)):
             held, last = ranks(self.k, self.size)
             figures[name] = best + float(others @ self._share_within(row, run, held, last))
-        if not len(self.drops) or self.drops[0] > 0:
-            figures["correct"] = self.k - float(others @ missing)
+        if wrong is not None:
+            figures["correct"] = self.k - float(others @ wrong)
             figures["f1"] = figures["correct"] / self.k
         return figures
 
-    def _expectations(self, row: Array, run: Array) -> tuple[FloatArray, FloatArray]:
-        """Return for each class how many of its items lie behind rank k on average, and how much score is lost.
+    def _expectations(self, row: Array, run: Array) -> tuple[FloatArray | None, FloatArray]:
+        """Return for each class how many of its items are wrong on average, and how much score is lost.
 
         Of the q items behind the head, `J = (q m / n) / (1 − ρ)` lie in the run of m, on average; the others are spread
         evenly over the n' ranks before it.
@@ -181,7 +182,36 @@ class Subsets:
         before = np.append(0.0, behind)[:-1][run] if len(behind) else behind[run]
         suffix = np.append(np.cumsum(self.top[::-1])[::-1], 0.0)
         lost = suffix[row] + in_run * self.drops[run] - elsewhere * (suffix[row + 1] + before)
-        return in_run + elsewhere * (starts - self.k), np.maximum(lost, 0.0)
+        if not len(self.drops) or self.drops[0] > 0:
+            return in_run + elsewhere * (starts - self.k), np.maximum(lost, 0.0)
+        return self._wrong_with_ties(row, run, in_run, elsewhere), np.maximum(lost, 0.0)
+
+    def _wrong_with_ties(self, row: Array, run: Array, in_run: FloatArray, elsewhere: FloatArray) -> FloatArray | None:
+        """Return how many items of each class are wrong on average when ranks beyond k are tied with it.
+
+        Of m tied items r have room. With B chosen items below them and A missing ones above, max(A, B) are wrong, which
+        is `B + max(X − r, 0)` for X chosen tied items: `C(m, x) (C(n − m, q − x) − C(n' − m, q − x))` subsets have x.
+        None if that is too much to add up.
+        """
+        above, end = int((self.top > 0).sum()), int(self.ends[0])
+        tied, room = end - above, self.k - above
+        below = np.where(run > 0, in_run + elsewhere * (self.starts[run] - end), 0.0)
+        missing = 1 + (above - row - 1) * (1 - elsewhere)
+        wrong = np.where((row < above) & (run == 0), missing, below)
+        crowded = np.flatnonzero((row < above) & (run > 0))
+        most = min(tied, self.k - 1)
+        if (most - room) * len(crowded) > _MOST_TERMS:
+            return None
+        head, columns = row[crowded], run[crowded]
+        for chosen in range(room + 1, most + 1):
+            picks = self.k - head - chosen
+            outer = self.ends[columns] - head - 1 - tied
+            fits = (picks > 0) & (outer >= picks)
+            inner = (self.starts[columns] - head - 1 - tied)[fits]
+            ways = log_subsets(inner, outer[fits], picks[fits])[0] + _log_choose(tied, chosen)
+            sizes = self.log_sizes[head[fits] - self._skipped, columns[fits]]
+            wrong[crowded[fits]] += (chosen - room) * np.exp(ways - sizes)
+        return wrong
 
     def _share_within(self, row: Array, run: Array, held: int, last: int) -> FloatArray:
         """Return the share of each class that holds the `held` highest scores and none below that of rank `last`.
