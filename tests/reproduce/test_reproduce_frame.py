@@ -121,6 +121,13 @@ def test_half_written_and_foreign_files_of_points_are_started_anew(tmp_path: Pat
     assert [file.name for file in tmp_path.iterdir()] == ["points.json"], "nothing temporary stays"
 
 
+def test_two_runs_at_once_keep_each_others_points(tmp_path: Path) -> None:
+    first, second = Store(tmp_path / "points.json", "a"), Store(tmp_path / "points.json", "a")
+    first.keep({"k": 1}, [{"k": 1}])
+    second.keep({"k": 2}, [{"k": 2}])
+    assert [Store(tmp_path / "points.json", "a").rows({"k": k}) for k in (1, 2)] == [[{"k": 1}], [{"k": 2}]]
+
+
 def test_a_file_that_cannot_be_written_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(dps.InvalidInput, match=r"out: .* a folder with space and permission"):

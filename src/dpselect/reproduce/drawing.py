@@ -55,7 +55,7 @@ def log_axis(axes: Axes, which: str = "x") -> None:
     axes.set(**{f"{which}scale": "log"})
     low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
     axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_major_locator(LogLocator(subs=(1.0,) if high > 20 * low else (1.0, 2.0, 5.0), numticks=6))
+    axis.set_major_locator(LogLocator(subs=(1.0,) if high > 120 * low else (1.0, 2.0, 5.0), numticks=7))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axis.set_minor_locator(NullLocator())
 

@@ -49,8 +49,8 @@ class Store:
         return self._finished.get(key_of(point))
 
     def keep(self, point: Point, rows: list[Row]) -> None:
-        """Keep the rows of a point."""
-        self._finished[key_of(point)] = rows
+        """Keep the rows of a point, beside those that another run may have finished meanwhile."""
+        self._finished = {**self._load(), **self._finished, key_of(point): rows}
         kept = {"fingerprint": self.fingerprint, "finished": self._finished}
         write_whole(self.path, json.dumps(kept, ensure_ascii=False, indent=0))
 
