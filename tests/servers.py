@@ -11,6 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+QUIET = """
+appender.none.type = Null
+appender.none.name = none
+rootLogger.level = off
+rootLogger.appenderRef.none.ref = none
+"""
+
 
 @contextlib.contextmanager
 def postgresql() -> Iterator[str]:
@@ -48,7 +55,8 @@ def spark() -> Iterator[Any]:
 
     with tempfile.TemporaryDirectory(prefix="dpselect-spark-", ignore_cleanup_errors=True) as folder:
         logs = Path(folder, "log4j2.properties")
-        logs.write_text("rootLogger.level = off\n")
+        # Without an appender Spark would put its own settings in the place of these.
+        logs.write_text(QUIET)
         settings = {
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logs}",
