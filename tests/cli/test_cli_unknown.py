@@ -1,0 +1,85 @@
+"""`dpselect top --domain unknown`: the documented way, what it prints, and that an empty answer tells nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from dpselect.cli import app
+
+SHARED = {"weather": 300, "news": 250, "football": 200}
+HEADER = "query,user\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with queries that many, one or no people made."""
+    many = [f"{query},u{person}" for query, count in SHARED.items() for person in range(count)]
+    lonely = [f"secret {person},u{person}" for person in range(40)]
+    for name, lines in (("queries", [*many, *lonely]), ("lonely", lonely), ("nobody", [])):
+        (tmp_path / f"{name}.csv").write_text(HEADER + "".join(f"{line}\n" for line in lines))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    return tmp_path
+
+
+def ask(file: str, *options: str) -> Any:
+    line = f"top {file} --item query --person user -k 10 --epsilon 8 --delta 1e-6 --domain unknown"
+    return CliRunner().invoke(app, [*line.split(), *options])
+
+
+def test_the_answer_stops_where_items_are_no_longer_shared_and_says_so(folder: Path) -> None:
+    """Leads of 50 and more at noise scales of a few units; a secret passes with probability at most 1e-6."""
+    result = ask("queries.csv")
+    assert result.exit_code == 0
+    assert "stopped after 3 of 10" in result.stdout
+    assert "football" in result.stdout
+    assert "secret" not in result.stdout
+    assert "delta = 1e-06" in result.stdout
+
+
+def test_json_is_the_release(folder: Path) -> None:
+    data = json.loads(ask("queries.csv", "--format", "json", "--pool", "20").stdout)
+    assert sorted(data["items"]) == sorted(SHARED)
+    assert data["stopped"] is True
+    assert data["k"] == 10
+    assert data["mechanism"]["name"] == "restricted"
+    assert data["mechanism"]["pool"] == 20
+    assert data["guarantee"]["delta"] == 1e-6
+
+
+@pytest.mark.parametrize("form", ["table", "json", "csv"])
+def test_no_data_and_data_that_nobody_shares_look_the_same(folder: Path, form: str) -> None:
+    lonely, nobody = ask("lonely.csv", "--format", form), ask("nobody.csv", "--format", form)
+    assert (lonely.exit_code, lonely.stdout, lonely.stderr) == (nobody.exit_code, nobody.stdout, nobody.stderr)
+    assert lonely.exit_code == 0
+
+
+@pytest.mark.parametrize("name", ["limited", "top-stable"])
+def test_the_other_two_can_be_asked_for(folder: Path, name: str) -> None:
+    result = ask("queries.csv", "--mechanism", name, "--format", "json")
+    assert result.exit_code == 0
+    data = json.loads(result.stdout)
+    assert data["mechanism"]["name"] == name
+    assert set(data["items"]) <= set(SHARED)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--mechanism", "canonical"], "--mechanism: 'canonical' was given; on an unknown domain"),
+        (["--pool", "3"], "--pool: 3 was given; at least k = 10 is needed"),
+        (["--delta", "0"], "--delta: 0.0 was given; a number above 0 and below 1 is needed"),
+    ],
+    ids=["mechanism", "pool", "delta"],
+)
+def test_what_does_not_fit_is_said_and_nothing_is_answered(folder: Path, options: list[str], told: str) -> None:
+    result = ask("queries.csv", *options)
+    assert result.exit_code == 2
+    assert told in " ".join(result.stderr.split())
+    assert result.stdout == ""
