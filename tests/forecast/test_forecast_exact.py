@@ -239,3 +239,10 @@ def test_bad_input_is_refused(arguments: dict[str, Any], argument: str) -> None:
     with pytest.raises(dps.InvalidInput) as refused:
         dps.forecast.forecast(**given)
     assert refused.value.argument == argument
+
+
+def test_more_classes_than_fit_are_refused_by_name() -> None:
+    scores = dps.Scores.of(np.arange(200_000) / 7.0)
+    with pytest.raises(dps.InvalidInput, match="too many distinct ones"):
+        dps.forecast.success(scores, dps.Canonical(k=100, epsilon=1.0))
+    assert dps.forecast.success(scores, dps.Canonical(k=100, epsilon=1.0), smallest=900.0).chance(900.0) > 0.99

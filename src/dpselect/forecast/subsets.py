@@ -22,7 +22,6 @@ from dpselect.forecast.metrics import good_ranks, great_ranks
 from dpselect.mechanisms import Canonical
 from dpselect.mechanisms.canonical_blocks import log_subsets
 from dpselect.mechanisms.class_law import class_probabilities
-from dpselect.mechanisms.classes import MOST_CLASSES
 from dpselect.mechanisms.ranking import Ranking, scaled
 from dpselect.sampling.logcount import log_falling
 from dpselect.scores import Scores
@@ -32,6 +31,7 @@ Array = npt.NDArray[Any]
 _LARGEST_TABLE = 1 << 21
 _BLOCKS = 64
 _MOST_TERMS = 20_000_000
+_MOST_CLASSES = 12_000_000
 _FINE = float(np.finfo(np.longdouble).eps) < 1e-18
 
 
@@ -66,10 +66,6 @@ class Subsets:
         first = int(ranking.groups(k)) if scores.size > k else len(ranking.ends)
         border = ranking.scores(np.array([k - 1]))
         values, ends = ranking.grouping.values[first:], ranking.ends[first:]
-        if k * len(ends) > MOST_CLASSES:
-            raise InvalidInput(
-                "scores", plain("too many of them"), f"at most {MOST_CLASSES} classes: k times the distinct scores"
-            )
         gamma, unit = Fraction(mechanism.gamma), 1 / Fraction(mechanism.sensitivity.spread)
         above = ranking.scores(np.arange(k)) - border
         drops = border - values
@@ -77,6 +73,11 @@ class Subsets:
         head_losses, tail_losses = scaled(missing, (1 - gamma) * unit), scaled(drops, gamma * unit)
         first_head, count = _that_matter(ends, smallest_epsilon * head_losses, smallest_epsilon * tail_losses)
         heads = np.arange(first_head, k)
+        if len(heads) * count > _MOST_CLASSES:
+            accepted = (
+                f"k times the distinct scores that matter must be at most {_MOST_CLASSES}; a larger epsilon has fewer"
+            )
+            raise InvalidInput("scores", plain("too many distinct ones"), accepted)
         head_losses = head_losses[first_head:]
         drops, ends, tail_losses = drops[:count], ends[:count], tail_losses[:count]
         starts = np.concatenate([ends[:0], [k], ends[:-1]])[: len(ends)]
