@@ -19,20 +19,17 @@ import numpy.typing as npt
 from dpselect.errors import InvalidInput, plain
 from dpselect.forecast.chances import NEGLIGIBLE, FloatArray, chance_of_best, log_sum
 from dpselect.forecast.metrics import good_ranks, great_ranks
+from dpselect.forecast.subset_sizes import classes_that_matter, log_choose, log_class_sizes
 from dpselect.mechanisms import Canonical
 from dpselect.mechanisms.canonical_blocks import log_subsets
 from dpselect.mechanisms.class_law import class_probabilities
 from dpselect.mechanisms.ranking import Ranking, scaled
-from dpselect.sampling.logcount import log_falling
 from dpselect.scores import Scores
 
 Array = npt.NDArray[Any]
 
-_LARGEST_TABLE = 1 << 21
-_BLOCKS = 64
 _MOST_TERMS = 20_000_000
 _MOST_CLASSES = 12_000_000
-_FINE = float(np.finfo(np.longdouble).eps) < 1e-18
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,7 +68,7 @@ class Subsets:
         drops = border - values
         missing = above if not mechanism.margin or not len(values) else above + drops[0]
         head_losses, tail_losses = scaled(missing, (1 - gamma) * unit), scaled(drops, gamma * unit)
-        first_head, count = _that_matter(ends, smallest_epsilon * head_losses, smallest_epsilon * tail_losses)
+        first_head, count = classes_that_matter(ends, smallest_epsilon * head_losses, smallest_epsilon * tail_losses)
         heads = np.arange(first_head, k)
         if len(heads) * count > _MOST_CLASSES:
             accepted = (
@@ -81,7 +78,7 @@ class Subsets:
         head_losses = head_losses[first_head:]
         drops, ends, tail_losses = drops[:count], ends[:count], tail_losses[:count]
         starts = np.concatenate([ends[:0], [k], ends[:-1]])[: len(ends)]
-        log_sizes, log_shares = _log_sizes(k, heads, starts, ends)
+        log_sizes, log_shares = log_class_sizes(k, heads, starts, ends)
         return cls(
             k=k,
             size=scores.size,
@@ -209,7 +206,7 @@ class Subsets:
             outer = self.ends[columns] - head - 1 - tied
             fits = (picks > 0) & (outer >= picks)
             inner = (self.starts[columns] - head - 1 - tied)[fits]
-            ways = log_subsets(inner, outer[fits], picks[fits])[0] + _log_choose(tied, chosen)
+            ways = log_subsets(inner, outer[fits], picks[fits])[0] + log_choose(tied, chosen)
             sizes = self.log_sizes[head[fits] - self._skipped, columns[fits]]
             wrong[crowded[fits]] += (chosen - room) * np.exp(ways - sizes)
         return wrong
@@ -242,59 +239,6 @@ class Subsets:
                 inner = self.starts[columns[fits]] - head - 1 - tied
                 ways = log_subsets(inner, outer[fits], np.full(len(inner), picks))[0]
                 share[classes[fits]] += np.exp(
-                    ways + _log_choose(tied, kept) - self.log_sizes[head - self._skipped, columns[fits]]
+                    ways + log_choose(tied, kept) - self.log_sizes[head - self._skipped, columns[fits]]
                 )
         return np.minimum(share, 1.0)
-
-
-def _log_choose(n: int, r: int) -> float:
-    return float(log_falling(n, r) - log_falling(r, r))
-
-
-def _that_matter(ends: Array, head_penalties: FloatArray, tail_penalties: FloatArray) -> tuple[int, int]:
-    """Return the first head and the number of runs that can weigh anything beside the top set.
-
-    The classes of head h with tails in some runs hold at most `C(T − h − 1, k − h)` subsets, T the end of the last run.
-    """
-    k, count = len(head_penalties), len(ends)
-    if not count:
-        return 0, 0
-    firsts = np.unique(np.geomspace(1, count + 1, _BLOCKS).astype(np.intp)) - 1
-    lasts = np.append(firsts[1:], count) - 1
-    keep = lasts >= firsts
-    firsts, lasts = firsts[keep], lasts[keep]
-    heads = np.arange(k)[:, None]
-    most = log_falling(ends[lasts] - heads - 1, k - heads) - log_falling(k - heads, k - heads)
-    weights = most - head_penalties[:, None] - tail_penalties[firsts]
-    row, block = np.nonzero(weights > -NEGLIGIBLE - np.log(weights.size))
-    return (int(row.min()), int(lasts[block.max()]) + 1) if len(row) else (k - 1, 1)
-
-
-def _log_sizes(k: int, head: Array, starts: Array, ends: Array) -> tuple[FloatArray, FloatArray]:
-    """Return the logarithm of each class's size, and of 1 − ρ.
-
-    `log ρ` is formed from differences of log-factorials in extended precision where a table of them fits.
-    """
-    heads = head[:, None]
-    if not len(ends) or ends.dtype == object or int(ends[-1]) > _LARGEST_TABLE or not _FINE:
-        place, run = (part.ravel() for part in np.indices((len(head), len(ends))))
-        row = head[place]
-        outer, picks = ends[run] - row - 1, k - row
-        sizes = log_subsets(starts[run] - row - 1, outer, picks)[0]
-        whole = log_falling(outer, picks) - log_falling(picks, picks)
-        shape = (len(head), len(ends))
-        return sizes.reshape(shape), np.minimum(sizes - whole, 0.0).reshape(shape)
-    logs = np.log(np.arange(1, int(ends[-1]) + 1, dtype=np.longdouble))
-    factorials = np.concatenate([np.zeros(1, np.longdouble), np.cumsum(logs)])
-    # Two float64 hold what one extended number does, and are faster to subtract.
-    coarse = factorials.astype(np.float64)
-    fine = (factorials - coarse).astype(np.float64)
-    places = np.concatenate([[k], ends])
-    above, behind = places - heads - 1, np.maximum(places - k - 1, 0)
-    coarse_above, coarse_behind = coarse[above], coarse[behind]
-    log_ratios = np.diff(coarse_behind) - np.diff(coarse_above, axis=1)
-    log_ratios += np.diff(fine[behind]) - np.diff(fine[above], axis=1)
-    # Nothing can be picked before the first run without it.
-    log_ratios[:, 0] = -np.inf
-    log_shares = np.log(-np.expm1(log_ratios))
-    return coarse_above[:, 1:] - coarse_behind[1:] - coarse[k - heads] + log_shares, log_shares

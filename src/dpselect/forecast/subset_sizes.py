@@ -1,0 +1,72 @@
+"""How many subsets each class has, and which classes can matter; notation as in subsets.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpselect.forecast.chances import NEGLIGIBLE, FloatArray
+from dpselect.mechanisms.canonical_blocks import log_subsets
+from dpselect.sampling.logcount import log_falling
+
+Array = npt.NDArray[Any]
+
+_LARGEST_TABLE = 1 << 21
+_BLOCKS = 64
+_FINE = float(np.finfo(np.longdouble).eps) < 1e-18
+
+
+def log_choose(n: int, r: int) -> float:
+    """Return log C(n, r)."""
+    return float(log_falling(n, r) - log_falling(r, r))
+
+
+def classes_that_matter(ends: Array, head_penalties: FloatArray, tail_penalties: FloatArray) -> tuple[int, int]:
+    """Return the first head and the number of runs that can weigh anything beside the top set.
+
+    The classes of head h with tails in some runs hold at most `C(T − h − 1, k − h)` subsets, T the end of the last run.
+    """
+    k, count = len(head_penalties), len(ends)
+    if not count:
+        return 0, 0
+    firsts = np.unique(np.geomspace(1, count + 1, _BLOCKS).astype(np.intp)) - 1
+    lasts = np.append(firsts[1:], count) - 1
+    keep = lasts >= firsts
+    firsts, lasts = firsts[keep], lasts[keep]
+    heads = np.arange(k)[:, None]
+    most = log_falling(ends[lasts] - heads - 1, k - heads) - log_falling(k - heads, k - heads)
+    weights = most - head_penalties[:, None] - tail_penalties[firsts]
+    row, block = np.nonzero(weights > -NEGLIGIBLE - np.log(weights.size))
+    return (int(row.min()), int(lasts[block.max()]) + 1) if len(row) else (k - 1, 1)
+
+
+def log_class_sizes(k: int, head: Array, starts: Array, ends: Array) -> tuple[FloatArray, FloatArray]:
+    """Return the logarithm of each class's size, and of 1 − ρ.
+
+    `log ρ` is formed from differences of log-factorials in extended precision where a table of them fits.
+    """
+    heads = head[:, None]
+    if not len(ends) or ends.dtype == object or int(ends[-1]) > _LARGEST_TABLE or not _FINE:
+        place, run = (part.ravel() for part in np.indices((len(head), len(ends))))
+        row = head[place]
+        outer, picks = ends[run] - row - 1, k - row
+        sizes = log_subsets(starts[run] - row - 1, outer, picks)[0]
+        whole = log_falling(outer, picks) - log_falling(picks, picks)
+        shape = (len(head), len(ends))
+        return sizes.reshape(shape), np.minimum(sizes - whole, 0.0).reshape(shape)
+    logs = np.log(np.arange(1, int(ends[-1]) + 1, dtype=np.longdouble))
+    factorials = np.concatenate([np.zeros(1, np.longdouble), np.cumsum(logs)])
+    # Two float64 hold what one extended number does, and are faster to subtract.
+    coarse = factorials.astype(np.float64)
+    fine = (factorials - coarse).astype(np.float64)
+    places = np.concatenate([[k], ends])
+    above, behind = places - heads - 1, np.maximum(places - k - 1, 0)
+    coarse_above, coarse_behind = coarse[above], coarse[behind]
+    log_ratios = np.diff(coarse_behind) - np.diff(coarse_above, axis=1)
+    log_ratios += np.diff(fine[behind]) - np.diff(fine[above], axis=1)
+    # Nothing can be picked before the first run without it.
+    log_ratios[:, 0] = -np.inf
+    log_shares = np.log(-np.expm1(log_ratios))
+    return coarse_above[:, 1:] - coarse_behind[1:] - coarse[k - heads] + log_shares, log_shares
