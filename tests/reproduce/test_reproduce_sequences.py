@@ -14,7 +14,7 @@ import pytest
 import dpselect as dps
 from dpselect.reproduce import PAPERS, Outcome, reproduce
 from dpselect.reproduce.data import Data
-from dpselect.reproduce.joint import judge_errors, not_worse
+from dpselect.reproduce.joint import judge_errors, judge_ranks, not_worse
 from dpselect.reproduce.oneshot import promised
 from dpselect.reproduce.sequences import GENERATED, METRICS, SETS, as_histogram, compute, errors, laplace_draws
 
@@ -105,6 +105,20 @@ def test_the_verdict_follows_the_numbers() -> None:
     assert not_worse(_made_up("Joint"), "Books", "PNF-PEEL", "linf") == (0, 2)
     assert "at 12 of 12 pairs" in judge_errors(_made_up("PNF-PEEL")).text
     assert "at 0 of 12 pairs" in judge_errors(_made_up("Joint")).text
+
+
+def test_a_rank_that_moves_back_to_the_top_is_told_from_one_that_does_not() -> None:
+    def rows(joint: list[int], peeling: list[int]) -> list[dict[str, Any]]:
+        return [
+            {"data": name, "k": 5 * (place + 1), "mechanism": mechanism, "worst_rank_median": rank}
+            for name in SETS
+            for mechanism, ranks in (("Joint", joint), ("PNF-PEEL", peeling))
+            for place, rank in enumerate(ranks)
+        ]
+
+    assert judge_ranks(rows([0, 20, 31, 30], [0, 37, 10, 5])).holds
+    assert not judge_ranks(rows([0, 37, 10, 5], [0, 37, 10, 5])).holds
+    assert not judge_ranks(rows([0, 20, 31, 30], [0, 20, 31, 30])).holds
 
 
 @pytest.mark.slow

@@ -49,6 +49,7 @@ def _draw_metric(
             place.fill_between(places, low, high, color=STYLE[mechanism]["color"], alpha=0.12, linewidth=0)
             line(place, places, middle, STYLE[mechanism], mechanism)
         log_axis(place, "y")
+        place.set_ylim(0.8, max(place.get_ylim()[1], 10.0))
 
 
 def draw_each_set(metric: str) -> Callable[[list[Row]], Figure]:
