@@ -16,7 +16,8 @@ import dpselect as dps
 from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, UnknownDomain
 from dpselect.mechanisms.pool import Pool
 from dpselect.sampling import bit_source
-from dpselect.verify import Domain, check_privacy
+from dpselect.sampling.threshold_law import chance_of
+from dpselect.verify import Domain, check_privacy, check_sampler
 from dpselect.verify.unknown import UNKNOWN_UNDER_TEST
 
 EVERY: list[UnknownDomain] = [
@@ -249,3 +250,32 @@ def test_top_stable_answers_the_same_on_neighbours_where_its_published_program_d
     mechanism = dps.TopStable(k=1, epsilon=1.0, delta=1e-6, pool=1)
     for scores in ([1000, 1000], [1000, 1001]):
         assert mechanism.law(scores)[frozenset()] >= 1 - 1.000001e-6
+
+
+@pytest.mark.parametrize(
+    "inner", [dps.Canonical(k=2, epsilon=2.0), dps.Joint(k=2, epsilon=2.0)], ids=["set", "sequence"]
+)
+def test_draws_follow_the_law_and_not_that_of_a_fresh_threshold_for_each_test(inner: dps.Mechanism) -> None:
+    """Scores around the threshold, so that tests agree more often than by chance; a sound one fails with 1e-6."""
+
+    class Fresh(dps.Restricted):
+        def law(self, scores: Any) -> Any:
+            sound = super().law(scores)
+            rate, height = self.rate(), self.height()
+            first, second = (chance_of([float(rate * score - height)], []) for score in scores)
+            kind, law = type(next(iter(sound))), dict.fromkeys(sound, 0.0)
+            for chosen, probability in self.inner.law(scores).items():
+                walks = [tuple(chosen)] if self.ordered else [tuple(chosen), tuple(chosen)[::-1]]
+                for walk in walks:
+                    passes = [(first, second)[place] for place in walk]
+                    share = probability / len(walks)
+                    law[kind(walk)] += share * passes[0] * passes[1]
+                    law[kind(walk[:1])] += share * passes[0] * (1 - passes[1])
+                    law[kind()] += share * (1 - passes[0])
+            return law
+
+    scores = [4, 3]
+    parameters: dict[str, Any] = {"inner": inner, "pool": 2, "test_epsilon": 2.0, "test_delta": 0.1}
+    assert sum(Fresh(**parameters).law(scores).values()) == pytest.approx(1.0)
+    assert check_sampler(dps.Restricted(**parameters), scores, draws=3000).passed
+    assert not check_sampler(Fresh(**parameters), scores, draws=3000).passed

@@ -19,6 +19,7 @@ from dpselect.verify import Check, Rejection, SamplerCheck, privacy_checks, reje
 Result = TypeVar("Result", Check, SamplerCheck, Rejection)
 
 _FAILED = 1
+_SHOWN_ELSEWHERE = ("k", "epsilon", "sensitivity", "noise", "inner", "test_epsilon", "test_delta")
 _VERDICTS = {"privacy": ("holds", "BROKEN"), "samplers": ("agrees", "DIFFERS"), "broken": ("rejected", "MISSED")}
 
 
@@ -230,17 +231,14 @@ def _described(mechanism: Any) -> dict[str, Any]:
 def _parameters(mechanism: Any) -> str:
     """Return what a mechanism has beside k, epsilon, sensitivity and noise, as in "gamma 0.5, no margin"."""
     words = []
+    inner = getattr(mechanism, "inner", None)
+    if inner is not None:
+        words.append(" ".join(filter(None, [f"around {inner.name}", getattr(inner, "noise", "")])))
     for field in fields(mechanism):
         value = getattr(mechanism, field.name)
-        if (
-            field.name in ("k", "epsilon", "sensitivity", "noise")
-            or value is None
-            or (field.name == "delta" and not value)
-        ):
+        if field.name in _SHOWN_ELSEWHERE or value is None or (field.name == "delta" and not value):
             continue
-        if field.name == "inner":
-            words.append(", ".join(filter(None, [f"around {value.name}", getattr(value, "noise", "")])))
-        elif isinstance(value, bool):
+        if isinstance(value, bool):
             words.append(field.name if value else f"no {field.name}")
         else:
             words.append(f"{field.name} {value:g}" if isinstance(value, float) else f"{field.name} {value}")

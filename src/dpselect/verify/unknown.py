@@ -82,8 +82,8 @@ UNKNOWN_UNDER_TEST: dict[str, list[Pair]] = {
 QUICK = {"restricted": len(INNER[:5]), "limited": 2, "top-stable": 2}
 """How many of each are checked in a hurry."""
 
-LISTED = [5, 3, 0, 3, 3]
-SAMPLES: list[Any] = [LISTED, Scores.from_histogram([7, 4, 1], [1, 3, 2]), [2, 0, 0]]
+LISTED = [9, 3, 0, 7, 3]
+SAMPLES: list[Any] = [LISTED, Scores.from_histogram([12, 6, 1], [1, 3, 2]), [4, 0, 0]]
 """Scores to draw for: with ties at the edge of the pool, as groups, and with fewer items than the pool has."""
 
 
