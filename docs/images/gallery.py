@@ -42,7 +42,7 @@ def section(outcome: Outcome) -> str:
     """Return what the page says about a study: its title, claim, verdict and picture."""
     study, verdict = outcome.study, outcome.verdict
     title = study.title[0].upper() + study.title[1:]
-    texts = [f"**The paper:** {study.claim}", f"**Here:** the claim {verdict.word}. {verdict.text}"]
+    texts = [f"**The paper:** {study.claim}", f"**Here** the claim {verdict.word}. {verdict.text}"]
     parts = [f"### {label(outcome)}: {title}", *(wrapped(text) for text in texts)]
     if study.draw is not None:
         parts.append(f"![{title}](images/{picture_name(outcome)})")

@@ -106,7 +106,7 @@ def test_progress_grows_and_files_are_named(work: Work, folder: Path, tmp_path: 
     assert [path.name for path in outcome.files] == ["figure-1.csv", "figure-1.md"]
     page = outcome.files[1].read_text(encoding="utf-8")
     assert "The paper: Thirds are the same." in page
-    assert "The claim holds here. 5 rows." in page
+    assert "Here the claim holds. 5 rows." in page
 
 
 def test_half_written_and_foreign_files_of_points_are_started_anew(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpselect.reproduce.study import Row, Verdict
+from dpselect.reproduce.study import Row, Verdict, shown
 from dpselect.reproduce.subset_curves import OURS, PUBLISHED
 
 SHARES = (0.5, 0.9, 0.99)
@@ -37,7 +37,7 @@ def judge_netflix(rows: list[Row]) -> Verdict:
     )
     ours = ", ".join(f"{found['Peeling'] / found[OURS]:.0f} (k = {k})" for k, found in table.items())
     most = max(table)
-    enough = ", ".join(f"{name} {table[most][name]:.3g}" for name in (OURS, *PUBLISHED, "One-shot", "Peeling"))
+    enough = ", ".join(f"{name} {shown(table[most][name])}" for name in (OURS, *PUBLISHED, "One-shot", "Peeling"))
     claimed = ", ".join(f"{CLAIMED[k]}" for k in table if k in CLAIMED)
     text = (
         "The better published form of Canonical needs this many times less epsilon than Peeling to return exactly "
@@ -54,9 +54,9 @@ def judge_set(rows: list[Row]) -> Verdict:
     table = epsilon_table(rows, 0.99)
     ratios = _times_smaller(rows, 0.99)
     said = "; ".join(
-        f"k = {k:,}: {min(found[name] for name in PUBLISHED):.3g}, where One-shot needs {found['One-shot']:.3g} and "
-        f"Peeling {found['Peeling']:.3g} ({ratios[k]:.1f} times as much), and Canonical with its margin "
-        f"{found[OURS]:.3g}"
+        f"k = {k:,}: {shown(min(found[name] for name in PUBLISHED))}, where One-shot needs {shown(found['One-shot'])} "
+        f"and Peeling {shown(found['Peeling'])} ({ratios[k]:.1f} times as much), and Canonical with its margin "
+        f"{shown(found[OURS])}"
         for k, found in table.items()
     )
     text = f"The epsilon that the better published form of Canonical needs to be exact with probability 0.99: {said}."
@@ -113,7 +113,7 @@ def judge_noises(rows: list[Row]) -> Verdict:
     best = {k: min(found, key=found.__getitem__) for k, found in table.items()}
     said = "; ".join(
         f"k = {k:,}: "
-        + ", ".join(f"{noise} {epsilon:.3g}" for noise, epsilon in sorted(found.items(), key=lambda two: two[1]))
+        + ", ".join(f"{noise} {shown(epsilon)}" for noise, epsilon in sorted(found.items(), key=lambda two: two[1]))
         for k, found in table.items()
     )
     worst = max(max(found.values()) / min(found.values()) for found in table.values())

@@ -55,7 +55,9 @@ def log_axis(axes: Axes, which: str = "x") -> None:
     axes.set(**{f"{which}scale": "log"})
     low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
     axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_major_locator(LogLocator(subs=(1.0,) if high > 120 * low else (1.0, 2.0, 5.0), numticks=7))
+    axis.set_major_locator(
+        LogLocator(subs=(1.0,) if high > 120 * low else (1.0, 2.0, 5.0), numticks=7 if which == "x" else 5)
+    )
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axis.set_minor_locator(NullLocator())
 
@@ -88,4 +90,5 @@ def picture(figure: Figure, plot_format: str) -> bytes:
     if plot_format != "svg":
         return buffer.getvalue()
     # A hundredth of a point is finer than any screen.
-    return re.sub(rb"(\d\.\d\d)\d+", rb"\1", buffer.getvalue())
+    short = re.sub(rb"(\d\.\d\d)\d+", rb"\1", buffer.getvalue())
+    return re.sub(rb"\s*\n\s*", b"\n", re.sub(rb'<g id="[^"]*">', b"<g>", short))

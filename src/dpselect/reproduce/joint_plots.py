@@ -25,7 +25,9 @@ def draw_errors(rows: list[Row]) -> Figure:
     figure, axes = panels(len(SETS), 3, height=2.0, sharex=True)
     for place, name in zip(axes[:, 0], SETS, strict=True):
         gaps = [row for row in rows if row["data"] == name and "gap" in row]
-        place.plot([row["k"] for row in gaps], [row["gap"] + 1 for row in gaps], ".", color="black", markersize=2)
+        edges = [row["k"] - 0.5 for row in gaps] + [gaps[-1]["k"] + 0.5]
+        place.stairs([row["gap"] + 1 for row in gaps], edges, fill=True, color="0.45", baseline=0.8)
+        place.set_ylim(bottom=0.8)
         log_axis(place, "y")
         place.set_ylabel(title_of(name), fontsize=9)
     for column, metric in ((1, "linf"), (2, "l1")):

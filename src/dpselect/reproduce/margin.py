@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import dpselect as dps
 from dpselect.reproduce.data import Data, zipf
 from dpselect.reproduce.drawing import STYLES, legend, panels
-from dpselect.reproduce.study import Point, Row, Study, Verdict
+from dpselect.reproduce.study import Point, Row, Study, Verdict, shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -73,7 +73,7 @@ def _judge(rows: list[Row]) -> Verdict:
     saved = [min(row[name] for name in PUBLISHED) / row[DEFAULT] for row in rows]
     above = [row[DEFAULT] / row["swap limit"] for row in rows]
     said = "; ".join(
-        f"{row['data']}, k = {row['k']:,}: {min(row[name] for name in PUBLISHED):.3g} down to {row[DEFAULT]:.3g}"
+        f"{row['data']}, k = {row['k']:,}: {shown(min(row[name] for name in PUBLISHED))} down to {shown(row[DEFAULT])}"
         for row in rows
     )
     text = (

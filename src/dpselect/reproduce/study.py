@@ -30,7 +30,12 @@ class Verdict:
     @property
     def word(self) -> str:
         """Say it at the head of the paragraph."""
-        return "holds here" if self.holds else "does not hold here as stated"
+        return "holds" if self.holds else "does not hold as stated"
+
+
+def shown(value: float) -> str:
+    """Return a number to three digits, without an exponent."""
+    return f"{float(f'{value:.3g}'):,.10g}"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,38 @@
+"""The gallery shows every study, with pictures that are there and small."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+from dpselect.reproduce import PAPERS, Outcome, Verdict
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "gallery.md").read_text(encoding="utf-8")
+STUDIES = [(paper, study) for paper in PAPERS.values() for study in paper.studies]
+MAKER = runpy.run_path(str(DOCS / "images" / "gallery.py"))
+
+
+@pytest.mark.parametrize(("paper", "study"), STUDIES, ids=lambda part: part.name)
+def test_every_study_is_shown(paper: object, study: object) -> None:
+    made = MAKER["section"](Outcome(paper.name, study, Verdict(True, ""), []))  # type: ignore[attr-defined]
+    heading, claim, _, *image = made.split("\n\n")
+    assert heading in PAGE
+    assert claim in PAGE, "the page is older than the study: make it anew"
+    for line in image:
+        assert line in PAGE
+
+
+def test_pictures_are_there_and_small() -> None:
+    pictures = re.findall(r"\]\(images/([^)]*)\)", PAGE)
+    assert len(pictures) == sum(study.draw is not None for _, study in STUDIES)
+    for name in pictures:
+        assert 1000 < (DOCS / "images" / name).stat().st_size < 240_000, name
+        assert "<text" in (DOCS / "images" / name).read_text(encoding="utf-8"), "text stays text"
+
+
+def test_no_number_on_the_page_was_computed_in_a_hurry() -> None:
+    assert "Computed with --quick" not in PAGE
