@@ -40,7 +40,9 @@ if how.startswith("{"):
     dpselect.top(file, **json.loads(how))
 else:
     import duckdb
-    duckdb.connect().execute(how).fetchall()
+    connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false")
+    connection.execute(how).fetchall()
 if sys.platform == "linux":
     # getrusage would count the memory of the process that started this one.
     status = dict(line.split(":", 1) for line in open("/proc/self/status"))
