@@ -16,6 +16,7 @@ from dpselect.errors import InvalidInput, plain
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
 from dpselect.sampling import BitSource
 from dpselect.sources.engine import Engine
+from dpselect.sources.forms import type_name
 from dpselect.validation import finite_number, positive_integer
 
 _FINENESS = 28
@@ -197,21 +198,21 @@ def numeric_rows(engine: Engine, rows: Any, kind: Contribution) -> Any:
         elif rows[column].type().is_decimal():
             rows = rows.filter(rows[column].cast("string") != "NaN")
         unit = kind.unit if column == "value" else None
-        rows = rows.mutate(**{column: _units(rows[column], unit) if unit else _between(rows[column], 0, 1)})
+        rows = rows.mutate(**{column: _units(rows[column], unit) if unit else _share(rows[column])})
     return rows
 
 
 def _number(engine: Engine, column: Any, argument: str, name: str) -> Any:
     kind = column.type()
     if kind.is_boolean():
-        return column.cast("int64")
+        return column.cast("int32")  # the only integers that PostgreSQL makes of booleans
     if kind.is_decimal() and kind.precision is not None and kind.precision <= _DECIMAL_DIGITS:
         return column.cast("float64")
     if kind.is_numeric():
         return column
     if kind.is_string() and engine.casts_text_safely:
         return column.try_cast("float64")
-    raise InvalidInput(argument, plain(f"column {name!r} of type {kind}"), "a column of numbers is needed")
+    raise InvalidInput(argument, plain(f"column {name!r} of type {type_name(kind)}"), "a column of numbers is needed")
 
 
 def _units(column: Any, unit: Fraction) -> Any:
@@ -227,6 +228,12 @@ def _units(column: Any, unit: Fraction) -> Any:
     whole = (number.cast("float64") * float(1 / unit) + 0.5).floor()
     # By way of int64: PostgreSQL makes decimals from 15 digits of a float.
     return whole.cast("int64").cast("decimal(38, 0)")
+
+
+def _share(column: Any) -> Any:
+    """Return a weight within [0, 1] as a float; one too small to count is 0, since PostgreSQL stops at tiny ones."""
+    tiny = _literal(column, Fraction(1, 2**60))
+    return (column < tiny).ifelse(_literal(column, Fraction(0)), _between(column, 0, 1)).cast("float64")
 
 
 def _between(column: Any, low: Any, high: Any) -> Any:

@@ -16,6 +16,7 @@ from dpselect.sources.calendar import in_calendar
 from dpselect.sources.contributions import Contribution, contributions, in_numbers, numeric_rows
 from dpselect.sources.domain import Domain, Unseen
 from dpselect.sources.engine import Engine, Progress, embedded_engine
+from dpselect.sources.forms import in_one_form, is_shown, type_name
 from dpselect.sources.frames import is_pandas, neutral_name
 from dpselect.sources.listing import is_single_value, listed_items
 from dpselect.sources.rows import open_rows
@@ -158,6 +159,8 @@ def open_counts(
         if size is not None and k > size:
             raise InvalidInput("k", k, f"a number from 1 to {size}, the number of items in the domain, is needed")
         scored = _scored(contributions(engine, rows, contribution, listed, key), listed, contribution)
+        # Types that an engine cannot work with show without a row, and so before the release is charged.
+        engine.check(scored)
         if before_reading is not None:
             before_reading()
         yield Counts(
@@ -181,9 +184,10 @@ def _usable(engine: Engine, rows: Any, contribution: Contribution) -> Any:
         rows = rows.filter(rows[column].notnull())
         if rows[column].type().is_floating():
             rows = rows.filter(~rows[column].isnan())
-    has_room = in_calendar(rows.item)
-    if has_room is not None:
-        rows = rows.filter(has_room)
+    for condition in (in_calendar(rows.item), is_shown(engine, rows.item)):
+        if condition is not None:
+            rows = rows.filter(condition)
+    rows = rows.mutate(item=in_one_form(engine, rows.item))
     return numeric_rows(engine, rows, contribution)
 
 
@@ -211,5 +215,7 @@ def _check_names(item: Any, person: Any) -> None:
 def _check_type(argument: str, name: str, kind: Any) -> None:
     if not is_single_value(kind):
         raise InvalidInput(
-            argument, plain(f"column {name!r} of type {kind}"), "text, numbers, dates, times or booleans are needed"
+            argument,
+            plain(f"column {name!r} of type {type_name(kind)}"),
+            "text, numbers, dates, times or booleans are needed; convert it first",
         )

@@ -54,6 +54,10 @@ class Engine:
         """Bring the rows of a small table expression into Python; nothing else does."""
         return self.run(lambda: self._rows(expression))
 
+    def check(self, expression: Any) -> None:
+        """Find out whether the engine can compute a table expression, without a row of it."""
+        self.run(lambda: self._rows(expression.limit(0)))
+
     def table(self, name: str) -> Any:
         """Return the table of that name, `table` or `schema.table`, as an Ibis table."""
         *schema, table = name_parts(name)

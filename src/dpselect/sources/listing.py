@@ -11,6 +11,7 @@ from dpselect.sources.connect import Source, is_spark
 from dpselect.sources.domain import Domain
 from dpselect.sources.engine import EmbeddedEngine, Engine
 from dpselect.sources.files import FileTable
+from dpselect.sources.forms import type_name, with_exact_text
 from dpselect.sources.frames import arrow_table, frame_columns, is_frame
 from dpselect.sources.spark import SparkEngine
 
@@ -48,9 +49,15 @@ def _converted(stack: contextlib.ExitStack, embedded: EmbeddedEngine, domain: Do
         return stack.enter_context(embedded.materialised(_unique(embedded, domain, item, kind)))
     except SourceError:
         pass
+    if domain.path is None:
+        raise InvalidInput(
+            "domain",
+            plain("a list" if domain.labels is not None else "a table"),
+            "its items cannot be compared with those of the table; check their types",
+        )
     raise InvalidInput(
         "domain",
-        str(domain.path or "a table"),
+        str(domain.path),
         "it cannot be read; in a CSV every line needs as many fields as the first, with quotes around an item that "
         "contains the delimiter",
     )
@@ -73,7 +80,7 @@ def _beside(stack: contextlib.ExitStack, source: Source, domain: Domain, item: s
         return None
     column = _column(list(table.columns), item)
     _check_single(table[column].type())
-    return table.select(key=table[column])
+    return with_exact_text(engine, table.select(key=table[column]), "key")
 
 
 def _named(named: Callable[[str], Any], name: str) -> Any:
@@ -217,4 +224,4 @@ def _is_changed(key: Any, typed: Any) -> Any:
 
 def _check_single(kind: Any) -> None:
     if not is_single_value(kind):
-        raise InvalidInput("domain", plain(f"a list of type {kind}"), "single values are needed")
+        raise InvalidInput("domain", plain(f"a list of type {type_name(kind)}"), "single values are needed")

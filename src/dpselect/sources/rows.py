@@ -12,6 +12,7 @@ from dpselect.sources.connect import Source, is_spark, is_url, open_backend, ope
 from dpselect.sources.engine import EmbeddedEngine, Progress
 from dpselect.sources.files import FileTable
 from dpselect.sources.filters import columns_in, filtered, parsed
+from dpselect.sources.forms import with_exact_text
 from dpselect.sources.frames import arrow_table, check_columns, is_frame, neutral_name, renamed
 
 
@@ -27,7 +28,7 @@ def open_rows(
 ) -> Source:
     """Return the rows with the named columns under neutral names, the i-th of which is `neutral_name(i)`.
 
-    No row is read, and whatever can be found out without one is.
+    The first one is the item. No row is read, and whatever can be found out without one is.
     """
     wanted = list(columns)
     elsewhere = _elsewhere(stack, embedded, table, table_name, progress)
@@ -37,8 +38,8 @@ def open_rows(
     check_columns("table", wanted, list(rows.columns))
     if where is not None:
         rows = filtered(elsewhere.engine, rows, where, parsed(elsewhere.engine, where))
-    rows = renamed(rows, wanted)
-    elsewhere.engine.fetch(rows.limit(0))
+    rows = with_exact_text(elsewhere.engine, renamed(rows, wanted), neutral_name(0))
+    elsewhere.engine.fetch(rows.limit(0).count().as_table())
     return Source(elsewhere.engine, rows, elsewhere.named)
 
 

@@ -1,0 +1,144 @@
+"""Rows of one person that look different from equal ones of others, or that an engine cannot fetch or convert."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pytest
+from engine_places import DuckDbFile, PostgreSqlDatabase, SparkSession
+
+import dpselect as dps
+from dpselect.sources import Contribution, Domain, open_counts
+
+
+def items_and_scores(domain: Any = 50, *, table: Any, contribution: Contribution | None = None, **where: Any) -> Any:
+    """Return all items that somebody has, each with its score, in the order of their text."""
+    options = {} if contribution is None else {"contribution": contribution}
+    with open_counts(table, item="item", person="person", domain=Domain.of(domain), k=1, **options, **where) as counts:
+        scores, numbers = counts.histogram()
+        asked = [
+            (score, index) for score, number in zip(scores, numbers, strict=True) if score for index in range(number)
+        ]
+        items = counts.fetch([score for score, _ in asked], [index for _, index in asked])
+        return sorted(zip(items, (score for score, _ in asked), strict=True), key=str)
+
+
+def in_duckdb(folder: Path, kind: str, *items: str) -> dict[str, Any]:
+    """Return a table of a DuckDB file in which a person each has one of the items."""
+    import duckdb
+
+    place = DuckDbFile(folder)
+    with contextlib.closing(duckdb.connect(str(place.file))) as connection:
+        connection.execute(f"CREATE OR REPLACE TABLE orders (item {kind}, person INTEGER)")
+        for person, item in enumerate(items):
+            connection.execute("INSERT INTO orders VALUES (?, ?)", [item, person])
+    return place.source("orders")
+
+
+def in_postgresql(place: PostgreSqlDatabase, kind: str, *items: str) -> dict[str, Any]:
+    """Return a table of a database in which a person each has one of the items."""
+    with place.connect() as connection:
+        connection.execute("DROP TABLE IF EXISTS orders")
+        connection.execute(f"CREATE TABLE orders (item {kind}, person integer)")
+        for person, item in enumerate(items):
+            connection.execute(f"INSERT INTO orders VALUES ('{item}', {person})")
+    return place.source("orders")
+
+
+@pytest.mark.parametrize("kind", ["DOUBLE", "FLOAT"])
+def test_a_negative_zero_is_shown_as_zero_in_duckdb(tmp_path: Path, kind: str) -> None:
+    [(item, score)] = items_and_scores(**in_duckdb(tmp_path, kind, "-0", "0", "0"))
+    assert (str(item), score) == ("0.0", 3)
+
+
+def test_a_negative_zero_is_shown_as_zero_in_a_frame() -> None:
+    rows = pyarrow.table({"item": [-0.0, 0.0, 0.0], "person": [1, 2, 3]})
+    assert str(items_and_scores(table=rows)) == "[(0.0, 3)]"
+
+
+def test_a_collation_does_not_let_one_person_choose_the_spelling_in_duckdb(tmp_path: Path) -> None:
+    source = in_duckdb(tmp_path, "VARCHAR COLLATE NOCASE", "heat", "Heat", "Heat")
+    assert items_and_scores(**source) == [("Heat", 2), ("heat", 1)]
+    assert items_and_scores("table:orders", **source) == [("Heat", 2), ("heat", 1)]
+    assert items_and_scores(["Heat", "Up"], **source) == [("Heat", 2)]
+
+
+def test_a_number_of_39_digits_is_left_out_in_duckdb(tmp_path: Path) -> None:
+    source = in_duckdb(tmp_path, "HUGEINT", "1" + "0" * 38, "5", "-" + "9" * 38)
+    assert items_and_scores(**source) == [(-(10**38 - 1), 1), (5, 1)]
+    assert items_and_scores([5, 6], **source) == [(5, 1)]
+
+
+@pytest.mark.parametrize(("kind", "name"), [("TIME_NS", "TIME_NS"), ("BIT", "BIT"), ("INTERVAL", "interval('us')")])
+def test_a_type_that_cannot_be_used_is_named_plainly(tmp_path: Path, kind: str, name: str) -> None:
+    with pytest.raises(dps.InvalidInput) as caught:
+        items_and_scores(**in_duckdb(tmp_path, kind))
+    assert str(caught.value).startswith(f"item: column 'item' of type {name} was given; text, numbers")
+
+
+@pytest.mark.parametrize(
+    ("kind", "items", "shown"),
+    [
+        ("double precision", ("-0", "0", "0"), [("0.0", 3)]),
+        ("real", ("-0", "0", "0"), [("0.0", 3)]),
+        ("numeric", ("1.00", "1", "1.0", "NaN"), [("1", 3)]),
+        ("numeric(5, 2)", ("1.00", "1", "NaN"), [("1.00", 2)]),
+        ("char(5)", ("a", "a  ", "b"), [("a", 2), ("b", 1)]),
+    ],
+)
+def test_equal_items_have_one_form_in_postgresql(
+    postgresql_place: PostgreSqlDatabase, kind: str, items: tuple[str, ...], shown: list[tuple[str, int]]
+) -> None:
+    found = items_and_scores(**in_postgresql(postgresql_place, kind, *items))
+    assert [(str(item), score) for item, score in found] == shown
+
+
+def test_an_enumeration_of_postgresql_is_text(postgresql_place: PostgreSqlDatabase) -> None:
+    with postgresql_place.connect() as connection:
+        connection.execute("DROP TYPE IF EXISTS mood CASCADE")
+        connection.execute("CREATE TYPE mood AS ENUM ('glad', 'sad')")
+    source = in_postgresql(postgresql_place, "mood", "glad", "sad", "sad")
+    assert items_and_scores(**source) == [("glad", 1), ("sad", 2)]
+    assert items_and_scores(["sad", "mad"], **source) == [("sad", 2)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "numbers", "score"),
+    [
+        ("numeric", ("1e-16000", "1e10000", "NaN", "-Infinity"), 1),
+        ("double precision", ("5e-324", "1e308", "NaN", "-Infinity"), 1),
+        ("boolean", ("true", "false"), 1),
+    ],
+)
+def test_no_weight_of_one_person_stops_postgresql(
+    postgresql_place: PostgreSqlDatabase, kind: str, numbers: tuple[str, ...], score: float
+) -> None:
+    source = in_postgresql(postgresql_place, kind, *numbers)
+    with postgresql_place.connect() as connection:
+        connection.execute("ALTER TABLE orders RENAME item TO weight")
+        connection.execute("ALTER TABLE orders ADD item text DEFAULT 'pen'")
+    weighted = Contribution.of(None, None, "weight", None)
+    assert items_and_scores(contribution=weighted, **source) == [("pen", score)]
+
+
+def test_a_type_that_the_server_cannot_compute_with_costs_nothing(
+    postgresql_place: PostgreSqlDatabase, tmp_path: Path
+) -> None:
+    source = in_postgresql(postgresql_place, "money", "3")
+    options = {"item": "person", "person": "item", "value": "item", "clip": (0, 1), "domain": [0, 1]}
+    with dps.privacy.Ledger(tmp_path / "budget.sqlite") as ledger:
+        ledger.create("shop", epsilon=1)
+        with pytest.raises(dps.SourceError, match="types do not fit"):
+            dps.top(**source, **options, k=1, epsilon=1, ledger=ledger, dataset="shop")
+        assert not ledger.entries("shop")
+
+
+def test_texts_of_spark_are_compared_byte_by_byte_and_must_be_unicode(spark_place: SparkSession) -> None:
+    frame = spark_place.session.sql(
+        "SELECT item COLLATE UTF8_LCASE AS item, person FROM VALUES "
+        "('heat', 1), ('Heat', 2), ('Heat', 3), (CAST(x'61ff' AS STRING), 4) AS rows (item, person)"
+    )
+    assert items_and_scores(table=frame) == [("Heat", 2), ("heat", 1)]
