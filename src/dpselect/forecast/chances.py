@@ -18,6 +18,9 @@ FloatArray = npt.NDArray[np.float64]
 NEGLIGIBLE = 45.0
 """Weights that many e-folds below the total are left out: together they are below 1e-13 of it."""
 
+CERTAIN = 1 - 1e-13
+"""Chances above this differ from 1 by no more than rounding."""
+
 _NEAR = 0.1
 """Products p u above this are taken one by one, the others through power sums."""
 

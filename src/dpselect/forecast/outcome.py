@@ -9,7 +9,10 @@ import numpy as np
 
 from dpselect.errors import InvalidInput
 from dpselect.forecast import metrics
+from dpselect.forecast.chances import CERTAIN
 from dpselect.forecast.curves import noisy_groups, success
+from dpselect.forecast.sequence_figures import BoundedRows
+from dpselect.forecast.sequences import Sequences
 from dpselect.forecast.simulation import PROBABILITIES, Figure, simulated
 from dpselect.forecast.subsets import Subsets
 from dpselect.mechanisms import Canonical, Gaussian, Joint, Mechanism, OneShot, Peeling
@@ -32,8 +35,6 @@ TITLES = {
     "total_error": "ℓ1 error",
     "relative_error": "k-relative error",
 }
-
-_CERTAIN = 1 - 1e-13
 
 
 @dataclass(frozen=True)
@@ -136,16 +137,31 @@ def _between(error: Figure | None, low: Figure | None, high: Figure | None) -> F
 
 def exact_figures(table: Scores, mechanism: Mechanism) -> dict[str, float]:
     """Return every figure that has an exact form."""
+    epsilon = mechanism.epsilon
     if isinstance(mechanism, Canonical):
-        top = Ranking.of(table.distinct).scores(np.arange(mechanism.k))
-        total = float(sum(map(exact, top)) if top.dtype == object else top.sum(dtype=np.float64))
-        return Subsets.of(mechanism, table, mechanism.epsilon).figures(mechanism.epsilon, mechanism.noise, total)
+        return Subsets.of(mechanism, table, epsilon).figures(epsilon, mechanism.noise, _best_sum(table, mechanism.k))
+    if isinstance(mechanism, Joint):
+        return _sequence_figures(table, mechanism)
     figures = {}
-    if isinstance(mechanism, Joint | OneShot | Peeling):
-        figures["exact"] = success(table, mechanism, smallest=mechanism.epsilon).chance(mechanism.epsilon)
+    if isinstance(mechanism, OneShot | Peeling):
+        figures["exact"] = success(table, mechanism, smallest=epsilon).chance(epsilon)
     if isinstance(mechanism, OneShot | Gaussian) or (isinstance(mechanism, Peeling) and mechanism.noise == "gumbel"):
         figures |= _chances_within(table, mechanism, figures.get("exact", 0.0))
     return figures
+
+
+def _best_sum(table: Scores, k: int) -> float:
+    """Return the sum of the k highest scores."""
+    top = Ranking.of(table.distinct).scores(np.arange(k))
+    return float(sum(map(exact, top)) if top.dtype == object else top.sum(dtype=np.float64))
+
+
+def _sequence_figures(table: Scores, mechanism: Joint) -> dict[str, float]:
+    k, epsilon, noise = mechanism.k, mechanism.epsilon, mechanism.noise
+    levels = Sequences.of(k, mechanism.sensitivity.spread, table, epsilon)
+    figures = {"exact": levels.chance(epsilon, noise)}
+    rows = BoundedRows.of(levels, Ranking.of(table.distinct), k, epsilon, noise)
+    return figures if rows is None else figures | rows.figures(_best_sum(table, k))
 
 
 def _chances_within(table: Scores, mechanism: Any, surely: float) -> dict[str, float]:
@@ -157,6 +173,6 @@ def _chances_within(table: Scores, mechanism: Any, surely: float) -> dict[str, f
         rate = mechanism.rate(table.size) if isinstance(mechanism, OneShot) else mechanism.rate()
         noise = NOISES[mechanism.noise]
     noisy = noisy_groups(table, k, rate, noise)
-    great = surely if surely > _CERTAIN else noisy.within(*metrics.great_ranks(k, table.size))
-    good = great if great > _CERTAIN else noisy.within(*metrics.good_ranks(k, table.size))
+    great = surely if surely > CERTAIN else noisy.within(*metrics.great_ranks(k, table.size))
+    good = great if great > CERTAIN else noisy.within(*metrics.good_ranks(k, table.size))
     return {"great": great, "good": good}

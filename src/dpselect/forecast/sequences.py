@@ -22,8 +22,9 @@ _GRID = 64
 
 @dataclass(frozen=True, repr=False)
 class Sequences:
-    """The levels of loss of k-sequences (mathematics, section 4), for a spread of 1; the first has no loss."""
+    """The levels of loss of k-sequences (mathematics, section 4), as they are and for a spread of 1; the first is 0."""
 
+    raw: Array
     losses: FloatArray
     log_sizes: FloatArray
 
@@ -34,7 +35,7 @@ class Sequences:
         unit = 1 / Fraction(spread)
         farthest = _farthest(k, ranking, smallest_epsilon / 2 * float(unit)) if smallest_epsilon else None
         losses, log_sizes = level_sizes(k, ranking, farthest)
-        return cls(scaled(losses, unit), log_sizes)
+        return cls(losses, scaled(losses, unit), log_sizes)
 
     def chance(self, epsilon: float, noise: str) -> float:
         """P[the top k in order], up to ties."""
