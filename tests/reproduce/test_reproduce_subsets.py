@@ -94,6 +94,20 @@ def test_a_curve_reaches_from_nothing_to_certainty_without_a_jump(name: str) -> 
         assert max(after[kind] - before[kind] for kind in ("top", "great", "good")) <= 0.25
 
 
+def test_where_ties_stand_in_for_better_items_no_epsilon_is_enough() -> None:
+    counts = np.array([90, 60, 40, 40, 40, 40, 5, 3, 2, 1])
+    rows = list(curve(MECHANISMS["Canonical γ=1"](3), counts, (0.1, 0.99), 0.3, 10, seed=1))
+    assert rows[0]["needed_epsilon"] > 0
+    assert rows[1]["needed_epsilon"] is None
+    assert 0 < rows[-1]["top"] < 0.3
+    assert all(math.isfinite(row["epsilon"]) for row in rows[2:])
+    law = dps.Canonical(k=3, epsilon=50.0, gamma=1.0, noise="gumbel", margin=False).law(counts)
+    exact = sum(chance for subset, chance in law.items() if {0, 1} <= subset and subset <= {0, 1, 2, 3, 4, 5})
+    assert rows[-1]["top"] == pytest.approx(exact, rel=1e-3)
+    text = judge_set([{**row, "k": 3, "mechanism": name} for name in MECHANISMS for row in rows[:2]]).text
+    assert "No epsilon is enough for" in text
+
+
 def test_an_endless_jump_is_given_up() -> None:
     found = adaptively(lambda epsilon: {"top": float(epsilon > 0.5)}, 1.0, 0.3)
     assert found[0][1] == {"top": 0.0}

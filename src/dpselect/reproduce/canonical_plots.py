@@ -47,7 +47,7 @@ def _grid(
             for name, style in styles.items():
                 own = [row for row in here if row["mechanism"] == name]
                 places, values = [row[across] for row in own], [row[kind] for row in own]
-                # Chances grow with ε, so that beyond its ends a curve stays within a hair of 0 or 1.
+                # Beyond its ends a curve stays within a hair of 0, and of the most that it reaches.
                 line(place, [ends[0], *places, ends[1]], [values[0], *values, values[-1]], style, name)
             log_axis(place)
         axes[0, column].set_title(f"k = {k:,}", fontsize=10)

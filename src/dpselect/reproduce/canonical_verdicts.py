@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from dpselect.reproduce.study import Row, Verdict, shown
 from dpselect.reproduce.subset_curves import OURS, PUBLISHED
 
@@ -13,11 +15,12 @@ CLAIMED = {10: 6, 100: 34, 1000: 81}
 
 
 def epsilon_table(rows: list[Row], wanted: float) -> dict[int, dict[str, float]]:
-    """Return the ε needed by each mechanism, for each k."""
+    """Return the ε needed by each mechanism, for each k; infinite where none is enough."""
     table: dict[int, dict[str, float]] = {}
     for row in rows:
         if row.get("wanted") == wanted:
-            table.setdefault(row["k"], {})[row["mechanism"]] = row["needed_epsilon"]
+            found = row["needed_epsilon"]
+            table.setdefault(row["k"], {})[row["mechanism"]] = math.inf if found is None else found
     return table
 
 
@@ -60,6 +63,9 @@ def judge_set(rows: list[Row]) -> Verdict:
         for k, found in table.items()
     )
     text = f"The epsilon that the better published form of Canonical needs to be exact with probability 0.99: {said}."
+    hopeless = [f"{name} at k = {k:,}" for k, found in table.items() for name in found if found[name] == math.inf]
+    if hopeless:
+        text += f" No epsilon is enough for {' and '.join(hopeless)}: items tied with rank k stand in for better ones."
     better = [
         min(found[name] for name in PUBLISHED) < min(found["One-shot"], found["Peeling"]) for found in table.values()
     ]

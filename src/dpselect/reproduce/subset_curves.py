@@ -60,6 +60,11 @@ class Answers:
         assert isinstance(self.mechanism, dps.Canonical)
         return Subsets.of(self.mechanism, dps.Scores.of(self.counts), self.smallest)
 
+    @property
+    def limit(self) -> float:
+        """P[top] for ε without bound: below 1 for γ = 1 and ties at rank k, which can stand in for better items."""
+        return self._subsets.limit if isinstance(self.mechanism, dps.Canonical) else 1.0
+
     def top(self, epsilon: float) -> float:
         """P[top]."""
         if isinstance(self.mechanism, dps.Canonical):
@@ -145,10 +150,12 @@ def curve(
     near = swap_scale(counts, mechanism.k) * (1 if isinstance(mechanism, dps.Canonical) else mechanism.k)
     answers = Answers(mechanism, counts, draws, seed, near / 1000)
     for share in wanted:
-        yield {"wanted": share, "needed_epsilon": least_epsilon(answers.top, share, near)}
-    highest = least_epsilon(answers.top, NEARLY_CERTAIN, near)
-    for epsilon, found in adaptively(answers.chances, highest, jump):
-        yield {"epsilon": epsilon, **found}
+        # No ε is enough where the limit is lower.
+        found = least_epsilon(answers.top, share, near) if share < answers.limit else None
+        yield {"wanted": share, "needed_epsilon": found}
+    highest = least_epsilon(answers.top, NEARLY_CERTAIN, near) if answers.limit > NEARLY_CERTAIN else 4 * near
+    for epsilon, chances in adaptively(answers.chances, highest, jump):
+        yield {"epsilon": epsilon, **chances}
 
 
 def adaptively(chances: Callable[[float], Chances], highest: float, jump: float) -> list[tuple[float, Chances]]:
