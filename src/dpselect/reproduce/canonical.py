@@ -87,7 +87,7 @@ def _exponent_points(quick: bool) -> list[Point]:
 
 def _noise_points(quick: bool) -> list[Point]:
     listed: list[Point] = []
-    for k in (1, *LENGTHS):
+    for k in (1, *_shorter(quick)):
         for noise in NOISES:
             about = {"data": NETFLIX, "k": k, "mechanism": noise}
             listed.append(about | {"jump": 0.34 if quick else 0.12, "draws": 0})
