@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from numbers import Number
 from pathlib import PurePath
@@ -28,6 +29,8 @@ class InvalidInput(DpSelectError, ValueError):
 
     def __init__(self, argument: str, given: object, accepted: str) -> None:
         given = given if _is_public(given) else _Plain(_with_article(type(given).__name__))
+        if isinstance(given, str | bytes | PurePath) and has_password(str(given)):
+            given = _Plain("something with a password in it")
         self.argument = argument
         self.given = given
         self.accepted = accepted
@@ -95,6 +98,14 @@ def _shortage(requested: float, remaining: float) -> str:
 
 class SourceError(DpSelectError):
     """A file or engine failed while it was read; the text never quotes its rows."""
+
+
+_PASSWORD = re.compile(r":/+[^\s/@]*:[^\s@]*@|\b(?:password|passwd|pwd)\s*=", re.IGNORECASE)
+
+
+def has_password(text: str) -> bool:
+    """Tell whether text looks like the address of a server with a password in it; such text is never shown."""
+    return _PASSWORD.search(text) is not None
 
 
 def _is_public(given: object) -> bool:

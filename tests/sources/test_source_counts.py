@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -97,7 +98,7 @@ def test_unseen_items_are_numbered_within_the_answer() -> None:
 def crossings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Record how many rows each result that reaches Python has, by every way out of the engine."""
     sizes: list[int] = []
-    backend = ibis.backends.duckdb.Backend
+    backend = importlib.import_module("ibis.backends.duckdb").Backend
     to_pyarrow = backend.to_pyarrow
 
     def counted(self: Any, expression: Any, /, **options: Any) -> Any:

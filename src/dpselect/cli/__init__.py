@@ -17,6 +17,7 @@ from dpselect.cli.plan import plan_command
 from dpselect.cli.reproduce import reproduce_command
 from dpselect.cli.top import top_command
 from dpselect.cli.verify import verify_command
+from dpselect.errors import has_password
 
 DONE, REFUSED, BAD_INPUT, INTERNAL_ERROR, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 70, 130, 141
 
@@ -43,7 +44,8 @@ class Commands(TyperGroup):
             raise
         except Exception as error:
             if hasattr(error, "format_message"):
-                _complain(error.format_message())
+                said = error.format_message()
+                _complain("an argument with a password in it is not understood" if has_password(said) else said)
                 _complain("see " + " ".join(filter(None, ["dpselect", context.invoked_subcommand, "--help"])))
                 raise typer.Exit(BAD_INPUT) from None
             # The error's own words could quote a row, so only its kind is shown.
