@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import tempfile
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -140,7 +141,7 @@ class ThreadedEngine(Engine):
         """Run `work` on the second thread; an interrupt of this thread interrupts the query."""
         future = self._worker.submit(work)
         try:
-            failure = self._wait(future)
+            failure = _failure(future, self._progress, self._share)
         except BaseException:
             with contextlib.suppress(Exception):
                 self._cancel()
@@ -155,14 +156,6 @@ class ThreadedEngine(Engine):
         # What reports an error may record the variables of its frames too, and these hold the engine's words.
         del failure, future
         raise EngineError(reason)
-
-    def _wait(self, future: Future[Result]) -> BaseException | None:
-        while True:
-            try:
-                return future.exception(timeout=_POLL_SECONDS)
-            except TimeoutError:
-                if self._progress is not None:
-                    self._progress(self._share())
 
     def _share(self) -> float | None:
         """Return the share of the query that is done, if the engine tells."""
@@ -219,6 +212,37 @@ def embedded_engine(progress: Progress | None = None) -> Iterator[EmbeddedEngine
         backend.con.execute("SET enable_progress_bar = true")
         backend.con.execute("SET enable_progress_bar_print = false")
         yield EmbeddedEngine(backend, stack.enter_context(worker_thread()), progress)
+
+
+def attempt(work: Callable[[], Result], progress: Progress | None, undo: Callable[[Result], None]) -> Result:
+    """Return what `work` returns, done on a thread of its own; Ctrl-C does not wait for it, and undoes what it made."""
+    future: Future[Result] = Future()
+
+    def fulfil() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=fulfil, name=WORKER, daemon=True).start()
+    try:
+        failure = _failure(future, progress, lambda: None)
+    except BaseException:
+        future.add_done_callback(lambda late: None if late.exception() else undo(late.result()))
+        raise
+    if failure is not None:
+        raise failure
+    return future.result()
+
+
+def _failure(future: Future[Any], progress: Progress | None, share: Callable[[], float | None]) -> BaseException | None:
+    """Wait for the end of some work, telling how far it is, and return why it failed, or None."""
+    while True:
+        try:
+            return future.exception(timeout=_POLL_SECONDS)
+        except TimeoutError:
+            if progress is not None:
+                progress(share())
 
 
 def worker_thread() -> ThreadPoolExecutor:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 from collections.abc import Iterator
 from typing import Any
 
 from dpselect.errors import InvalidInput, SourceError, plain
-from dpselect.sources.engine import Progress, ThreadedEngine, worker_thread
+from dpselect.sources.engine import Progress, ThreadedEngine, attempt, worker_thread
 from dpselect.sources.failures import LOST, NOT_ADMITTED, UNREACHABLE, EngineError
 
 _MAY_STORE = """
@@ -16,6 +17,7 @@ SELECT has_database_privilege(current_database(), 'TEMPORARY')
    AND NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'off'
 """
 _CANCEL_SECONDS = 10.0
+_CONNECT_SECONDS = 30
 _POSITION_DIGITS = 10
 _ROWS_AT_ONCE = 100_000
 
@@ -40,6 +42,7 @@ class PostgresEngine(ThreadedEngine):
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
         """Let all queries of the block see one state of the database where nothing can be stored."""
+        self._check_encoding()
         self.may_store = self.run(lambda: bool(self.connection.execute(_MAY_STORE).fetchone()[0]))
         if self.may_store:
             yield
@@ -136,6 +139,13 @@ class PostgresEngine(ThreadedEngine):
         names = list(expression.as_table().columns)
         return [dict(zip(names, row, strict=True)) for row in rows]
 
+    def _check_encoding(self) -> None:
+        """Refuse a connection on which the text of one row could be one that cannot be fetched."""
+        if self.connection.info.parameter_status("server_encoding") == "SQL_ASCII":
+            raise SourceError("table: the database must have an encoding; SQL_ASCII takes any bytes for text")
+        if self.connection.info.encoding != "utf-8":
+            raise SourceError("table: the connection must be in UTF-8: SET client_encoding TO 'UTF8'")
+
     def _is_idle(self) -> bool:
         return bool(self.connection.autocommit and self.connection.info.transaction_status.name == "IDLE")
 
@@ -164,25 +174,38 @@ def postgres_server(url: str, progress: Progress | None) -> Iterator[PostgresEng
         ) from None
     import ibis
 
-    connection, failure = None, ""
-    try:
-        connection = psycopg.connect(url, autocommit=True, application_name="dpselect")
-    except psycopg.ProgrammingError:
-        failure = "the URL cannot be understood; postgresql://user@host:port/database is needed"
-    except psycopg.Error as error:
-        failure = _refusal(error)
-    if connection is None:
-        raise SourceError(f"table: {failure}")
+    connection = attempt(lambda: _connected(psycopg, url), progress, lambda late: late.close())
     with contextlib.ExitStack() as stack:
         stack.callback(connection.close)
         yield stack.enter_context(postgres_engine(ibis.postgres.from_connection(connection), progress))
 
 
+def _connected(psycopg: Any, url: str) -> Any:
+    """Connect; what fails is told without the words of libpq, which can quote the URL."""
+    failure = "the URL cannot be understood; postgresql://user@host:port/database is needed"
+    try:
+        given = psycopg.conninfo.conninfo_to_dict(url)
+        patience = given.get("connect_timeout") or os.environ.get("PGCONNECT_TIMEOUT") or _CONNECT_SECONDS
+        # In another encoding, a name that it has no room for would be an error.
+        return psycopg.connect(
+            url, autocommit=True, application_name="dpselect", client_encoding="UTF8", connect_timeout=patience
+        )
+    except psycopg.ProgrammingError:
+        pass
+    except psycopg.Error as error:
+        failure = _refusal(error)
+    raise SourceError(f"table: {failure}")
+
+
 def _refusal(error: Any) -> str:
     """Return why a connection was not made; before one is, libpq tells no code, so what it says is looked through."""
     said = str(error)
-    if error.sqlstate is not None and error.sqlstate.startswith("53"):
-        return "no connection: the server has no connection left"
+    if "remaining connection slots" in said or "too many c" in said:
+        return "no connection: the server has no connection left; run again later"
+    if "the database system is" in said:
+        return "no connection: the server is starting or stopping; run again later"
+    if "SSL" in said and "FATAL:" not in said:
+        return "no connection: server and URL do not agree on encryption or certificates; check sslmode"
     if "FATAL:" in said or "password" in said or "authentication" in said:
         return NOT_ADMITTED
     return UNREACHABLE

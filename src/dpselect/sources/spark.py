@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import socket
 import subprocess
 import tempfile
 import uuid
@@ -13,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from dpselect.errors import InvalidInput, SourceError, plain
-from dpselect.sources.engine import WORKER, Progress, ThreadedEngine, worker_thread
+from dpselect.sources.engine import WORKER, Progress, ThreadedEngine, attempt, worker_thread
 from dpselect.sources.java import java_runtime
 
+_CONNECT_SECONDS = 10.0
 _ERROR_LOG = "SQLQueryContextLogger"
 _SETTINGS_OF_IBIS = ("spark.sql.session.timeZone", "spark.sql.mapKeyDedupPolicy")
 _SETTINGS = {
@@ -128,10 +130,23 @@ def spark_cluster(master: str, progress: Progress | None) -> Iterator[SparkEngin
         with spark_session(running, progress) as engine:
             yield engine
         return
+    if not master.startswith("local"):
+        attempt(lambda: _check_reachable(master), progress, lambda _: None)
     with contextlib.ExitStack() as stack:
         with worker_thread() as starter:
             session = ThreadedEngine(None, starter, progress).run(lambda: _started(master, stack))
         yield stack.enter_context(spark_session(session, progress))
+
+
+def _check_reachable(master: str) -> None:
+    """Refuse a cluster of which no master answers: Spark itself would try for minutes."""
+    for address in master.removeprefix("spark://").split(","):
+        host, _, port = address.strip().rpartition(":")
+        if not (host and port.isdecimal() and int(port) < 1 << 16):
+            raise InvalidInput("table", plain("a Spark URL"), "spark://HOST:PORT is needed; the usual port is 7077")
+        with contextlib.suppress(OSError), socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS):
+            return
+    raise SourceError("table: no connection: the master of Spark cannot be reached; check host and port")
 
 
 def _started(master: str, stack: contextlib.ExitStack) -> Any:
