@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 from dpselect.mechanisms.base import Law, Mechanism, check_noise, scaled_locations, spread_over_members
@@ -54,6 +55,10 @@ class Peeling(Mechanism):
 
     def rate(self) -> Fraction:
         """ε₀/w, what the scores are multiplied by before standard noise is added."""
+        return self._rate
+
+    @cached_property
+    def _rate(self) -> Fraction:
         return self.per_round() / Fraction(self.sensitivity.spread)
 
     @property

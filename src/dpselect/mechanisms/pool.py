@@ -11,12 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpselect.mechanisms.base import spread_over_members
 from dpselect.mechanisms.ranking import exact
 from dpselect.numbers import exact_array
-from dpselect.sampling import BitSource, uniform_sequence
+from dpselect.sampling import BitSource
 from dpselect.scores import Grouping, Members, Scores
 
 Array = npt.NDArray[Any]
+
+FEW = 1 << 12
+"""Nameless items that are listed one by one; more of them are a group."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,12 +34,11 @@ class Pool:
     """
 
     scores: Scores
-    """The scores of the pool, nameless ones included, as a histogram."""
+    """The scores of the pool, nameless ones included."""
     following: Any
     """x_[size+1], 0 if there is none."""
-    grouping: Grouping
-    """Where the items are; its first `named` groups are those of the pool."""
-    named: int
+    everybody: Grouping | None = None
+    """All items, if ties at the edge of the pool are still to be broken; None if the pool holds all there are."""
 
     @classmethod
     def of(cls, scores: Scores, size: int) -> Pool:
@@ -52,7 +55,7 @@ class Pool:
             surplus = int(reached[named - 1]) - size
             within[-1] = int(within[-1]) - surplus
             following = grouping.values[named - 1 if surplus else named]
-        return cls._filled(grouping, within.astype(np.int64), size, following)
+        return cls(_histogram(grouping.values[:named], within.astype(np.int64), size), following, grouping)
 
     @classmethod
     def of_rows(cls, scores: Any, size: int, following: Any) -> Pool:
@@ -61,43 +64,44 @@ class Pool:
         `following` is 0 when there are no further items. Positions count down the scores, 0 for the highest; equal ones
         keep the order of the rows.
         """
-        values = -np.sort(-exact_array("scores", list(scores)), kind="stable")
-        values = values[values > 0]
+        values = exact_array("scores", scores)
+        if (values[1:] > values[:-1]).any():
+            values = -np.sort(-values, kind="stable")
+        if len(values) and values[-1] <= 0:
+            values = values[values > 0]
+        missing = size - len(values)
+        if missing <= FEW:
+            filled = np.concatenate([values, np.zeros(missing, dtype=values.dtype)]) if missing else values
+            return cls(Scores(filled, None, int), max(following, 0))
         starts = np.flatnonzero(np.concatenate([np.ones(min(len(values), 1), bool), values[1:] != values[:-1]]))
-        sizes = np.diff(np.append(starts, len(values)))
-        return cls._filled(Scores(None, (values[starts], sizes), int).distinct, sizes, size, max(following, 0))
+        return cls(_histogram(values[starts], np.diff(np.append(starts, len(values))), size), max(following, 0))
 
-    @classmethod
-    def _filled(cls, grouping: Grouping, sizes: Array, size: int, following: Any) -> Pool:
-        """Return the pool with as many nameless items as are missing."""
-        values = grouping.values[: len(sizes)]
-        missing = size - int(sizes.sum())
-        if missing:
-            values, filled = np.append(values, 0), np.append(sizes, missing)
-        else:
-            filled = sizes
-        return cls(Scores(None, (values, filled), int), following, grouping, len(sizes))
+    @property
+    def named(self) -> int:
+        """How many of the distinct scores belong to items that exist."""
+        return int(np.count_nonzero(self.scores.values > 0))
 
-    def has_name(self, chosen: Members) -> npt.NDArray[np.bool_]:
-        """Return for each chosen member of `scores` whether it is an item that exists."""
-        named: npt.NDArray[np.bool_] = chosen.groups < self.named
-        return named
+    def first(self, chosen: Members, number: int, bits: BitSource) -> Members:
+        """Return the first few of what a mechanism chose of `scores`."""
+        if self.everybody is not None:
+            return self.members(chosen.groups[:number], bits)
+        return Members(chosen.grouping, chosen.groups[:number], chosen.indexes[:number])
 
     def members(self, groups: Array, bits: BitSource) -> Members:
-        """Return an item for each win of a group: those of one group are a uniform sequence of all its items.
+        """Return an item for each win of a distinct score: those of one score are a uniform sequence of all its items.
 
         Equal scores make items exchangeable to a mechanism that treats labels alike, and so does the draw of who is
-        inside the pool; so this completes the law of a draw that only decided how often each group wins.
+        inside the pool; so this completes the law of a draw that only decided how often each score wins.
         """
-        indexes = np.zeros(len(groups), dtype=np.int64)
-        assert self.grouping.multiplicities is not None
-        sizes = self.grouping.multiplicities[groups]
-        if sizes.dtype == object:
-            indexes = indexes.astype(object)
-        for group in np.unique(groups[sizes > 1]) if len(groups) else ():
-            places = np.flatnonzero(groups == group)
-            indexes[places] = uniform_sequence(int(self.grouping.multiplicities[group]), len(places), bits)
-        return self.grouping.members(groups, indexes)
+        return spread_over_members(self.everybody or self.scores.distinct, groups, bits)
+
+
+def _histogram(values: Array, sizes: Array, size: int) -> Scores:
+    """Return the scores with as many nameless items as are missing."""
+    missing = size - int(sizes.sum())
+    if missing:
+        values, sizes = np.append(values, 0), np.append(sizes, missing)
+    return Scores(None, (values, sizes), int)
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import InitVar, dataclass
 from fractions import Fraction
-from functools import lru_cache
-from itertools import combinations, takewhile
+from functools import cached_property, lru_cache
+from itertools import combinations
 from math import factorial, isclose
 from typing import Any, ClassVar
 
@@ -20,7 +20,7 @@ from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.sensitivity import Sensitivity
 from dpselect.privacy.thresholds import laplace_threshold
 from dpselect.sampling import BitSource
-from dpselect.sampling.threshold import MeasuredField, exceeds
+from dpselect.sampling.threshold import MeasuredField, passing_at_first
 from dpselect.sampling.threshold_law import chance_of
 from dpselect.scores import Members
 from dpselect.validation import positive_number
@@ -106,12 +106,18 @@ class Restricted(UnknownDomain):
     def draw_from(self, pool: Pool, bits: BitSource) -> Members:
         """Return what is kept of the inner mechanism's answer."""
         chosen = self.inner.draw(pool.scores, bits)
-        named = pool.has_name(chosen)
-        # A nameless item ends the walk as a failed test does; the proof treats it as an item that nobody can see.
-        candidates = chosen.values[: len(named) if named.all() else int(np.argmin(named))]
-        entrants = MeasuredField(candidates, self.rate(), None, 1, origin=pool.following)
-        kept = sum(1 for _ in takewhile(bool, exceeds(entrants, self.height(), bits)))
-        return pool.members(chosen.groups[:kept], bits)
+        rate, height = self._tests
+        candidates = chosen.values
+        if not candidates.all():
+            # A nameless item ends the walk as a failed test does; the proof treats it as an item that nobody can see.
+            candidates = candidates[: int(np.argmin(candidates != 0))]
+        entrants = MeasuredField(candidates, rate, None, 1, origin=pool.following)
+        return pool.first(chosen, passing_at_first(entrants, height, bits), bits)
+
+    @cached_property
+    def _tests(self) -> tuple[Fraction, Fraction]:
+        """The rate and height of the tests, which every draw needs."""
+        return self.rate(), self.height()
 
     def ranked_law(self, scores: tuple[Fraction, ...], named: int, following: Fraction) -> Law:
         """Return the law of the kept ranks: the inner law, cut by the tests."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from dpselect.errors import InvalidInput
 from dpselect.validation import Number, finite_number, float_below
@@ -34,7 +35,7 @@ class Sensitivity:
         if not math.isfinite(self.spread):
             raise InvalidInput("sensitivity", (self.low, self.high), "high - low must be finite")
 
-    @property
+    @cached_property
     def spread(self) -> float:
         """`high − low` as a float, rounded up: noise follows it, and more noise is more private."""
         exact = Fraction(self.high) - Fraction(self.low)

@@ -27,6 +27,24 @@ def exponential_bounds(known: BitArray, width: int) -> tuple[FloatArray, FloatAr
     return lowest, highest
 
 
+LEAST, MOST = 1 << 36, (1 << 64) - (1 << 46)
+"""Words of 64 bits between these know e to a relative 2⁻³⁵, and one logarithm will do (exactness.md, section 4)."""
+
+
+def within_margin(known: BitArray, width: int) -> bool:
+    """Whether these are words of 64 bits, none of them near an end: then 2⁻²⁸ <= e <= 18 log 2 for all."""
+    return width == 64 and len(known) > 0 and bool(known.min() >= LEAST and known.max() <= MOST)
+
+
+def known_exponential(known: BitArray) -> FloatArray:
+    """Return e for words within the margin, with a relative error of at most 2⁻³⁴.
+
+    That is so little that one number can stand for both bounds: a quarter of the work.
+    """
+    exponential: FloatArray = -np.log1p(known * -(2.0**-64))
+    return exponential
+
+
 def _minus_log_complement(numerator: BitArray) -> FloatArray:
     """−log(1 − n/2⁶⁴); 2⁶⁴ − n is formed exactly in integers, so that neither end of [0, 1) loses precision."""
     near_zero = numerator < np.uint64(1 << 63)

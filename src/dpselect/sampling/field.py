@@ -62,8 +62,9 @@ class Field:
         differences = self.values[groups] - self.reference
         if differences.dtype == object:
             return np.array([self._rounded(difference) for difference in differences], dtype=np.float64)
-        located: FloatArray = np.clip(differences * self._float_scale, -SATURATED, SATURATED)
-        return located
+        located: FloatArray = differences * self._float_scale
+        np.minimum(located, SATURATED, out=located)
+        return np.maximum(located, -SATURATED, out=located)
 
     def _rounded(self, difference: Any) -> float:
         exact = self.scale * Fraction(difference)
@@ -76,11 +77,17 @@ class Field:
 
         A noise z computed from float64 is off by at most slack/2 · (1 + |z|) (exactness.md).
         """
-        outer = self.slack * (1.0 + np.abs(locations))
-        lower = locations + low - (outer + self.slack * np.abs(low))
-        upper = locations + high + (outer + self.slack * np.abs(high))
-        lower[locations <= -SATURATED] = -np.inf
-        upper[locations >= SATURATED] = np.inf
+        distances = np.abs(locations)
+        if high is low:
+            centre, error = locations + low, self.slack * (np.abs(low) + distances + 1.0)
+            lower, upper = centre - error, centre + error
+        else:
+            outer = self.slack * (1.0 + distances)
+            lower = locations + low - (outer + self.slack * np.abs(low))
+            upper = locations + high + (outer + self.slack * np.abs(high))
+        if len(distances) and distances.max() >= SATURATED:
+            lower[locations <= -SATURATED] = -np.inf
+            upper[locations >= SATURATED] = np.inf
         return lower, upper
 
     def location_ball(self, group: int) -> Callable[[int], Any]:

@@ -13,15 +13,18 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dpselect.sampling.balls import Draw, Entrant, rational, sort_exactly
-from dpselect.sampling.bits import BitSource
-from dpselect.sampling.exponent import exponential_bounds
+from dpselect.sampling.bits import BitArray, BitSource
+from dpselect.sampling.exponent import exponential_bounds, known_exponential, within_margin
 from dpselect.sampling.field import Field
-from dpselect.sampling.noise import NOISES
+from dpselect.sampling.noise import NOISES, FloatArray
 
 WORD = 64
 """Bits drawn at a time for each noise."""
+
+Decisions = npt.NDArray[np.bool_]
 
 _LAPLACE = NOISES["laplace"]
 
@@ -44,21 +47,44 @@ def exceeds(entrants: MeasuredField, height: Fraction, bits: BitSource, *, width
     ν is standard Laplace noise of each entrant's own, ρ the same standard Laplace noise for all of them.
     """
     known = bits.integers(len(entrants.values) + 1, width)
-    smallest, largest = exponential_bounds(known, width)
-    with np.errstate(divide="ignore", over="ignore"):
-        low, high = _LAPLACE.quantile(largest), _LAPLACE.quantile(smallest)
-        locations = entrants.locations(slice(None))
-    lower, upper = entrants.widen(locations, low[1:], high[1:])
-    least, most = entrants.widen(np.array([float(height)]), low[:1], high[:1])
+    passed, failed = _decided(entrants, height, known, width)
     shared = Draw(int(known[0]), width)
-    for place in range(len(entrants.values)):
-        if lower[place] > most[0]:
-            yield True
-        elif upper[place] < least[0]:
-            yield False
+    for place, (above, below) in enumerate(zip(passed.tolist(), failed.tolist(), strict=True)):
+        if above or below:
+            yield above
         else:
             own = Draw(int(known[place + 1]), width)
             yield _above(entrants, place, own, height, shared, bits, width)
+
+
+def passing_at_first(entrants: MeasuredField, height: Fraction, bits: BitSource, *, width: int = WORD) -> int:
+    """Return how many entrants `exceeds` says True of before it first says False."""
+    known = bits.integers(len(entrants.values) + 1, width)
+    passed, failed = _decided(entrants, height, known, width)
+    shared = Draw(int(known[0]), width)
+    for place in np.flatnonzero(~passed).tolist():
+        own = Draw(int(known[place + 1]), width)
+        if failed[place] or not _above(entrants, place, own, height, shared, bits, width):
+            return int(place)
+    return len(passed)
+
+
+def _decided(entrants: MeasuredField, height: Fraction, known: BitArray, width: int) -> tuple[Decisions, Decisions]:
+    """Return which entrants certainly pass, and which certainly fail."""
+    with np.errstate(divide="ignore", over="ignore"):
+        low, high = _noises(known, width)
+        locations = np.concatenate([[float(height)], entrants.locations(slice(None))])
+    lower, upper = entrants.widen(locations, low, high)
+    return lower[1:] > upper[0], upper[1:] < lower[0]
+
+
+def _noises(known: BitArray, width: int) -> tuple[FloatArray, FloatArray]:
+    """Return bounds on the Laplace noises that are known to so many bits."""
+    if within_margin(known, width):
+        noises = _LAPLACE.quantile(known_exponential(known))
+        return noises, noises
+    smallest, largest = exponential_bounds(known, width)
+    return _LAPLACE.quantile(largest), _LAPLACE.quantile(smallest)
 
 
 def _above(

@@ -13,7 +13,6 @@ The result is the law of real-valued noise. No noisy value leaves this module, o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -23,11 +22,14 @@ import numpy.typing as npt
 
 from dpselect.sampling.balls import Draw, Entrant, rational, sort_exactly
 from dpselect.sampling.bits import BitArray, BitSource
-from dpselect.sampling.exponent import exponential_bounds
+from dpselect.sampling.exponent import exponential_bounds, known_exponential, within_margin
 from dpselect.sampling.field import Field
 from dpselect.sampling.noise import FloatArray, Noise
 
 IndexArray = npt.NDArray[np.intp]
+
+HOPELESS = -64.0
+"""Locations that no noise makes up for, whichever it is, if all words are within their margin (exactness.md, 3)."""
 
 
 @dataclass(frozen=True)
@@ -94,15 +96,29 @@ def top_k(
 
 def _single_entrants(field: Field, noise: Noise, bits: BitSource, widths: Widths) -> _Pool:
     if len(field.values) < widths.screen_from or widths.screen >= widths.word:
-        groups = np.arange(len(field.values))
-        known = bits.integers(len(groups), widths.word)
+        known = bits.integers(len(field.values), widths.word)
+        locations = field.locations(slice(None))
+        if within_margin(known, widths.word):
+            return _certain_entrants(field, noise, locations, known)
+        groups = np.arange(len(known))
     else:
         groups, coarse = _screen(field, noise, bits, widths.screen)
         further = widths.word - widths.screen
         known = coarse.astype(np.uint64) << np.uint64(further) | bits.integers(len(groups), further).astype(np.uint64)
-    low, high = _noisy_bounds(field, field.locations(groups), known, widths.word, noise)
+        locations = field.locations(groups)
+    low, high = _noisy_bounds(field, locations, known, widths.word, noise)
     pool = _Pool(groups, np.ones_like(groups), low, high, [_Words(groups, known.reshape(-1, 1))])
     return pool.keep(high >= _kth_largest(low, field.winners))
+
+
+def _certain_entrants(field: Field, noise: Noise, locations: FloatArray, known: BitArray) -> _Pool:
+    """Return the entrants that are not hopeless, whose words say all there is to know in float64."""
+    groups = np.flatnonzero(locations >= HOPELESS)
+    known = known[groups]
+    noises = noise.quantile(known_exponential(known))
+    low, high = field.widen(locations[groups], noises, noises)
+    pool = _Pool(groups, np.ones_like(groups), low, high, [_Words(groups, known.reshape(-1, 1))])
+    return pool if len(groups) <= 2 * field.winners else pool.keep(high >= _kth_largest(low, field.winners))
 
 
 def _noisy_bounds(
@@ -211,9 +227,12 @@ def _settle(pool: _Pool, field: Field, noise: Noise, bits: BitSource, ordered: b
     if not ordered and len(pool.groups) == winners:
         return pool.groups
     ranking = np.argsort(-pool.high, kind="stable")
+    cuts = _cuts(pool.low[ranking], pool.high[ranking])
+    if (cuts[:winners] if ordered else cuts[winners - 1 : winners]).all():
+        return pool.groups[ranking[:winners]]
     drawn = _SharedDraws(pool.words, widths.word)
     result: list[int] = []
-    for start, stop in _clusters(pool.low[ranking], pool.high[ranking]):
+    for start, stop in pairwise([0, *(np.flatnonzero(cuts) + 1).tolist(), len(ranking)]):
         if len(result) >= winners:
             break
         members = ranking[start:stop]
@@ -227,12 +246,10 @@ def _settle(pool: _Pool, field: Field, noise: Noise, bits: BitSource, ordered: b
     return np.array(result[:winners], dtype=np.intp)
 
 
-def _clusters(low: FloatArray, high: FloatArray) -> Iterator[tuple[int, int]]:
-    """Split values sorted by descending `high` wherever everything before certainly beats everything after."""
-    floor = np.minimum.accumulate(low)
-    cuts = np.flatnonzero(floor[:-1] > high[1:]) + 1
-    edges = [0, *cuts.tolist(), len(low)]
-    return pairwise(edges)
+def _cuts(low: FloatArray, high: FloatArray) -> npt.NDArray[np.bool_]:
+    """Return, of values sorted by descending `high`, behind which ones all before certainly beat all after."""
+    certain: npt.NDArray[np.bool_] = np.minimum.accumulate(low)[:-1] > high[1:]
+    return certain
 
 
 class _SharedDraws:
