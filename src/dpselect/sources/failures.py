@@ -52,6 +52,7 @@ _SPARK = {
     "PATH_NOT_FOUND": "there is no such path; check it",
     "FAILED_READ_FILE": "a file of the table cannot be read, or changed while it was read",
     "UNRESOLVED_COLUMN": _MISSING_COLUMN,
+    "AMBIGUOUS_REFERENCE": "two columns have a name that is asked for; column names must differ",
     "INSUFFICIENT_PERMISSIONS": _NO_RIGHT,
     "INSUFFICIENT_TABLE_PERMISSIONS": _NO_RIGHT,
     "DATATYPE_MISMATCH": _MISMATCH,
