@@ -14,9 +14,11 @@ import pytest
 
 import dpselect as dps
 from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, UnknownDomain
-from dpselect.mechanisms.pool import Pool
-from dpselect.sampling import bit_source
+from dpselect.mechanisms.limited import with_dummy
+from dpselect.mechanisms.pool import FEW, Pool
+from dpselect.sampling import BitSource, bit_source
 from dpselect.sampling.threshold_law import chance_of
+from dpselect.scores import Members
 from dpselect.verify import Domain, check_privacy, check_sampler
 from dpselect.verify.unknown import UNKNOWN_UNDER_TEST
 
@@ -208,6 +210,8 @@ INNER = dps.Canonical(k=3, epsilon=1.0)
         ),
         (lambda: dps.LimitedDomain(k=3, epsilon=1.0), "delta"),
         (lambda: dps.LimitedDomain(k=3, epsilon=1.0, delta=0.1, pool=1), "pool"),
+        (lambda: dps.LimitedDomain(k=3, epsilon=1.0, delta=0.1, pool=10**12), "pool"),
+        (lambda: dps.TopStable(k=3, epsilon=1.0, delta=0.1, pool=2**70), "pool"),
         (lambda: dps.LimitedDomain(k=3, epsilon=1.0, delta=0.1, noise="laplace"), "max_items_per_person"),
         (lambda: dps.LimitedDomain(k=3, epsilon=1.0, delta=0.1, max_items_per_person=0), "max_items_per_person"),
         (lambda: dps.LimitedDomain(k=3, epsilon=1.0, delta=0.1, noise="exponential"), "noise"),
@@ -279,3 +283,62 @@ def test_draws_follow_the_law_and_not_that_of_a_fresh_threshold_for_each_test(in
     assert sum(Fresh(**parameters).law(scores).values()) == pytest.approx(1.0)
     assert check_sampler(dps.Restricted(**parameters), scores, draws=3000).passed
     assert not check_sampler(Fresh(**parameters), scores, draws=3000).passed
+
+
+class FromRows(dps.Restricted):
+    """Draws from the rows that an engine would answer, as top() does."""
+
+    def draw(self, scores: dps.Scores, bits: BitSource) -> Members:
+        ranked = sorted(scores.exact(), reverse=True)
+        following = ranked[self.pool_size] if len(ranked) > self.pool_size else 0
+        return self.draw_from(Pool.of_rows(ranked[: self.pool_size], self.pool_size, following), bits)
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        dps.Peeling(k=2, epsilon=2.0, noise="gumbel"),
+        dps.Peeling(k=2, epsilon=2.0),
+        dps.Canonical(k=2, epsilon=2.0),
+        dps.Joint(k=2, epsilon=2.0),
+        dps.OneShot(k=2, epsilon=2.0, noise="laplace"),
+        dps.Gaussian(k=2, epsilon=2.0, delta=0.1, max_items_per_person=2),
+    ],
+    ids=lambda inner: f"{inner.name}-{getattr(inner, 'noise', 'normal')}",
+)
+@pytest.mark.parametrize("scores", [[9, 5, 5, 2], [6, 2], [7, 7, 7]], ids=str)
+def test_draws_from_the_rows_of_an_engine_follow_the_law(inner: dps.Mechanism, scores: list[int]) -> None:
+    """Each check fails a sound sampler with a probability of 1e-6 at most."""
+    mechanism = FromRows(inner=inner, pool=3, test_epsilon=2.0, test_delta=0.1)
+    assert check_sampler(mechanism, scores, draws=1500).passed
+
+
+def test_draws_from_rows_are_told_from_those_of_a_pool_that_forgets_its_next_score() -> None:
+    class Forgetful(FromRows):
+        def draw_from(self, pool: Pool, bits: BitSource) -> Members:
+            return super().draw_from(replace(pool, following=0), bits)
+
+    inner = dps.Peeling(k=2, epsilon=2.0, noise="gumbel")
+    mechanism = Forgetful(inner=inner, pool=3, test_epsilon=2.0, test_delta=0.1)
+    assert not check_sampler(mechanism, [9, 5, 5, 2], draws=1500).passed
+
+
+@pytest.mark.parametrize("pool", [3, FEW + 20])
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0])
+def test_a_person_moves_the_dummy_exactly_as_the_next_score(epsilon: float, pool: int) -> None:
+    """If it were rounded to a float, one person could move it by 1 + 2.8e-14, at ε = 0.3 and a next score of 105."""
+    mechanism = dps.LimitedDomain(k=3, epsilon=epsilon, delta=1e-6, pool=pool)
+    for following in (*range(400), 10**6, 2**52 - 1, 0.1, 2.0**-40):
+        moved = Fraction(following) + 1
+        assert mechanism.dummy(moved) - mechanism.dummy(following) == 1
+    scores = np.array([2**53 - 1, 3])
+    assert [Fraction(score) for score in with_dummy(scores, mechanism.dummy(1)).tolist()][-1] == mechanism.dummy(1)
+
+
+@every
+@pytest.mark.parametrize("scores", [[10**6, 10**6 - 40_000, 10**6 - 80_000], []], ids=["few", "none"])
+def test_a_pool_that_is_mostly_nameless_is_drawn_as_groups(mechanism: UnknownDomain, scores: list[int]) -> None:
+    """The gaps are lost with probability below e^-1000."""
+    wide = replace(mechanism, pool=FEW + 100)
+    members = wide.draw_from(Pool.of_rows(scores, wide.pool_size, 0), bit_source(1))
+    assert sorted(members.positions().tolist()) == list(range(len(scores)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from math import ceil
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,6 @@ from dpselect.mechanisms.pool import Pool
 from dpselect.mechanisms.ranking import exact
 from dpselect.mechanisms.unknown import UnknownDomain, positive_delta
 from dpselect.privacy.calibration import range_per_round
-from dpselect.privacy.conversion import float_above
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.thresholds import gumbel_threshold, laplace_threshold
 from dpselect.sampling import NOISES, BitSource, Field, top_k
@@ -26,6 +26,9 @@ from dpselect.validation import float_below, positive_integer
 
 WHOLE = 2**53
 """Integers below this are floats."""
+
+DIGITS = 20
+"""Binary digits of where the dummy stands above the next score; more would gain a millionth."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,16 +83,16 @@ class LimitedDomain(UnknownDomain):
         return self.share() / Fraction(self.sensitivity.spread)
 
     def lead(self) -> Fraction:
-        """Return w + u, by which the dummy stands above x_[pool+1]."""
+        """Return w + u, by which the dummy stands above x_[pool+1]: of few digits, rounded up."""
         composed = self.noise == "gumbel" and self.k * self.share() > Fraction(self.epsilon)
         allowed = Fraction(self.delta) / (2 if composed else 1)
         brought = min(self.max_items_per_person or self.pool_size, self.pool_size)
         threshold = gumbel_threshold if self.noise == "gumbel" else laplace_threshold
-        return Fraction(self.sensitivity.spread) + threshold(allowed / brought) / self.rate()
+        return _of_few_digits(Fraction(self.sensitivity.spread) + threshold(allowed / brought) / self.rate())
 
     def dummy(self, following: Any) -> Fraction:
-        """Return where the dummy stands: a float, rounded up."""
-        return Fraction(float_above(exact(following) + self.lead()))
+        """Return where the dummy stands, without error: if it were rounded, one person could move it by more than w."""
+        return exact(following) + self.lead()
 
     def draw_from(self, pool: Pool, bits: BitSource) -> Members:
         """Return what comes before the dummy."""
@@ -119,6 +122,13 @@ def _ranked_law(mechanism: LimitedDomain, scores: tuple[Fraction, ...], named: i
 
 def with_dummy(values: npt.NDArray[Any], dummy: Fraction) -> npt.NDArray[Any]:
     """Return the scores with the dummy behind them, without error."""
-    if values.dtype == np.float64 or (values.dtype == np.int64 and int(np.abs(values).max()) < WHOLE):
+    in_floats = values.dtype == np.float64 or (values.dtype == np.int64 and int(np.abs(values).max()) < WHOLE)
+    if in_floats and dummy < WHOLE and Fraction(float(dummy)) == dummy:
         return np.append(values.astype(np.float64), float(dummy))
-    return np.array([*values.tolist(), dummy], dtype=object)
+    return np.array([*map(Fraction, values.tolist()), dummy], dtype=object)
+
+
+def _of_few_digits(number: Fraction) -> Fraction:
+    """Return a positive number rounded up to about 20 binary digits, so that sums with counts are floats."""
+    step = Fraction(2) ** (number.numerator.bit_length() - number.denominator.bit_length() - DIGITS)
+    return ceil(number / step) * step

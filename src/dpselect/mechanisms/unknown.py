@@ -23,6 +23,9 @@ from dpselect.validation import positive_integer
 POOL_FOR_EACH = 10
 """Items looked at for each item that is asked for, unless `pool` says otherwise (docs/unknown.md)."""
 
+LARGEST_POOL = 10**7
+"""Rows of a pool that are read into memory at most."""
+
 NOTHING = Scores(None, (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)), int)
 """The scores of no item."""
 
@@ -45,6 +48,8 @@ class UnknownDomain(Mechanism):
         object.__setattr__(self, "pool", pool)
         if pool < self.k:
             raise InvalidInput("pool", pool, f"at least k = {self.k} is needed: the answer is chosen from the pool")
+        if pool > LARGEST_POOL:
+            raise InvalidInput("pool", pool, f"at most {LARGEST_POOL} is accepted, the pool being read into memory")
         if not self.sensitivity.low <= 0 <= self.sensitivity.high:
             raise InvalidInput(
                 "sensitivity", self.sensitivity, "0 must lie within it: a person leaves most items of the world alone"
