@@ -83,3 +83,17 @@ def test_what_does_not_fit_is_said_and_nothing_is_answered(folder: Path, options
     assert result.exit_code == 2
     assert told in " ".join(result.stderr.split())
     assert result.stdout == ""
+
+
+def test_the_noise_of_limited_can_be_named_with_what_it_relies_on(folder: Path) -> None:
+    """A scale of 3/8 at leads of 50: a miss has a probability below e^-100."""
+    bound = ["--max-items-per-person", "3", "--pool", "20", "--format", "json"]
+    result = ask("queries.csv", "--mechanism", "limited", "--noise", "laplace", *bound)
+    assert result.exit_code == 0, result.stderr
+    data = json.loads(result.stdout)
+    assert sorted(data["items"]) == sorted(SHARED)
+    described = data["mechanism"]
+    assert (described["noise"], described["max_items_per_person"], described["pool"]) == ("laplace", 3, 20)
+    refused = ask("queries.csv", "--mechanism", "limited", "--noise", "laplace")
+    assert refused.exit_code == 2
+    assert "--max-items-per-person" in refused.stderr

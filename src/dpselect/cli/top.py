@@ -135,7 +135,7 @@ def top_command(
             weight=weight,
             max_items_per_person=max_items_per_person,
             pool=pool,
-            mechanism=_mechanism(mechanism, noise, k, epsilon, delta, clip),
+            mechanism=_mechanism(mechanism, noise, k, epsilon, delta, clip, max_items_per_person, pool),
             ordered=ordered,
             values=values,
             protects=protects,
@@ -185,7 +185,14 @@ def _domain(text: str) -> Any:
 
 
 def _mechanism(
-    name: str, noise: str | None, k: int, epsilon: float, delta: float, clip: tuple[float, float] | None
+    name: str,
+    noise: str | None,
+    k: int,
+    epsilon: float,
+    delta: float,
+    clip: tuple[float, float] | None,
+    max_items_per_person: int | None,
+    pool: int | None,
 ) -> Any:
     """Return the name, or with a noise the mechanism itself, which gets the delta that it can use."""
     if noise is None:
@@ -198,4 +205,6 @@ def _mechanism(
     extras: dict[str, Any] = {"delta": delta} if usable else {}
     if clip is not None:
         extras["sensitivity"] = dpselect.Sensitivity(min(clip[0], 0), max(clip[1], 0))
+    own = {"max_items_per_person": max_items_per_person, "pool": pool}
+    extras |= {name: given for name, given in own.items() if hasattr(kind, name)}
     return kind(k=k, epsilon=epsilon, noise=noise, **extras)
