@@ -123,3 +123,9 @@ def test_a_mechanism_without_an_exact_curve_is_refused() -> None:
         success([3, 2, 1], dps.Gamma(k=1, epsilon=1.0))
     with pytest.raises(dps.InvalidInput, match="k: 4"):
         success([3, 2, 1], dps.Canonical(k=4, epsilon=1.0))
+
+
+@pytest.mark.parametrize(("accuracy", "needed"), [(0.2, 0.0), (0.5, 0.0), (0.75, math.log(2) / 7)])
+def test_the_swap_limit_is_0_where_any_epsilon_will_do(accuracy: float, needed: float) -> None:
+    found = swap_limit([10, 3], dps.Canonical(k=1, epsilon=1.0), accuracy)
+    assert found == pytest.approx(needed, abs=1e-9)

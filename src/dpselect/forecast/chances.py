@@ -114,7 +114,7 @@ def _by_powers(log_u: FloatArray, sizes: FloatArray, depths: FloatArray) -> Floa
 def least_epsilon(chance: Callable[[float], float], wanted: float, near: float) -> float:
     """Return the ε at which a chance that grows with ε reaches the one wanted, to ten digits; it looks `near` first.
 
-    The chance must be below the one wanted for small ε and above it for large ε.
+    The chance must be above the one wanted for large ε. 0 where it still is at ε = e^−25 `near`: any ε will do.
     """
     from scipy.optimize import brentq
 
@@ -125,5 +125,7 @@ def least_epsilon(chance: Callable[[float], float], wanted: float, near: float) 
     while excess(high) < 0:
         low, high = high, high + 0.5
     while excess(low) > 0:
+        if low < math.log(near) - 25.0:
+            return 0.0
         low, high = low - 0.5, low
     return float(np.exp(brentq(excess, low, high, xtol=1e-11))) if low < high else near
