@@ -17,6 +17,7 @@ from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, UnknownDomain
 from dpselect.mechanisms.limited import with_dummy
 from dpselect.mechanisms.pool import FEW, Pool
 from dpselect.sampling import BitSource, bit_source
+from dpselect.sampling.threshold import MeasuredField
 from dpselect.sampling.threshold_law import chance_of
 from dpselect.scores import Members
 from dpselect.verify import Domain, check_privacy, check_sampler
@@ -342,3 +343,13 @@ def test_a_pool_that_is_mostly_nameless_is_drawn_as_groups(mechanism: UnknownDom
     wide = replace(mechanism, pool=FEW + 100)
     members = wide.draw_from(Pool.of_rows(scores, wide.pool_size, 0), bit_source(1))
     assert sorted(members.positions().tolist()) == list(range(len(scores)))
+
+
+def test_the_next_score_is_subtracted_without_error_whatever_kind_of_number_it_is() -> None:
+    """Of the float 2^60 and the fraction 2^60 − 1/3 Python makes the float 0."""
+    near = Fraction(2**60) - Fraction(1, 3)
+    pool = Pool.of_rows([Fraction(2**60 + 256), Fraction(2**60)], 2, near)
+    entrants = MeasuredField(pool.scores.entries.values, Fraction(1), None, 1, origin=pool.following)
+    assert entrants.locations(slice(None)).tolist() == [256 + 1 / 3, 1 / 3]
+    gaps = dps.TopStable(k=1, epsilon=1.0, delta=0.1, pool=2, sensitivity=dps.Sensitivity(0, 0.125))._gaps(pool)
+    assert gaps.tolist() == [256, Fraction(1, 3)]

@@ -64,7 +64,9 @@ class Pool:
         `following` is 0 when there are no further items. Positions count down the scores, 0 for the highest; equal ones
         keep the order of the rows.
         """
-        values = exact_array("scores", scores)
+        # Together, so that what is subtracted later is of one kind: of a float and a fraction Python makes a float.
+        numbers = exact_array("scores", [*scores, following])
+        values, following = numbers[:-1], max(numbers[-1], 0)
         if (values[1:] > values[:-1]).any():
             values = -np.sort(-values, kind="stable")
         if len(values) and values[-1] <= 0:
@@ -72,9 +74,9 @@ class Pool:
         missing = size - len(values)
         if missing <= FEW:
             filled = np.concatenate([values, np.zeros(missing, dtype=values.dtype)]) if missing else values
-            return cls(Scores(filled, None, int), max(following, 0))
+            return cls(Scores(filled, None, int), following)
         starts = np.flatnonzero(np.concatenate([np.ones(min(len(values), 1), bool), values[1:] != values[:-1]]))
-        return cls(_histogram(values[starts], np.diff(np.append(starts, len(values))), size), max(following, 0))
+        return cls(_histogram(values[starts], np.diff(np.append(starts, len(values))), size), following)
 
     @property
     def named(self) -> int:
