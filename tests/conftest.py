@@ -22,6 +22,7 @@ LONG = (
     "tests/experiments/",
     "tests/forecast/test_forecast_exact.py::test_draws_agree",
     "tests/forecast/test_forecast_plan.py::test_pictures_are_written",
+    "tests/mechanisms/test_unknown_domains.py::test_draws_from_the_rows",
     "tests/sampling/test_floating_point_attack.py",
     "tests/sampling/test_race.py::test_the_law_by_counting_bits",
     "tests/sampling/test_race.py::test_bounds_and_widths",
