@@ -95,3 +95,30 @@ def test_a_database_without_an_encoding_is_refused_in_postgresql(postgresql_plac
                 dps.top(url, table_name="orders", **WANTED)
         finally:
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")  # the test's own call of Ibis
+@pytest.mark.parametrize("domain", [9, ["☃", "pen"], "table:goods"], ids=["number", "list", "table"])
+def test_a_connection_of_duckdb_that_was_passed_keeps_nothing(domain: Any) -> None:
+    import ibis
+
+    backend = ibis.duckdb.connect()
+    backend.con.register("given", ROWS)
+    backend.con.execute(
+        "CREATE TABLE orders AS SELECT * FROM given; CREATE TABLE goods AS SELECT DISTINCT item FROM given"
+    )
+    backend.con.unregister("given")
+    query = "SELECT table_name FROM duckdb_tables() UNION ALL SELECT view_name FROM duckdb_views() WHERE NOT internal"
+    for more in ({}, {"where": "person > 0"}, {"max_items_per_person": 1}):
+        answer = dps.top(backend.table("orders"), **WANTED | {"domain": domain}, **more)
+        assert answer.items == ["☃"]
+        assert sorted(backend.con.execute(query).fetchall()) == [("goods",), ("orders",)]
+    backend.disconnect()
+
+
+def test_a_list_that_cannot_be_read_is_not_called_a_file() -> None:
+    import ibis
+
+    listed = ibis.memtable(ROWS).mutate(item=ibis._.item.cast("int64"))
+    with pytest.raises(dps.InvalidInput, match=r"^domain: a table was given; its items cannot be compared"):
+        dps.top(ROWS, **WANTED | {"domain": listed})

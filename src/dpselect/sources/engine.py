@@ -189,6 +189,19 @@ class EmbeddedEngine(ThreadedEngine):
             with contextlib.suppress(Exception):
                 self.backend.drop_table(name, force=True)
 
+    @contextlib.contextmanager
+    def uploaded(self, rows: Any) -> Iterator[Any]:
+        """Let a public Arrow table be seen under a name for the time of the block; Ibis would leave a view behind."""
+        import ibis
+
+        name = ibis.util.gen_name("dpselect")
+        try:
+            self.run(lambda: self.connection.register(name, rows))
+            yield self.run(lambda: self.backend.table(name))
+        finally:
+            with contextlib.suppress(Exception):
+                self.connection.unregister(name)
+
     def _share(self) -> float | None:
         percent = self.connection.query_progress()
         return percent / 100 if 0 <= percent <= 100 else None
