@@ -97,3 +97,18 @@ def test_the_noise_of_limited_can_be_named_with_what_it_relies_on(folder: Path) 
     refused = ask("queries.csv", "--mechanism", "limited", "--noise", "laplace")
     assert refused.exit_code == 2
     assert "--max-items-per-person" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--mechanism", "top-stable", "--ordered"], "use one with an order (restricted, limited)"),
+        (["--mechanism", "limited", "--noise", "gumbel", "--values", "0.5"], "leave out one of the two"),
+        (["--pool", "100000000"], "--pool: 100000000 was given; at most 10000000 is accepted"),
+    ],
+)
+def test_a_refusal_says_what_to_do_here(folder: Path, options: list[str], told: str) -> None:
+    result = ask("queries.csv", *options)
+    assert result.exit_code == 2
+    assert told in result.stderr
+    assert not result.stdout

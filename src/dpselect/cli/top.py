@@ -118,6 +118,8 @@ def top_command(
     [bold]dpselect top demo/views.parquet --item film --person viewer [/bold]\
     [bold]    -k 5 --epsilon 1 --domain demo/films.csv[/bold]
     """
+    if values is not None and noise is not None:
+        raise dpselect.InvalidInput("values", values, "with --noise they cannot be published; leave out one of the two")
     check_output(output, [Path(source), Path(domain), Path((ledger or "").removeprefix("sqlite:///"))])
     with _notes(), progress_bar("Counting people per item") as progress:
         release = dpselect.top(

@@ -98,10 +98,9 @@ def mechanism_for(
         needed = shown_above(chosen.guarantee.delta)
         raise InvalidInput("delta", delta, f"the mechanism object needs {needed}; allow that much or leave it out")
     if ordered and not chosen.ordered:
+        others = "restricted, limited" if chosen.may_stop else "joint, peeling"
         raise InvalidInput(
-            "mechanism",
-            chosen.name,
-            "its answer is a set; use one with an order (joint, peeling), or leave out ordered",
+            "mechanism", chosen.name, f"its answer is a set; use one with an order ({others}), or leave out ordered"
         )
     return chosen
 
