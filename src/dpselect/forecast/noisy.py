@@ -122,15 +122,15 @@ class NoisyGroups:
             low, high = 0, cap
             if not place:
                 low, high = (least, cap) if by_included else (0, int(min(cap, size - least)))
-            logs = _logarithms(cdf[place], survival[place])
+            logs = logarithms(cdf[place], survival[place])
             logs = logs if by_included else logs[::-1]
-            factor = _binomial(size, *logs, low, high)
-            at_z = _binomial(size - 1, *logs, max(low - by_included, 0), high - by_included)
+            factor = binomial(size, *logs, low, high)
+            at_z = binomial(size - 1, *logs, max(low - by_included, 0), high - by_included)
             at_z *= size * density[place]
             if by_included:
                 at_z = np.concatenate([np.zeros((1, len(z))), at_z])
-            marked = _product(marked, factor, cap) + _product(plain, at_z, cap)
-            plain = _product(plain, factor, cap)
+            marked = product(marked, factor, cap) + product(plain, at_z, cap)
+            plain = product(plain, factor, cap)
         return plain[cap], marked[cap]
 
     def _log_below(self, z: FloatArray, first: int) -> FloatArray:
@@ -147,7 +147,7 @@ class NoisyGroups:
             far = -np.inf if series is None else np.inf if everywhere else float(z[part].min()) - _FAR
             border = int(np.searchsorted(-locations, -far))
             shifted = z[part] - locations[:border, None]
-            log_cdf, _ = _logarithms(self.noise.cdf(shifted), self.noise.survival(shifted))
+            log_cdf, _ = logarithms(self.noise.cdf(shifted), self.noise.survival(shifted))
             result[part] = sizes[:border] @ log_cdf
             if series is None or border == len(locations):
                 continue
@@ -171,29 +171,12 @@ class NoisyGroups:
         high = _TAIL + float(np.log(self.ends[lowest])) + 1.0
         cells = np.linspace(low, high, int((high - low) / _CELL) + 2)
         bound = self._log_bound((cells[1:] + cells[:-1]) / 2, edge, lowest, included)
-        kept = bound > bound.max() - _DEPTH
-        kept[:-1] |= kept[1:]
-        kept[1:] |= kept[:-1]
-        width = float(np.diff(cells)[kept].sum())
-        pieces = max(1, int(np.ceil(_PANELS * (cells[1] - cells[0]) / width)))
-        starts = cells[:-1][kept]
-        grid = (starts[:, None] + (cells[1] - cells[0]) * np.arange(pieces + 1) / pieces).ravel()
-        spots = np.concatenate([self.locations + kink for kink in self.noise.kinks] or [np.empty(0)])
-        spots = spots[(spots > grid[0]) & (spots < grid[-1])]
-        # Items are in descending order: the last ones matter least.
-        edges = np.unique(np.concatenate([grid, spots[:_MOST_KINKS]]))
-        middles, widths = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
-        inside = kept[np.clip(np.searchsorted(cells, middles) - 1, 0, len(kept) - 1)]
-        scale = min(width / _PANELS, _CELL)
-        nodes, weights = [], []
-        for count, shortest, longest in ((4, 1e-9, 0.1), (6, 0.1, 0.4), (8, 0.4, np.inf)):
-            chosen = inside & (widths > shortest * scale) & (widths <= longest * scale)
-            points, masses = _RULES[count]
-            nodes.append((middles[chosen][:, None] + widths[chosen][:, None] / 2 * points).ravel())
-            weights.append((widths[chosen][:, None] / 2 * masses).ravel())
-        together, masses = np.concatenate(nodes), np.concatenate(weights)
-        order = np.argsort(together)
-        return together[order], masses[order]
+        return panels(cells, bound > bound.max() - _DEPTH, self.kinks)
+
+    @cached_property
+    def kinks(self) -> FloatArray:
+        """Where some item's density is not smooth, those of the highest items first, for they matter most."""
+        return np.concatenate([self.locations + kink for kink in self.noise.kinks] or [np.empty(0)])
 
     def _log_bound(self, z: FloatArray, edge: int, lowest: int, included: float) -> FloatArray:
         """Return a bound on the logarithm of the integrand, up to a factor k.
@@ -208,6 +191,31 @@ class NoisyGroups:
         log_pattern += _chernoff(sizes[edge:], self.noise.cdf(shifted[edge:]), survival[edge:], included)
         bound: FloatArray = self._log_below(z, lowest + 1) + np.minimum(log_pattern, log_density)
         return bound
+
+
+def panels(cells: FloatArray, kept: npt.NDArray[np.bool_], kinks: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return Gauss–Legendre nodes and weights for the cells that are kept and those beside them, cut at kinks."""
+    kept = kept.copy()
+    kept[:-1] |= kept[1:]
+    kept[1:] |= kept[:-1]
+    width = float(np.diff(cells)[kept].sum())
+    pieces = max(1, int(np.ceil(_PANELS * (cells[1] - cells[0]) / width)))
+    starts = cells[:-1][kept]
+    grid = (starts[:, None] + (cells[1] - cells[0]) * np.arange(pieces + 1) / pieces).ravel()
+    spots = kinks[(kinks > grid[0]) & (kinks < grid[-1])]
+    edges = np.unique(np.concatenate([grid, spots[:_MOST_KINKS]]))
+    middles, widths = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
+    inside = kept[np.clip(np.searchsorted(cells, middles) - 1, 0, len(kept) - 1)]
+    scale = min(width / _PANELS, _CELL)
+    nodes, weights = [], []
+    for count, shortest, longest in ((4, 1e-9, 0.1), (6, 0.1, 0.4), (8, 0.4, np.inf)):
+        chosen = inside & (widths > shortest * scale) & (widths <= longest * scale)
+        points, masses = _RULES[count]
+        nodes.append((middles[chosen][:, None] + widths[chosen][:, None] / 2 * points).ravel())
+        weights.append((widths[chosen][:, None] / 2 * masses).ravel())
+    together, masses = np.concatenate(nodes), np.concatenate(weights)
+    order = np.argsort(together)
+    return together[order], masses[order]
 
 
 def _chernoff(sizes: FloatArray, cdf: FloatArray, survival: FloatArray, number: float) -> FloatArray:
@@ -227,14 +235,14 @@ def _chernoff(sizes: FloatArray, cdf: FloatArray, survival: FloatArray, number: 
     return result
 
 
-def _logarithms(cdf: FloatArray, survival: FloatArray) -> tuple[FloatArray, FloatArray]:
+def logarithms(cdf: FloatArray, survival: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return log F and log S without loss of digits."""
     log_cdf = np.where(survival < 0.5, np.log1p(-np.minimum(survival, 0.5)), np.log(cdf))
     log_survival = np.where(cdf < 0.5, np.log1p(-np.minimum(cdf, 0.5)), np.log(survival))
     return log_cdf, log_survival
 
 
-def _binomial(size: float, constant: FloatArray, linear: FloatArray, low: int, high: int) -> FloatArray:
+def binomial(size: float, constant: FloatArray, linear: FloatArray, low: int, high: int) -> FloatArray:
     """Return the coefficients 0..high of `(e^constant + e^linear x)^size`, zero below `low`."""
     powers = np.arange(max(0, int(min(high, size)) + 1), dtype=np.float64)[:, None]
     if not len(powers):
@@ -262,7 +270,7 @@ def _times_one(
     marked[int(shifts) :] += at_z[: len(at_z) - int(shifts)]
 
 
-def _product(first: FloatArray, second: FloatArray, cap: int) -> FloatArray:
+def product(first: FloatArray, second: FloatArray, cap: int) -> FloatArray:
     """Return the product of two polynomials up to a power."""
     result = np.zeros_like(first)
     for power in range(min(len(second), cap + 1)):

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from dpselect.errors import InvalidInput
-from dpselect.forecast import metrics
-from dpselect.forecast.chances import CERTAIN
-from dpselect.forecast.curves import noisy_groups, success
-from dpselect.forecast.sequence_figures import BoundedRows
-from dpselect.forecast.sequences import Sequences
+from dpselect.forecast.curves import success
+from dpselect.forecast.figures import further_figures, quick_figures
 from dpselect.forecast.simulation import PROBABILITIES, Figure, simulated
-from dpselect.forecast.subsets import Subsets
-from dpselect.mechanisms import Canonical, Gaussian, Joint, Mechanism, OneShot, Peeling
-from dpselect.mechanisms.ranking import Ranking, exact
-from dpselect.sampling import NOISES
-from dpselect.sampling.normal import NORMAL
+from dpselect.mechanisms import Mechanism
 from dpselect.scores import Scores
 from dpselect.validation import seed_or_none
 
@@ -37,7 +29,7 @@ TITLES = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Forecast:
     """What to expect of one mechanism on given scores; computed from them, so **not private**.
 
@@ -45,26 +37,87 @@ class Forecast:
     great, good: P[the ⌈k/10⌉ (⌈k/100⌉) highest scores are there and none below that of rank ⌊11k/10⌋ (⌊3k/2⌋)].
     correct, f1, score_ratio: expected number of right items, F1 and sum of scores over the best sum.
     largest_error, total_error, relative_error: expected ℓ∞, ℓ1 and k-relative error (joint, Definition 2.2), of sets
-    after sorting. A figure is None if it has no exact form here and `draws` is 0.
+    after sorting. A figure is None if it has no exact form here and `draws` is 0, or is not always defined. What takes
+    long is computed when it is first asked for.
     """
 
     mechanism: Mechanism
-    size: int
-    draws: int
-    exact: Figure | None
-    great: Figure | None
-    good: Figure | None
-    correct: Figure | None
-    f1: Figure | None
-    score_ratio: Figure | None
-    largest_error: Figure | None
-    total_error: Figure | None
-    relative_error: Figure | None
     scores: Scores
+    draws: int
+    seed: int
+    quick: dict[str, Figure]
+
+    @property
+    def size(self) -> int:
+        """The number of items."""
+        return self.scores.size
+
+    @property
+    def exact(self) -> Figure | None:
+        """P[exactly the top k]."""
+        return self._figure("exact")
+
+    @property
+    def great(self) -> Figure | None:
+        """P[great]."""
+        return self._figure("great")
+
+    @property
+    def good(self) -> Figure | None:
+        """P[good]."""
+        return self._figure("good")
+
+    @property
+    def correct(self) -> Figure | None:
+        """The expected number of right items."""
+        return self._figure("correct")
+
+    @property
+    def f1(self) -> Figure | None:
+        """The expected F1 score."""
+        return self._figure("f1")
+
+    @property
+    def score_ratio(self) -> Figure | None:
+        """The expected sum of the chosen scores over that of the top k."""
+        return self._figure("score_ratio")
+
+    @property
+    def largest_error(self) -> Figure | None:
+        """The expected ℓ∞ error."""
+        return self._figure("largest_error")
+
+    @property
+    def total_error(self) -> Figure | None:
+        """The expected ℓ1 error."""
+        return self._figure("total_error")
+
+    @property
+    def relative_error(self) -> Figure | None:
+        """The expected k-relative error."""
+        return self._figure("relative_error")
+
+    def _figure(self, name: str) -> Figure | None:
+        return self.quick.get(name) or self._exact.get(name) or self._simulated[name]
+
+    @cached_property
+    def _exact(self) -> dict[str, Figure]:
+        return self.quick | _known(further_figures(self.scores, self.mechanism))
+
+    @cached_property
+    def _simulated(self) -> dict[str, Figure | None]:
+        missing = [name for name in TITLES if name not in self._exact]
+        if not self.draws:
+            return dict.fromkeys(missing)
+        found = simulated(self.scores, self.mechanism, self.draws, self.seed, missing)
+        if not self.mechanism.ordered and "largest_error" in found:
+            bounds = (self._exact.get(name) for name in ("relative_error", "total_error"))
+            found["largest_error"] = _between(found["largest_error"], *bounds)
+        return found
 
     def figures(self) -> dict[str, Figure | None]:
         """Return all figures by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name in TITLES}
+        return {name: self._figure(name) for name in TITLES}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the forecast as plain data that json.dumps accepts."""
@@ -114,65 +167,20 @@ def forecast(scores: Any, mechanism: Mechanism, *, draws: int = 200, seed: int =
     if isinstance(draws, bool) or not isinstance(draws, int) or draws < 0 or draws == 1:
         raise InvalidInput("draws", draws, "0, or a whole number of at least 2 is needed: one draw has no interval")
     seed_or_none(seed)
-    found: dict[str, Figure | None] = dict.fromkeys(TITLES)
-    for name, value in exact_figures(table, mechanism).items():
-        found[name] = Figure.known(min(value, 1.0) if name in PROBABILITIES else value)
-    missing = [name for name, figure in found.items() if figure is None]
-    if draws and missing:
-        found.update(simulated(table, mechanism, draws, seed, missing))
-    if not mechanism.ordered:
-        found["largest_error"] = _between(found["largest_error"], found["relative_error"], found["total_error"])
-    return Forecast(mechanism=mechanism, size=table.size, draws=draws, scores=table, **found)
+    return Forecast(mechanism, table, draws, seed, _known(quick_figures(table, mechanism)))
+
+
+def _known(values: dict[str, float]) -> dict[str, Figure]:
+    """Return exact figures; rounding may have carried a probability beyond 1."""
+    return {name: Figure.known(min(value, 1.0) if name in PROBABILITIES else value) for name, value in values.items()}
 
 
 def _between(error: Figure | None, low: Figure | None, high: Figure | None) -> Figure | None:
-    """Keep the ℓ∞ error of a set between its k-relative and its ℓ1 error, where these are exact."""
-    if error is None or low is None or high is None or not (low.exact and high.exact):
-        return error
-    least, most = max(error.low, low.value), min(error.high, high.value)
+    """Keep the ℓ∞ error of a set above its k-relative and below its ℓ1 error, where these are exact."""
+    if error is None:
+        return None
+    least = error.low if low is None else max(error.low, low.value)
+    most = error.high if high is None else min(error.high, high.value)
     if least > most:
-        least, most = low.value, high.value
+        least = most = low.value if low is not None and error.high < low.value else most
     return Figure(min(max(error.value, least), most), False, least, most)
-
-
-def exact_figures(table: Scores, mechanism: Mechanism) -> dict[str, float]:
-    """Return every figure that has an exact form."""
-    epsilon = mechanism.epsilon
-    if isinstance(mechanism, Canonical):
-        return Subsets.of(mechanism, table, epsilon).figures(epsilon, mechanism.noise, _best_sum(table, mechanism.k))
-    if isinstance(mechanism, Joint):
-        return _sequence_figures(table, mechanism)
-    figures = {}
-    if isinstance(mechanism, OneShot | Peeling):
-        figures["exact"] = success(table, mechanism, smallest=epsilon).chance(epsilon)
-    if isinstance(mechanism, OneShot | Gaussian) or (isinstance(mechanism, Peeling) and mechanism.noise == "gumbel"):
-        figures |= _chances_within(table, mechanism, figures.get("exact", 0.0))
-    return figures
-
-
-def _best_sum(table: Scores, k: int) -> float:
-    """Return the sum of the k highest scores."""
-    top = Ranking.of(table.distinct).scores(np.arange(k))
-    return float(sum(map(exact, top)) if top.dtype == object else top.sum(dtype=np.float64))
-
-
-def _sequence_figures(table: Scores, mechanism: Joint) -> dict[str, float]:
-    k, epsilon, noise = mechanism.k, mechanism.epsilon, mechanism.noise
-    levels = Sequences.of(k, mechanism.sensitivity.spread, table, epsilon)
-    figures = {"exact": levels.chance(epsilon, noise)}
-    rows = BoundedRows.of(levels, Ranking.of(table.distinct), k, epsilon, noise)
-    return figures if rows is None else figures | rows.figures(_best_sum(table, k))
-
-
-def _chances_within(table: Scores, mechanism: Any, surely: float) -> dict[str, float]:
-    """Return P[great] and P[good] of noisy scores; each is at least as likely as the one before."""
-    k = mechanism.k
-    if isinstance(mechanism, Gaussian):
-        rate, noise = 1 / exact(mechanism.sigma), NORMAL
-    else:
-        rate = mechanism.rate(table.size) if isinstance(mechanism, OneShot) else mechanism.rate()
-        noise = NOISES[mechanism.noise]
-    noisy = noisy_groups(table, k, rate, noise)
-    great = surely if surely > CERTAIN else noisy.within(*metrics.great_ranks(k, table.size))
-    good = great if great > CERTAIN else noisy.within(*metrics.good_ranks(k, table.size))
-    return {"great": great, "good": good}

@@ -1,0 +1,92 @@
+"""The figures of a forecast that have an exact form."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dpselect.forecast import metrics
+from dpselect.forecast.chances import CERTAIN
+from dpselect.forecast.curves import noisy_groups, success
+from dpselect.forecast.noisy import NoisyGroups
+from dpselect.forecast.noisy_expectations import Split
+from dpselect.forecast.sequence_figures import BoundedRows
+from dpselect.forecast.sequences import Sequences
+from dpselect.forecast.subsets import Subsets
+from dpselect.mechanisms import Canonical, Gaussian, Joint, Mechanism, OneShot, Peeling
+from dpselect.mechanisms.ranking import Ranking, exact, scaled
+from dpselect.sampling import NOISES
+from dpselect.sampling.normal import NORMAL
+from dpselect.scores import Scores
+
+
+def exact_figures(table: Scores, mechanism: Mechanism) -> dict[str, float]:
+    """Return every figure that has an exact form."""
+    return quick_figures(table, mechanism) | further_figures(table, mechanism)
+
+
+def quick_figures(table: Scores, mechanism: Mechanism) -> dict[str, float]:
+    """Return the figures that take no longer than a few draws."""
+    epsilon = mechanism.epsilon
+    if isinstance(mechanism, Canonical):
+        return Subsets.of(mechanism, table, epsilon).figures(epsilon, mechanism.noise, _best_sum(table, mechanism.k))
+    if isinstance(mechanism, Joint):
+        return _sequence_figures(table, mechanism)
+    figures = {}
+    if isinstance(mechanism, OneShot | Peeling):
+        figures["exact"] = success(table, mechanism, smallest=epsilon).chance(epsilon)
+    noisy = _noisy(table, mechanism)
+    return figures if noisy is None else figures | _chances_within(noisy, table.size, figures.get("exact", 0.0))
+
+
+def further_figures(table: Scores, mechanism: Mechanism) -> dict[str, float]:
+    """Return the expectations for noisy scores, which take longer; ℓ1 only of sets, whose order does not count."""
+    noisy = _noisy(table, mechanism)
+    if noisy is None:
+        return {}
+    border = Ranking.of(table.distinct).scores(np.array([mechanism.k - 1]))
+    mistakes = Split.of(noisy, np.abs(scaled(table.values - border, Fraction(1)))).mistakes()
+    if mistakes is None:
+        return {}
+    total = _best_sum(table, mechanism.k)
+    figures = {
+        "correct": mechanism.k - mistakes.wrong,
+        "f1": 1 - mistakes.wrong / mechanism.k,
+        "score_ratio": 1 - mistakes.lost / total if total else 1.0,
+    }
+    return figures if mechanism.ordered else figures | {"total_error": mistakes.lost}
+
+
+def _best_sum(table: Scores, k: int) -> float:
+    """Return the sum of the k highest scores."""
+    top = Ranking.of(table.distinct).scores(np.arange(k))
+    return float(sum(map(exact, top)) if top.dtype == object else top.sum(dtype=np.float64))
+
+
+def _sequence_figures(table: Scores, mechanism: Joint) -> dict[str, float]:
+    k, epsilon, noise = mechanism.k, mechanism.epsilon, mechanism.noise
+    levels = Sequences.of(k, mechanism.sensitivity.spread, table, epsilon)
+    figures = {"exact": levels.chance(epsilon, noise)}
+    rows = BoundedRows.of(levels, Ranking.of(table.distinct), k, epsilon, noise)
+    return figures if rows is None else figures | rows.figures(_best_sum(table, k))
+
+
+def _noisy(table: Scores, mechanism: Any) -> NoisyGroups | None:
+    """Return the groups of which a mechanism takes the k largest noisy scores, None for other mechanisms."""
+    k = mechanism.k
+    if isinstance(mechanism, Gaussian):
+        return noisy_groups(table, k, 1 / exact(mechanism.sigma), NORMAL)
+    if isinstance(mechanism, OneShot):
+        return noisy_groups(table, k, mechanism.rate(table.size), NOISES[mechanism.noise])
+    if isinstance(mechanism, Peeling) and mechanism.noise == "gumbel":
+        return noisy_groups(table, k, mechanism.rate(), NOISES["gumbel"])
+    return None
+
+
+def _chances_within(noisy: NoisyGroups, size: int, surely: float) -> dict[str, float]:
+    """Return P[great] and P[good] of noisy scores; each is at least as likely as the one before."""
+    great = surely if surely > CERTAIN else noisy.within(*metrics.great_ranks(noisy.k, size))
+    good = great if great > CERTAIN else noisy.within(*metrics.good_ranks(noisy.k, size))
+    return {"great": great, "good": good}
