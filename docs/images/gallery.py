@@ -18,8 +18,9 @@ IMAGES = Path(__file__).parent
 PAGE = IMAGES.parent / "gallery.md"
 INTRODUCTION = """# The papers' figures, computed again
 
-Each picture below was computed by this package: what the paper claims stands beside what came out. The page and its
-pictures are made by one command, from a folder with the data sets:
+Each picture below was computed by this package: what the paper claims stands beside what came out. A claim holds
+if it is true in every setting that was computed; otherwise the settings in which it is true are counted, and the
+exceptions named. The page and its pictures are made by one command, from a folder with the data sets:
 
 ```
 python docs/images/gallery.py DATA

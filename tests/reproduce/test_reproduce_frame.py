@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import csv
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 import dpselect as dps
 from dpselect.reproduce import PAPERS, Paper, Study, Verdict, reproduce
 from dpselect.reproduce.data import Data, look_alike, zipf
+from dpselect.reproduce.drawing import log_axis, panels, picture
 from dpselect.reproduce.run import studies_named
 from dpselect.reproduce.store import Store, as_csv, write_whole
 from dpselect.reproduce.study import Point, Row, seed_of
@@ -49,7 +51,7 @@ class Work:
             data=("netflix",),
             points=lambda quick: [{"place": place, "quick": quick} for place in range(self.number)],
             compute=self.compute,
-            judge=lambda rows: Verdict(len({row["third"] for row in rows}) == 1, f"{len(rows)} rows."),
+            judge=lambda rows: Verdict(len({row["third"] for row in rows}), 1, f"{len(rows)} rows."),
         )
         monkeypatch.setitem(PAPERS, "small", Paper("small", "A test", [study]))
 
@@ -102,7 +104,8 @@ def test_progress_grows_and_files_are_named(work: Work, folder: Path, tmp_path: 
     shares: list[float] = []
     (outcome,) = reproduce("small", data=folder, out=tmp_path, progress=shares.append)
     assert shares == [0.0, 0.2, 0.4, 0.6, 0.8]
-    assert outcome.to_dict()["holds"] is True
+    plain = outcome.to_dict()
+    assert (plain["holds"], plain["held"], plain["settings"]) == (True, 1, 1)
     assert [path.name for path in outcome.files] == ["figure-1.csv", "figure-1.md"]
     page = outcome.files[1].read_text(encoding="utf-8")
     assert "The paper: Thirds are the same." in page
@@ -236,3 +239,18 @@ def test_a_data_set_with_too_few_items_is_refused_by_name(tmp_path: Path, paper:
         write_rows(tmp_path / name / "pairs.csv.gz", ["user", "item"], [("someone", "something")])
     with pytest.raises(dps.InvalidInput, match=r"its data set \S+ has [012] items; more than \d+ are needed"):
         list(reproduce(paper, data=tmp_path, out=tmp_path / "out", figure=figure, quick=True))
+
+
+def test_numbers_to_read_keep_all_their_digits() -> None:
+    figure, axes = panels(1, 1)
+    axes[0, 0].plot([0.00123456, 0.00456789], [1e6, 1e8])
+    axes[0, 0].set_title("0.00123456")
+    log_axis(axes[0, 0])
+    log_axis(axes[0, 0], "y")
+    content = picture(figure, "svg").decode()
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", content)
+    assert "0.00123456" in texts
+    assert {"0.002", "10M"} <= set(texts)
+    places = re.findall(r' d="([^"]*)"', content)
+    assert places
+    assert not any(re.search(r"\d\.\d\d", place) for place in places), "a tenth of a point is enough for lines"

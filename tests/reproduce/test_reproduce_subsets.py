@@ -151,7 +151,18 @@ def test_the_times_are_computed() -> None:
     text = judge_netflix(made_up(FAR)).text
     assert "at P = 0.99: 180.0 (k = 10), 180.0 (k = 100), 180.0 (k = 1000)" in text
     assert "225 (k = 10)" in text
-    assert not judge_netflix(made_up(FAR | {"Peeling": 40.0})).holds, "80 times is less than 81"
+    assert judge_netflix(made_up(FAR)).settings == 3 * 3 + 2
+    fewer = judge_netflix(made_up(FAR | {"Peeling": 40.0}))
+    assert fewer.text.endswith("Exceptions: fewer than 81 times at k = 1000, P = 0.5 to 0.99.")
+    costly = judge_netflix(made_up(FAR | {"Canonical γ=1": 1.01}))
+    assert costly.text.endswith("Exceptions: more than epsilon = 1 at k = 1000 for Canonical γ=1.")
+
+
+def test_both_forms_of_canonical_count() -> None:
+    verdict = judge_set(made_up(FAR | {"Canonical γ=1": 85.0}))
+    assert (verdict.held, verdict.settings) == (3, 6)
+    assert verdict.text.endswith("Exceptions: Canonical γ=1, k = 10 to 1,000.")
+    assert judge_kinds(made_up(FAR | {"Canonical γ=1": 85.0})).held == 18
 
 
 def test_the_best_noise_is_found() -> None:
@@ -171,8 +182,13 @@ def test_zipf_is_judged_by_every_pair() -> None:
             for name, chance in chances.items()
         ]
 
-    assert judge_exponents(rows(0.9)).holds
-    assert not judge_exponents(rows(0.2)).holds
+    verdict = judge_exponents(rows(0.9))
+    assert (verdict.held, verdict.settings) == (4, 8), "one of two forms; k = 10 does not count"
+    assert verdict.text.endswith(
+        "Exceptions: Canonical γ=1, exact at k = 100, exponent 0.1, 0.2; "
+        "Canonical γ=1, good at k = 100, exponent 0.1, 0.2."
+    )
+    assert judge_exponents(rows(0.2)).held == 0
 
 
 def rows_of(outcome: Outcome) -> list[dict[str, str]]:
@@ -198,7 +214,7 @@ def test_every_figure_and_the_table_are_written(tmp_path: Path) -> None:
 def test_the_budgets_on_netflix(tmp_path: Path) -> None:
     """Mathematics, section 3, has the ε of three of them for the first 4,096 items, which hardly differ."""
     (outcome,) = reproduce("canonical", data=DATA, out=tmp_path, figure="1", quick=True)
-    assert outcome.verdict.holds
+    assert (outcome.verdict.held, outcome.verdict.settings) == (8, 11)
     needed = {
         (row["k"], row["mechanism"]): float(row["needed_epsilon"])
         for row in rows_of(outcome)

@@ -13,8 +13,8 @@ import pytest
 import dpselect as dps
 from dpselect.reproduce import reproduce
 from dpselect.reproduce.data import Data
-from dpselect.reproduce.restricted import judge_pair
-from dpselect.reproduce.unknown import LD, LENGTHS, MECHANISMS, POOLS, RG, RN, SETS, compute, with_ones
+from dpselect.reproduce.restricted import judge_domain, judge_pair
+from dpselect.reproduce.unknown import ADDED, EM, LD, LENGTHS, MECHANISMS, POOLS, RG, RN, SETS, compute, with_ones
 
 sys.path.insert(0, str(Path(__file__).parent))
 from small_sets import PAIRS, write_rows, write_sets
@@ -95,10 +95,33 @@ def made_up(better: float) -> list[dict[str, Any]]:
 def test_the_verdict_follows_the_numbers() -> None:
     judge = judge_pair(RG, LD, "returned")
     assert judge(made_up(6.0)).holds
-    assert judge(made_up(4.95)).holds, "within 2%"
-    assert not judge(made_up(4.5)).holds
-    assert "at 0 of 27 settings" in judge(made_up(4.5)).text
+    assert judge(made_up(5.0)).holds
+    assert "at 0 of 27 settings of set, k, pool and epsilon, and level with it at 27" in judge(made_up(5.0)).text
+    assert judge(made_up(4.99)).held == 0
+    one = made_up(6.0)
+    one[0]["returned"] = 4.99
+    assert judge(one).word == "holds in 26 of 27 settings"
+    assert judge(one).text.endswith("Exceptions: epinions, k = 10, pool 1 k, epsilon 1.")
     assert "6 against 5" in judge(made_up(6.0)).text
+
+
+def domain_rows(exponential: dict[int, float]) -> list[dict[str, Any]]:
+    about = {"epsilon": 1.0, "data": "epinions"}
+    return [
+        {**about, "k": k, "mechanism": name, "added": size, "score_ratio": ratio}
+        for k in LENGTHS
+        for name, size, ratio in [(RG, 0, 0.6), *((EM, size, ratio) for size, ratio in exponential.items())]
+    ]
+
+
+def test_larger_domains_are_judged_at_every_setting() -> None:
+    worse = dict(zip(ADDED, (0.9, 0.5, 0.4, 0.3), strict=True))
+    assert judge_domain(domain_rows(worse)).holds
+    ahead = judge_domain(domain_rows(worse | {10**8: 0.7}))
+    assert (ahead.held, ahead.settings) == (15, 18)
+    assert "EM with 100 million items added ahead of RestrictedGumbel, k = 50, epsilon 1" in ahead.text
+    back = judge_domain(domain_rows(worse | {10**10: 0.45}))
+    assert "better with 10 billion items added than with 1 billion, k = 10, epsilon 1" in back.text
 
 
 def _bits() -> Any:

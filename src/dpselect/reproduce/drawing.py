@@ -55,16 +55,19 @@ def log_axis(axes: Axes, which: str = "x") -> None:
     axes.set(**{f"{which}scale": "log"})
     low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
     axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_major_locator(
-        LogLocator(subs=(1.0,) if high > 120 * low else (1.0, 2.0, 5.0), numticks=7 if which == "x" else 5)
-    )
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axis.set_major_locator(LogLocator(subs=(1.0,) if high > 120 * low else (1.0, 2.0, 5.0), numticks=5))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
     axis.set_minor_locator(NullLocator())
+
+
+def tick(value: float) -> str:
+    """Return a number as short as it can be read: 0.001, 10,000, 100M."""
+    return f"{value / 1e6:,.10g}M" if value >= 1e6 else f"{value:,.10g}"
 
 
 def line(axes: Axes, places: Sequence[float], values: Sequence[float], style: Style, label: str) -> None:
     """Draw one line with hollow markers, few enough not to blur its dashes."""
-    step = max(1, len(places) // 7)
+    step = max(1, len(places) // 6)
     axes.plot(
         places, values, **style, label=label, linewidth=1.5, markersize=4.5, markerfacecolor="white", markevery=step
     )
@@ -89,6 +92,7 @@ def picture(figure: Figure, plot_format: str) -> bytes:
         figure.savefig(buffer, format=plot_format, dpi=110, metadata=metadata)
     if plot_format != "svg":
         return buffer.getvalue()
-    # A hundredth of a point is finer than any screen.
-    short = re.sub(rb"(\d\.\d\d)\d+", rb"\1", buffer.getvalue())
+    # A tenth of a point is fine enough for a screen. Only tags are shortened: numbers between them are to be read.
+    short = re.sub(rb"<[^>]*>", lambda tag: re.sub(rb"(\d\.\d)\d+", rb"\1", tag[0]), buffer.getvalue())
+    short = re.sub(rb' d="[^"]*"', lambda path: re.sub(rb"\s*([MLQCz])\s*", rb"\1", path[0]), short)
     return re.sub(rb"\s*\n\s*", b"\n", re.sub(rb'<g id="[^"]*">', b"<g>", short))

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from dpselect.reproduce.joint_plots import draw_baselines, draw_each_set, draw_errors
 from dpselect.reproduce.joint_times import histograms, times
-from dpselect.reproduce.sequences import ALL, CORE, REAL, SETS, compute, error_points, gap_points
-from dpselect.reproduce.study import Paper, Row, Study, Verdict
+from dpselect.reproduce.sequences import ALL, CORE, DELTA, METRICS, REAL, SETS, compute, error_points, gap_points
+from dpselect.reproduce.study import Paper, Row, Study
+from dpselect.reproduce.verdict import Check, Verdict, counted
 
 GAPPED, CROWDED = ("Books", "Movies", "News", "Tweets"), ("Foods", "Games")
+SHORT = 30
+"""Up to which k, about, the paper sees Joint ahead of CDP-PEEL where gaps are small."""
+
+SHOWN = ("linf", "l1", "k_relative")
 
 
 def median(rows: list[Row], name: str, mechanism: str, metric: str) -> dict[int, float]:
@@ -17,93 +24,94 @@ def median(rows: list[Row], name: str, mechanism: str, metric: str) -> dict[int,
     }
 
 
-def not_worse(rows: list[Row], name: str, other: str, metric: str) -> tuple[int, int]:
-    """Return at how many of the values of k Joint's median error is at most that of another mechanism."""
-    ours, theirs = median(rows, name, "Joint", metric), median(rows, name, other, metric)
-    return sum(ours[k] <= theirs[k] for k in ours), len(ours)
+def at_most(rows: list[Row], name: str, better: str, worse: str, metric: str) -> list[Check]:
+    """Check at every k whether the median error of one mechanism is at most that of another."""
+    low, high = median(rows, name, better, metric), median(rows, name, worse, metric)
+    group = f"{METRICS[metric]} of {better} above that of {worse} on {name}, k ="
+    return [Check(group, str(k), low[k] <= high[k]) for k in low]
 
 
-def _versus(rows: list[Row], sets: tuple[str, ...], other: str, metric: str) -> tuple[int, int]:
-    found = [not_worse(rows, name, other, metric) for name in sets]
-    return sum(good for good, _ in found), sum(of for _, of in found)
+def _each(rows: list[Row], sets: tuple[str, ...], metric: str) -> str:
+    found = {name: at_most(rows, name, "Joint", "CDP-PEEL", metric) for name in sets}
+    return ", ".join(f"{name} {sum(one.held for one in own)} of {len(own)}" for name, own in found.items())
 
 
-def _each(rows: list[Row], sets: tuple[str, ...], other: str, metric: str) -> str:
-    counted = ((name, *not_worse(rows, name, other, metric)) for name in sets)
-    return ", ".join(f"{name} {good} of {of}" for name, good, of in counted)
+def _beside_approximate(rows: list[Row], metric: str) -> list[Check]:
+    """Check that Joint is not beaten by CDP-PEEL where gaps are large, and only up to k = 30 where they are small."""
+    checks = [one for name in GAPPED for one in at_most(rows, name, "Joint", "CDP-PEEL", metric)]
+    for name in CROWDED:
+        checks += [one for one in at_most(rows, name, "Joint", "CDP-PEEL", metric) if int(one.at) <= SHORT]
+        checks += [one for one in at_most(rows, name, "CDP-PEEL", "Joint", metric) if int(one.at) > SHORT]
+    return checks
 
 
 def judge_errors(rows: list[Row]) -> Verdict:
     """Judge Figure 1."""
-    pure = {metric: _versus(rows, SETS, "PNF-PEEL", metric) for metric in ("linf", "l1")}
-    wide = _versus(rows, GAPPED, "CDP-PEEL", "linf")
-    small = all(
-        median(rows, name, "Joint", "linf")[5] <= median(rows, name, other, "linf")[5]
-        for name in SETS
-        for other in ("PNF-PEEL", "CDP-PEEL")
-    )
+    pure = {
+        metric: [one for name in SETS for one in at_most(rows, name, "Joint", "PNF-PEEL", metric)]
+        for metric in ("linf", "l1")
+    }
+    linf, l1 = (f"{sum(one.held for one in own)} of {len(own)}" for own in pure.values())
     text = (
-        f"The median ℓ∞ error of Joint is at most that of PNF-PEEL at {pure['linf'][0]} of {pure['linf'][1]} pairs of "
-        f"set and k, its ℓ1 error at {pure['l1'][0]} of {pure['l1'][1]}. Against CDP-PEEL, which spends a delta of "
-        "1e-6 and is calibrated more tightly here than in the paper, the ℓ∞ error of Joint is at most as large at this "
-        f"many values of k: {_each(rows, GAPPED, 'CDP-PEEL', 'linf')} (large gaps); "
-        f"{_each(rows, CROWDED, 'CDP-PEEL', 'linf')} (small gaps). At k = 5 Joint is "
-        f"{'never beaten' if small else 'beaten on some set'}. Books and Games are the paper's sets, the other "
-        "four generated."
+        f"The median ℓ∞ error of Joint is at most that of PNF-PEEL at {linf} pairs of set and k, its ℓ1 error at {l1}. "
+        f"Against CDP-PEEL, which spends a delta of {DELTA:g}, the ℓ∞ error of Joint is at most as large at this many "
+        f"values of k: {_each(rows, GAPPED, 'linf')} (large gaps); {_each(rows, CROWDED, 'linf')} (small gaps). Books "
+        "and Games are the paper's sets, the other four generated."
     )
-    return Verdict(small and pure["linf"][0] >= 0.8 * pure["linf"][1] and wide[0] >= wide[1] / 2, text)
+    return counted([*pure["linf"], *pure["l1"], *_beside_approximate(rows, "linf")], text)
 
 
 def judge_ranks(rows: list[Row]) -> Verdict:
-    """Judge Figure 2, by how much of its way down the rank of the largest error keeps at the largest k.
+    """Judge Figure 2: from each k to the next, the rank of the largest error does not fall.
 
-    Medians of few draws jump about, so that single steps up or down say little.
+    Where the median draw has no error there is no rank, and such k are passed over.
     """
-    kept: dict[tuple[str, str], float] = {}
-    said = []
+    steps: dict[str, list[Check]] = {}
+    for mechanism in ("Joint", "PNF-PEEL", "CDP-PEEL"):
+        for name in SETS:
+            ranks = [(k, rank) for k, rank in median(rows, name, mechanism, "worst_rank").items() if rank]
+            steps.setdefault(mechanism, []).extend(
+                Check(f"{mechanism} moves back on {name} at k =", str(k), rank >= before)
+                for (_, before), (k, rank) in pairwise(ranks)
+            )
+    falls = {name: [one for one in own if not one.held] for name, own in steps.items()}
+    said = ", ".join(f"{name} {len(falls[name])} of {len(own)}" for name, own in steps.items())
+    ways = []
     for name in CROWDED:
-        for mechanism in ("Joint", "PNF-PEEL"):
+        for mechanism in steps:
             places = median(rows, name, mechanism, "worst_rank")
-            last, lowest = places[max(places)], max(places.values())
-            kept[name, mechanism] = last / lowest if lowest else 1.0
-            said.append(f"{mechanism} on {name} {lowest:g} at most, and {last:g} at the end")
-    holds = all(kept[name, "Joint"] >= 0.8 for name in CROWDED) and any(
-        kept[name, "PNF-PEEL"] < 0.5 for name in CROWDED
+            ways.append(f"{mechanism} on {name} {max(places.values()):g} and {places[max(places)]:g}")
+    text = (
+        f"The median rank of the largest error moves back towards the top at this many steps from one k to the next: "
+        f"{said}. The lowest rank that it reaches, and that at the largest k: {'; '.join(ways)}. Medians of few draws "
+        "jump about, which is counted as it is."
     )
-    text = f"With growing k the median rank of the largest error goes down the list as follows: {'; '.join(said)}."
-    return Verdict(holds, text)
+    peels = [Check("never moves back:", name, bool(falls[name])) for name in steps if name != "Joint"]
+    return counted([*steps["Joint"], *peels], text)
 
 
 def judge_relative(rows: list[Row]) -> Verdict:
     """Judge Figure 5."""
-    pure, large = (
-        _versus(rows, SETS, "PNF-PEEL", "k_relative"),
-        _versus(rows, GAPPED, "CDP-PEEL", "k_relative"),
-    )
+    pure = [one for name in SETS for one in at_most(rows, name, "Joint", "PNF-PEEL", "k_relative")]
     text = (
-        f"The median k-relative error of Joint is at most that of PNF-PEEL at {pure[0]} of {pure[1]} pairs of set "
-        "and k. "
-        f"Against CDP-PEEL: {_each(rows, SETS, 'CDP-PEEL', 'k_relative')} values of k."
+        f"The median k-relative error of Joint is at most that of PNF-PEEL at {sum(one.held for one in pure)} of "
+        f"{len(pure)} pairs of set and k. Against CDP-PEEL: {_each(rows, SETS, 'k_relative')} values of k."
     )
-    return Verdict(pure[0] >= 0.8 * pure[1] and large[0] >= large[1] / 2, text)
+    return counted([*pure, *_beside_approximate(rows, "k_relative")], text)
 
 
 def judge_baselines(rows: list[Row]) -> Verdict:
     """Judge Figure 6."""
-    counted = {}
-    for worse, better in (("Gamma", "PNF-PEEL"), ("Laplace", "CDP-PEEL")):
-        pairs = [
-            (median(rows, "Movies", better, metric)[k], found)
-            for metric in ("linf", "l1", "k_relative")
-            for k, found in median(rows, "Movies", worse, metric).items()
-        ]
-        counted[worse] = sum(low <= high for low, high in pairs), len(pairs)
+    pairs = {
+        worse: [one for metric in SHOWN for one in at_most(rows, "Movies", better, worse, metric)]
+        for worse, better in (("Gamma", "PNF-PEEL"), ("Laplace", "CDP-PEEL"))
+    }
+    gamma, laplace = (f"{sum(one.held for one in own)} of {len(own)}" for own in pairs.values())
     text = (
-        f"PNF-PEEL's median error is at most Gamma's at {counted['Gamma'][0]} of {counted['Gamma'][1]} pairs of metric "
-        f"and k, CDP-PEEL's at most Laplace's at {counted['Laplace'][0]} of {counted['Laplace'][1]}, on a "
-        "look-alike of Movies."
+        f"PNF-PEEL's median error is at most Gamma's at {gamma} pairs of metric and k, CDP-PEEL's at most Laplace's at "
+        f"{laplace}, on a look-alike of Movies."
     )
-    return Verdict(all(good >= 0.95 * of for good, of in counted.values()), text)
+    return counted([*pairs["Gamma"], *pairs["Laplace"]], text)
 
 
 _errors = error_points(SETS, CORE)
@@ -116,9 +124,9 @@ PAPER = Paper(
         Study(
             name="figure-1",
             title="gaps, ℓ∞ and ℓ1 errors at epsilon = 1",
-            claim="Joint never errs more than the other pure mechanism, PNF-PEEL, by much and often far less; where "
-            "gaps are large (Books, Movies, News, Tweets) it also beats CDP-PEEL, which has a delta, over a wide range "
-            "of k, where they are small (Foods, Games) only up to about k = 30.",
+            claim="Joint matches or beats the other pure mechanism, PNF-PEEL, in both errors. In ℓ∞ error it also "
+            "beats CDP-PEEL, which has a delta, over a wide range of k where gaps are large (Books, Movies, News, "
+            "Tweets), and only up to about k = 30 where they are small (Foods, Games).",
             data=_real,
             points=lambda quick: gap_points(quick) + _errors(quick),
             compute=compute,
@@ -129,8 +137,8 @@ PAPER = Paper(
         Study(
             name="figure-2",
             title="the rank at which the ℓ∞ error occurs",
-            claim="With growing k the rank of Joint's largest error only moves down the list, while that of PNF-PEEL "
-            "may move back to the top, because it divides its budget by k.",
+            claim="With growing k the rank of Joint's largest error changes monotonically, while those of PNF-PEEL and "
+            "CDP-PEEL may move down the list and back, because they divide their budget by k.",
             data=_real,
             points=_errors,
             compute=compute,
@@ -143,8 +151,8 @@ PAPER = Paper(
         Study(
             name="figure-5",
             title="errors relative to the k-th count at epsilon = 1",
-            claim="As in Figure 1, with smaller differences: Joint matches or beats PNF-PEEL, and mostly CDP-PEEL "
-            "where gaps are large.",
+            claim="As in Figure 1, with smaller differences: Joint matches or beats PNF-PEEL, mostly beats CDP-PEEL "
+            "where gaps are large, and is mostly beaten by it where they are small, unless k is small.",
             data=_real,
             points=_errors,
             compute=compute,

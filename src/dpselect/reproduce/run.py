@@ -14,7 +14,8 @@ from dpselect.reproduce.data import Data
 from dpselect.reproduce.drawing import check_plotting, picture
 from dpselect.reproduce.papers import PAPERS
 from dpselect.reproduce.store import Store, as_csv, write_whole
-from dpselect.reproduce.study import Paper, Row, Study, Verdict
+from dpselect.reproduce.study import Paper, Row, Study
+from dpselect.reproduce.verdict import Verdict
 
 PLOT_FORMATS = ("svg", "png")
 
@@ -36,6 +37,8 @@ class Outcome:
             "title": self.study.title,
             "claim": self.study.claim,
             "holds": self.verdict.holds,
+            "held": self.verdict.held,
+            "settings": self.verdict.settings,
             "verdict": self.verdict.text,
             "files": [str(path) for path in self.files],
         }

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dpselect.reproduce.data import Data
+from dpselect.reproduce.verdict import Verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,19 +19,6 @@ Point = dict[str, Any]
 
 Row = dict[str, Any]
 """One line of the numbers, as plain data."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Whether a paper's claim holds here, in one word for programs and one paragraph for people."""
-
-    holds: bool
-    text: str
-
-    @property
-    def word(self) -> str:
-        """Say it at the head of the paragraph."""
-        return "holds" if self.holds else "does not hold as stated"
 
 
 def shown(value: float) -> str:
