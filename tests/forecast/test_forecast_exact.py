@@ -10,6 +10,7 @@ import pytest
 from forecast_brute import DATA, expected, within
 
 import dpselect as dps
+from dpselect.forecast import metrics
 from dpselect.forecast.curves import noisy_groups
 from dpselect.forecast.figures import exact_figures
 from dpselect.forecast.outcome import TITLES
@@ -204,6 +205,63 @@ def test_groups_far_larger_than_memory() -> None:
     oneshot = exact_figures(table, dps.OneShot(k=2, epsilon=1.5, noise="gumbel"))["exact"]
     rest = 10**15 * math.exp(-45)
     assert oneshot == pytest.approx(2 / (2 + rest) * 1 / (1 + rest), rel=1e-9)
+
+
+def test_gaps_beyond_what_a_float_resolves() -> None:
+    for kind in (dps.OneShot, dps.Peeling, dps.Canonical, dps.Joint):
+        for noise in ("gumbel", "exponential"):
+            found = exact_figures(dps.Scores.of([9 * 10**18, 10**15, 3]), kind(k=1, epsilon=7.0, noise=noise))
+            assert found["exact"] == pytest.approx(1.0, abs=1e-12)
+
+
+def test_where_all_are_tied_every_answer_is_exact() -> None:
+    outlook = dps.forecast.forecast([5, 5, 5], dps.OneShot(k=2, epsilon=1.0, noise="laplace"))
+    assert [figure and figure.value for figure in (outlook.exact, outlook.great, outlook.good)] == [1.0, 1.0, 1.0]
+
+
+def test_one_item_has_one_error() -> None:
+    """With k = 1 the ℓ∞ error is the ℓ1 error, so that it needs no draws to be known."""
+    outlook = dps.forecast.forecast([9, 7, 4], dps.Canonical(k=1, epsilon=0.3), draws=20)
+    assert outlook.largest_error == outlook.total_error
+    assert outlook.largest_error is not None
+    assert outlook.largest_error.exact
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        dps.LimitedDomain(k=2, epsilon=1.0, delta=1e-3, pool=4),
+        dps.TopStable(k=2, epsilon=6.0, delta=1e-3, pool=4),
+        dps.Restricted(inner=dps.OneShot(k=2, epsilon=1.0), pool=4, test_epsilon=1.0, test_delta=1e-3),
+    ],
+    ids=lambda mechanism: mechanism.name,
+)
+def test_unknown_domains_are_simulated(mechanism: dps.Mechanism) -> None:
+    """Answers may be short: then errors by rank are not defined. A miss by 3.5 half-widths is 6.9 standard errors."""
+    scores = [24, 17, 9, 4, 1, 0]
+    outlook = dps.forecast.forecast(scores, mechanism, draws=400)
+    assert outlook.figures() == dps.forecast.forecast(scores, mechanism, draws=400).figures()
+    assert outlook.total_error is None
+    data, top, wanted = (
+        np.array(scores),
+        np.array(scores[:2]),
+        dict.fromkeys(("exact", "correct", "f1", "score_ratio"), 0.0),
+    )
+    for outcome, probability in mechanism.law(scores).items():
+        chosen = data[[item for item in outcome if isinstance(item, int)]]
+        chosen = chosen if mechanism.ordered else np.sort(chosen)[::-1]
+        for name, judge in (
+            ("exact", metrics.is_exact),
+            ("correct", metrics.number_correct),
+            ("f1", metrics.f1_score),
+            ("score_ratio", metrics.score_ratio),
+        ):
+            wanted[name] += probability * judge(top, chosen)
+    for name, value in wanted.items():
+        figure = getattr(outlook, name)
+        assert not figure.exact
+        assert 0.01 < value / (2 if name == "correct" else 1) < 0.99, (name, value)
+        assert abs(figure.value - value) <= 3.5 * (figure.high - figure.low) / 2, name
 
 
 def test_a_forecast_as_a_whole() -> None:

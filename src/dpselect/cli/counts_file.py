@@ -18,6 +18,8 @@ def counts_in_file(argument: str, path: str, column: str) -> dpselect.Scores:
     file = Path(path)
     if not file.is_file():
         raise dpselect.InvalidInput(argument, path, "there is no such file; check the path")
+    if not file.stat().st_size:
+        raise dpselect.InvalidInput(argument, plain("an empty file"), "a count for each item is needed")
     values = _column(argument, file, column)
     if values.null_count or not len(values):
         given = plain("a file without rows" if not len(values) else "a row without a count")

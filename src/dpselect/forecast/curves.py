@@ -87,7 +87,8 @@ def noisy_groups(table: Scores, k: int, rate: Fraction, noise: Distribution) -> 
     sizes: FloatArray = table.multiplicities.astype(np.float64)
     if k < table.size:
         first = int(ranking.groups(k))
-        locations[first:] += max(-float(locations[first]) - WIDEST_GAP, 0.0)
+        if locations[first] < -WIDEST_GAP:
+            locations[first:] = locations[first:] - locations[first] - WIDEST_GAP
     return NoisyGroups(locations, sizes, k, noise)
 
 

@@ -76,7 +76,7 @@ class NoisyGroups:
         free = float(self.ends[lowest]) - musts
         included = self.k - musts
         excluded = free - included
-        if lowest + 1 == len(self.sizes) and not excluded:
+        if lowest + 1 == len(self.sizes) and (not excluded or edge == lowest == 0):
             return 1.0
         with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
             z, weights = self._nodes(edge, lowest, included, excluded)

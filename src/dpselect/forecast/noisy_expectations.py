@@ -277,7 +277,7 @@ class Split:
         # A density may begin behind the middle of its cell.
         kinked[:, :-1] |= kinked[:, 1:]
         place = np.clip(np.searchsorted(cells, noisy.kinks) - 1, 0, len(z) - 1)
-        # Both numbers vary by their square roots, so that the comparison is decided within as small a part of an e-fold.
+        # Both numbers vary by their square roots, which is how finely the comparison has to be cut.
         pieces = int(np.ceil(2 * np.sqrt(1 + float(np.minimum(below, above).max()))))
         undecided = cells[:-1][kept & (apart > -_TINY)]
         cuts = (undecided[:, None] + (cells[1] - cells[0]) * np.arange(pieces) / pieces).ravel()

@@ -29,6 +29,9 @@ TITLES = {
 }
 
 
+_EQUAL = 1e-12
+
+
 @dataclass(frozen=True, repr=False)
 class Forecast:
     """What to expect of one mechanism on given scores; computed from them, so **not private**.
@@ -179,6 +182,8 @@ def _between(error: Figure | None, low: Figure | None, high: Figure | None) -> F
     """Keep the ℓ∞ error of a set above its k-relative and below its ℓ1 error, where these are exact."""
     if error is None:
         return None
+    if low is not None and high is not None and high.value - low.value <= _EQUAL * high.value:
+        return high
     least = error.low if low is None else max(error.low, low.value)
     most = error.high if high is None else min(error.high, high.value)
     if least > most:

@@ -14,6 +14,7 @@ from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.curves import Success
 
 ENDINGS = (".png", ".svg", ".html")
+_WRITABLE = "a file in an existing folder with permission to write is needed"
 _POINTS = 25
 _ROUNDS = 4
 _STEP = 0.04
@@ -37,7 +38,7 @@ def check_plot(path: str | os.PathLike[str]) -> Path:
             "plot", str(path), f"a name that ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]} is needed"
         )
     if not plot.parent.is_dir() or plot.is_dir() or not os.access(plot if plot.exists() else plot.parent, os.W_OK):
-        raise InvalidInput("plot", str(path), "a file in an existing folder with permission to write is needed")
+        raise InvalidInput("plot", str(path), _WRITABLE)
     return plot
 
 
@@ -48,11 +49,14 @@ def write_plot(path: str | os.PathLike[str], shown: Any, title: str) -> None:
     plot = check_plot(path)
     axes = shown.plot()
     axes.set_title(title, loc="left", pad=18)
-    if plot.suffix.lower() == ".html":
-        plot.write_text(page(title, axes, shown._repr_html_()), encoding="utf-8")
-    else:
-        metadata = {"Date": None} if plot.suffix.lower() == ".svg" else None
-        axes.figure.savefig(plot, dpi=160, metadata=metadata)
+    try:
+        if plot.suffix.lower() == ".html":
+            plot.write_text(page(title, axes, shown._repr_html_()), encoding="utf-8")
+        else:
+            metadata = {"Date": None} if plot.suffix.lower() == ".svg" else None
+            axes.figure.savefig(plot, dpi=160, metadata=metadata)
+    except OSError:
+        raise InvalidInput("plot", str(path), _WRITABLE) from None
 
 
 def draw_curves(
