@@ -219,6 +219,17 @@ def test_where_all_are_tied_every_answer_is_exact() -> None:
     assert [figure and figure.value for figure in (outlook.exact, outlook.great, outlook.good)] == [1.0, 1.0, 1.0]
 
 
+def test_the_largest_error_lies_between_the_others() -> None:
+    """Few draws may say otherwise of a mean; what is exact corrects them."""
+    for seed in range(5):
+        outlook = dps.forecast.forecast(COUNTS, dps.Joint(k=5, epsilon=0.05), draws=2, seed=seed)
+        low, middle, high = outlook.relative_error, outlook.largest_error, outlook.total_error
+        assert low is not None
+        assert middle is not None
+        assert high is not None
+        assert low.value <= middle.low <= middle.value <= middle.high <= high.value
+
+
 def test_one_item_has_one_error() -> None:
     """With k = 1 the ℓ∞ error is the ℓ1 error, so that it needs no draws to be known."""
     outlook = dps.forecast.forecast([9, 7, 4], dps.Canonical(k=1, epsilon=0.3), draws=20)

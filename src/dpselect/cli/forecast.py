@@ -151,6 +151,7 @@ def _closely(compared: Any) -> list[Any]:
         table.add_row(need.label, *cells, shown_epsilon(need.epsilon))
     parts: list[Any] = [Text(f"Top {compared.k} at epsilon = {compared.epsilon:g}", style="bold"), table]
     best = compared.forecasts[0]
+    simulated |= any(figure is not None and not figure.exact for figure in best.figures().values())
     errors = ", ".join(
         f"{TITLES[name]} {best.figures()[name]}"
         for name in ("largest_error", "total_error", "relative_error")

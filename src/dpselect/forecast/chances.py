@@ -24,7 +24,7 @@ CERTAIN = 1 - 1e-13
 _NEAR = 0.1
 """Products p u above this are taken one by one, the others through power sums."""
 
-_TERMS = 20
+_TERMS = 14
 _FEW = 1000
 _REACH = 50.0
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)

@@ -113,7 +113,7 @@ class Forecast:
         if not self.draws:
             return dict.fromkeys(missing)
         found = simulated(self.scores, self.mechanism, self.draws, self.seed, missing)
-        if not self.mechanism.ordered and "largest_error" in found:
+        if "largest_error" in found:
             bounds = (self._exact.get(name) for name in ("relative_error", "total_error"))
             found["largest_error"] = _between(found["largest_error"], *bounds)
         return found
@@ -179,7 +179,7 @@ def _known(values: dict[str, float]) -> dict[str, Figure]:
 
 
 def _between(error: Figure | None, low: Figure | None, high: Figure | None) -> Figure | None:
-    """Keep the ℓ∞ error of a set above its k-relative and below its ℓ1 error, where these are exact."""
+    """Keep the ℓ∞ error above its k-relative and below its ℓ1 error, where these are exact."""
     if error is None:
         return None
     if low is not None and high is not None and high.value - low.value <= _EQUAL * high.value:
