@@ -104,7 +104,7 @@ def test_where_ties_stand_in_for_better_items_no_epsilon_is_enough() -> None:
     law = dps.Canonical(k=3, epsilon=50.0, gamma=1.0, noise="gumbel", margin=False).law(counts)
     exact = sum(chance for subset, chance in law.items() if {0, 1} <= subset and subset <= {0, 1, 2, 3, 4, 5})
     assert rows[-1]["top"] == pytest.approx(exact, rel=1e-3)
-    text = judge_set([{**row, "k": 3, "mechanism": name} for name in MECHANISMS for row in rows[:2]]).text
+    text = judge_set([{**row, "k": 3, "mechanism": name} for name in MECHANISMS for row in rows], ("good",)).text
     assert "No epsilon is enough for" in text
 
 
@@ -160,8 +160,9 @@ def test_the_times_are_computed() -> None:
 
 def test_both_forms_of_canonical_count() -> None:
     verdict = judge_set(made_up(FAR | {"Canonical γ=1": 85.0}))
-    assert (verdict.held, verdict.settings) == (3, 6)
-    assert verdict.text.endswith("Exceptions: Canonical γ=1, k = 10 to 1,000.")
+    assert (verdict.held, verdict.settings) == (27, 54)
+    assert "Exceptions: Canonical γ=1, top at k = 10 with P = 0.5 to 0.99; Canonical γ=1, top at k" in verdict.text
+    assert judge_set(made_up(FAR), ("top", "good")).settings == 36
     assert judge_kinds(made_up(FAR | {"Canonical γ=1": 85.0})).held == 18
 
 

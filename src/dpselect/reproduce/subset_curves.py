@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -149,11 +149,13 @@ def curve(
     """Yield the ε at which P[top] is as wanted, then all chances from where they are hopeless to near certainty."""
     near = swap_scale(counts, mechanism.k) * (1 if isinstance(mechanism, dps.Canonical) else mechanism.k)
     answers = Answers(mechanism, counts, draws, seed, near / 1000)
+    # Searches for several shares start from the same places, and come back to them.
+    top = cache(answers.top)
     for share in wanted:
         # No ε is enough where the limit is lower.
-        found = least_epsilon(answers.top, share, near) if share < answers.limit else None
+        found = least_epsilon(top, share, near) if share < answers.limit else None
         yield {"wanted": share, "needed_epsilon": found}
-    highest = least_epsilon(answers.top, NEARLY_CERTAIN, near) if answers.limit > NEARLY_CERTAIN else 4 * near
+    highest = least_epsilon(top, NEARLY_CERTAIN, near) if answers.limit > NEARLY_CERTAIN else 4 * near
     for epsilon, chances in adaptively(answers.chances, highest, jump):
         yield {"epsilon": epsilon, **chances}
 
