@@ -48,11 +48,11 @@ def write_plot(path: str | os.PathLike[str], shown: Any, title: str) -> None:
 
     plot = check_plot(path)
     axes = shown.plot()
-    axes.set_title(title, loc="left", pad=18)
     try:
         if plot.suffix.lower() == ".html":
             plot.write_text(page(title, axes, shown._repr_html_()), encoding="utf-8")
         else:
+            axes.set_title(title, loc="left", pad=18)
             metadata = {"Date": None} if plot.suffix.lower() == ".svg" else None
             axes.figure.savefig(plot, dpi=160, metadata=metadata)
     except OSError:
@@ -169,7 +169,9 @@ def _label(axes: Any, labels: list[str], lines: list[tuple[FloatArray, FloatArra
     order = sorted(range(len(labels)), key=lambda place: middles[place])
     bundles: list[list[int]] = []
     for place in order:
-        if bundles and math.log10(middles[place] / middles[bundles[-1][-1]]) < 0.2 * decades:
+        # Between two bundles there must be room for the longest label of the first.
+        needed = 0.04 + 0.0075 * max((len(labels[other]) for other in bundles[-1]), default=0) if bundles else 0.0
+        if bundles and math.log10(middles[place] / middles[bundles[-1][-1]]) < needed * decades:
             bundles[-1].append(place)
         else:
             bundles.append([place])
