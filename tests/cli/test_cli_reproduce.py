@@ -118,3 +118,12 @@ def test_the_example_of_the_help_runs_on_the_real_data(tmp_path: Path) -> None:
     result = run("joint", "--figure", "4", "--quick", "--data", str(DATA), "--out", str(tmp_path))
     assert result.exit_code == 0, result.output
     assert "Books 99.5%" in result.stdout.replace("\n", " ")
+
+
+def test_a_folder_that_cannot_be_written_is_refused_by_name(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = run("joint", "--figure", "4", "--quick", "--data", str(folder), "--out", str(tmp_path / "file"))
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("dpselect: --out: ")
+    assert "a folder with space and permission to write is needed" in " ".join(result.stderr.split())
