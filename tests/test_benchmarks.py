@@ -29,6 +29,7 @@ def test_every_suite_runs_and_reports(tmp_path: Path) -> None:
         "ledger",
         "forecast",
         "engines",
+        "unknown",
     }
     assert all(math.isfinite(result["measured"]) and result["case"] in finished.stdout for result in results)
     assert {result["verdict"] for result in results} == {"-"}
