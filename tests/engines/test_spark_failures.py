@@ -123,8 +123,8 @@ def test_data_that_changes_between_the_queries_does_not_change_the_answer(place:
 
 
 def test_an_interrupt_stops_the_jobs(place: SparkSession, ledger: dps.privacy.Ledger) -> None:
-    endless = place.session.sql(
-        "SELECT 'ham' AS item, CAST(a.id * b.id AS STRING) AS person FROM range(10000000) a, range(10000000) b"
+    long = place.session.sql(
+        "SELECT 'ham' AS item, CAST(a.id * b.id AS STRING) AS person FROM range(60000) a, range(60000) b"
     )
     tracker = place.session.sparkContext.statusTracker()
     done = threading.Event()
@@ -139,7 +139,7 @@ def test_an_interrupt_stops_the_jobs(place: SparkSession, ledger: dps.privacy.Le
     watcher.start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            ask(endless, ledger=ledger, dataset="shop")
+            ask(long, ledger=ledger, dataset="shop")
     finally:
         done.set()
         watcher.join()

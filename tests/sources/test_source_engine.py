@@ -14,7 +14,7 @@ import pytest
 from source_files import ROWS, arrow, histogram
 
 from dpselect.errors import InvalidInput, SourceError
-from dpselect.sources.engine import EmbeddedEngine, Engine, embedded_engine
+from dpselect.sources.engine import EmbeddedEngine, Engine, ThreadedEngine, embedded_engine, worker_thread
 
 
 def test_what_an_engine_says_is_withheld() -> None:
@@ -91,3 +91,31 @@ def test_nothing_is_left_behind_also_after_an_error(tmp_path: Path, monkeypatch:
         histogram(arrow(ROWS), 2)
     assert os.listdir(tmp_path / "spill") == os.listdir(tmp_path / "here") == []
     assert threading.active_count() == threads
+
+
+class TwoSteps(ThreadedEngine):
+    """Work with a pause before the query, during which there is nothing to cancel, as Spark has between two jobs."""
+
+    def __init__(self) -> None:
+        super().__init__(None, worker_thread(), self._interrupt)
+        self.paused, self.querying, self.cancelled = threading.Event(), threading.Event(), threading.Event()
+
+    def work(self) -> None:
+        self.paused.wait(20)
+        self.querying.set()
+        self.cancelled.wait(20)
+
+    def _interrupt(self, _: float | None) -> None:
+        raise KeyboardInterrupt
+
+    def _cancel(self) -> None:
+        if self.querying.is_set():
+            self.cancelled.set()
+        self.paused.set()
+
+
+def test_an_interrupt_between_two_steps_of_the_work_stops_the_second() -> None:
+    engine = TwoSteps()
+    with pytest.raises(KeyboardInterrupt):
+        engine.run(engine.work)
+    assert engine.cancelled.is_set()

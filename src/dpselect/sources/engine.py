@@ -22,6 +22,7 @@ WORKER = "dpselect"
 """How the names of the threads begin on which engines work."""
 
 _POLL_SECONDS = 0.1
+_CANCEL_SECONDS = 0.5
 
 
 class Engine:
@@ -143,9 +144,7 @@ class ThreadedEngine(Engine):
         try:
             failure = _failure(future, self._progress, self._share)
         except BaseException:
-            with contextlib.suppress(Exception):
-                self._cancel()
-            future.exception()
+            self._end(future)
             del future
             raise
         if failure is None:
@@ -160,6 +159,15 @@ class ThreadedEngine(Engine):
     def _share(self) -> float | None:
         """Return the share of the query that is done, if the engine tells."""
         return None
+
+    def _end(self, future: Future[Any]) -> None:
+        """Cancel until the second thread is done: between two steps of its work there may be nothing to cancel yet."""
+        while True:
+            with contextlib.suppress(Exception):
+                self._cancel()
+            with contextlib.suppress(TimeoutError):
+                future.exception(_CANCEL_SECONDS)
+                return
 
     def _cancel(self) -> None:
         """Stop the query that runs on the second thread."""
