@@ -317,10 +317,16 @@ def test_a_table_is_charged_before_its_rows_are_read(ledger: Ledger) -> None:
     dps.top(rows, epsilon=0.5, ledger=ledger, **question)
     assert ledger.remaining("films") == Budget(0.5)
 
-    unread = ibis.table({"film": "string", "viewer": "string"}, name="not there")
+    backend = ibis.duckdb.connect()
+    backend.con.execute("CREATE TABLE views AS SELECT 'Heat' AS film, 'ann' AS viewer")
+    backend.con.execute("CREATE VIEW unreadable AS SELECT film, CAST(viewer AS INTEGER) AS viewer FROM views")
+    unreadable = backend.table("unreadable")
     with pytest.raises(dps.BudgetExceeded):
-        dps.top(unread, epsilon=0.6, ledger=ledger, **question)
+        dps.top(unreadable, epsilon=0.6, ledger=ledger, **question)
     assert ledger.remaining("films") == Budget(0.5)
+    with pytest.raises(dps.errors.SourceError):
+        dps.top(unreadable, epsilon=0.25, ledger=ledger, **question)
+    assert ledger.remaining("films") == Budget(0.25)
 
 
 def test_an_answer_exists_only_after_its_record(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,6 +119,8 @@ def spark_cluster(master: str, progress: Progress | None) -> Iterator[SparkEngin
         from pyspark.sql import SparkSession
     except ImportError:
         raise InvalidInput("table", plain("a Spark URL"), "Spark is needed: pip install 'dpselect[spark]'") from None
+    if not master.startswith("local"):
+        attempt(lambda: _check_reachable(master), progress, lambda _: None)
     running = SparkSession.getActiveSession()
     if running is not None:
         if not (master.startswith("local") and str(running.sparkContext.master).startswith("local")):
@@ -130,8 +132,6 @@ def spark_cluster(master: str, progress: Progress | None) -> Iterator[SparkEngin
         with spark_session(running, progress) as engine:
             yield engine
         return
-    if not master.startswith("local"):
-        attempt(lambda: _check_reachable(master), progress, lambda _: None)
     with contextlib.ExitStack() as stack:
         with worker_thread() as starter:
             session = ThreadedEngine(None, starter, progress).run(lambda: _started(master, stack))
