@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -120,34 +116,6 @@ def test_data_that_changes_between_the_queries_does_not_change_the_answer(place:
     expected = ask(place.frame("orders"), mechanism=dps.Canonical(k=2, epsilon=1.0), **options).items
     assert ask(place.frame("others"), mechanism=Meanwhile(k=2, epsilon=1.0), **options).items == expected
     place.session.catalog.dropTempView("others")
-
-
-def test_an_interrupt_stops_the_jobs(place: SparkSession, ledger: dps.privacy.Ledger) -> None:
-    long = place.session.sql(
-        "SELECT 'ham' AS item, CAST(a.id * b.id AS STRING) AS person FROM range(60000) a, range(60000) b"
-    )
-    tracker = place.session.sparkContext.statusTracker()
-    done = threading.Event()
-
-    def interrupt() -> None:
-        while not done.is_set() and not tracker.getActiveJobsIds():
-            time.sleep(0.05)
-        if not done.is_set():
-            os.kill(os.getpid(), signal.SIGINT)
-
-    watcher = threading.Thread(target=interrupt)
-    watcher.start()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            ask(long, ledger=ledger, dataset="shop")
-    finally:
-        done.set()
-        watcher.join()
-    end = time.monotonic() + 30
-    while tracker.getActiveJobsIds() and time.monotonic() < end:
-        time.sleep(0.05)
-    assert not tracker.getActiveJobsIds()
-    assert spent(ledger) == 1
 
 
 def test_a_cluster_that_is_not_there(place: SparkSession) -> None:
