@@ -11,17 +11,20 @@ from benchmarks.timing import Result
 
 HEAVY = [
     "duckdb",
+    "fastapi",
     "flint",
     "ibis",
     "matplotlib",
     "pandas",
     "polars",
     "pyarrow",
+    "pyspark",
     "rich",
     "scipy",
     "sqlalchemy",
     "sqlglot",
     "typer",
+    "uvicorn",
 ]
 
 CPU_LIMIT = 0.5
