@@ -24,8 +24,9 @@ CERTAIN = 1 - 1e-13
 _NEAR = 0.1
 """Products p u above this are taken one by one, the others through power sums."""
 
-_TERMS = 14
-_FEW = 1000
+_TERMS = 16
+_LOST = 1e-17
+_LIGHT = 600.0
 _REACH = 50.0
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
@@ -42,19 +43,26 @@ def chance_of_best(log_best: float, log_sizes: FloatArray, below: FloatArray, no
     Gumbel: `1 / (1 + W)`. Exponential: `∫_0^∞ e^{−v} Π (1 − p u)^M dv` with `u = 1 − e^{−v/N}`, where v/N is the
     exponent of the best class's largest noise: permute-and-flip over all outcomes (mathematics, section 3).
     """
-    log_ratio = log_sum(log_sizes - below) - log_best
+    log_weights = log_sizes - below
+    highest = max(float(log_weights.max(initial=-np.inf)), log_best - _LIGHT)
+    weights = np.exp(log_weights - highest)
+    total = float(weights.sum())
+    log_ratio = highest - log_best + math.log(total) if total else -math.inf
     # Beyond e^600 both noises give 1/W to all digits, and float64 cannot hold the nodes.
     if noise == "gumbel" or log_ratio > 600.0:
         return float(np.exp(-np.logaddexp(0.0, log_ratio)))
-    exponents, weights = _quadrature(log_ratio, log_best)
-    scaled = exponents * np.exp(-log_best)
-    shrink = np.where(scaled > 0, -np.expm1(-scaled) / np.maximum(scaled, 1e-300), 1.0)
-    log_u = np.log(exponents) - log_best + np.log(shrink)
-    return float(weights @ np.exp(-exponents - _beaten(log_u, log_sizes, below)))
+    exponents, masses = _quadrature(log_ratio, log_best)
+    scaled = exponents * math.exp(-log_best)
+    shrink = -np.expm1(-scaled) / scaled if log_best < 600.0 else 1.0
+    # The largest p u counts in full, and M p u adds up to no more than the reach.
+    share = exponents * shrink
+    most = float(share[-1])
+    heavy = weights * math.exp(highest - log_best + math.log(most))
+    return float(masses @ np.exp(-exponents - _beaten(share / most, most, log_best, heavy, below)))
 
 
 def _quadrature(log_ratio: float, log_best: float) -> tuple[FloatArray, FloatArray]:
-    """Return nodes and weights from 0 to where the integrand ends: panels that double in length from below 1/(1 + W).
+    """Return nodes and weights from 0 to where the integrand ends: panels that double in length from 1/(2 + 2W) on.
 
     The integrand is at most `exp(−v − W N u)`, which is below e^{−50} from the end on.
     """
@@ -66,49 +74,36 @@ def _quadrature(log_ratio: float, log_best: float) -> tuple[FloatArray, FloatArr
         log_beaten = log_ratio + math.log(-math.expm1(-place / count) * count or place)
         reached = place + math.exp(min(log_beaten, 700.0)) >= _REACH
         low, high = (low, middle) if reached else (middle, high)
-    end, first = math.exp(high), math.exp(-log_scale) / 64.0
+    end, first = math.exp(high), math.exp(-log_scale) / 2
     doublings = math.ceil(math.log2(max(end / first, 2.0)))
-    ends = np.concatenate([[0.0], end * 2.0 ** np.arange(-doublings, 1)])
-    half = np.diff(ends)[:, None] / 2
-    return (ends[:-1, None] + half * (1 + _NODES)).ravel(), (half * _WEIGHTS).ravel()
+    ends = end * np.exp2(np.arange(-doublings, 1))
+    starts = np.concatenate([[0.0], ends[:-1]])
+    half = (ends - starts)[:, None] / 2
+    return (starts[:, None] + half * (1 + _NODES)).ravel(), (half * _WEIGHTS).ravel()
 
 
-def _beaten(log_u: FloatArray, log_sizes: FloatArray, below: FloatArray) -> FloatArray:
-    """Return `−Σ M log(1 − p u)` for each u.
+def _beaten(share: FloatArray, most: float, log_best: float, heavy: FloatArray, below: FloatArray) -> FloatArray:
+    """Return `−Σ M log(1 − p u)` for each u = share · u', u' the largest; `heavy` holds M p u', `most` N u'.
 
-    Where p u is small, by the series `Σ_j S_j u^j / j` with `S_j = Σ M p^j`. Few classes have it large: their p add up
-    to no more than N W, and u ends at about 50/(N W).
+    Where p u' is small, by the series `Σ_j share^j Σ M (p u')^j / j`. Few classes have it large.
     """
-    largest = float(log_u.max())
-    near = below < largest - np.log(_NEAR)
-    log_share = log_u - below[near][:, None]
+    depths = below + (log_best - math.log(most))
+    near = depths < -math.log(_NEAR)
+    chances = np.exp(-np.maximum(depths[near], 0.0))
     with np.errstate(divide="ignore"):
-        log_loss = np.log(-np.log1p(-np.minimum(np.exp(log_share), 1.0)))
-    total: FloatArray = np.exp(np.minimum(log_sizes[near][:, None] + log_loss, 700.0)).sum(axis=0)
-    sizes, depths = log_sizes[~near], below[~near]
-    if len(sizes) <= _FEW:
-        return total + _by_powers(log_u, sizes, depths)
-    for power in range(1, _TERMS + 1):
-        if not len(sizes):
+        total: FloatArray = (heavy[near] / chances) @ -np.log1p(-np.outer(chances, share))
+    weights, ratios = heavy[~near], np.exp(-depths[~near])
+    powers, sums = ratios, [float(weights.sum())]
+    for power in range(2, _TERMS + 1):
+        sums.append(float(weights @ powers) / power)
+        if sums[-1] <= _LOST * sums[0]:
             break
-        total += np.exp(np.minimum(log_sum(sizes - power * depths) + power * log_u, 700.0)) / power
-        # Classes whose next term cannot show in the sum of their own terms are done.
-        kept = power * (depths - largest) < 40.0
-        sizes, depths = sizes[kept], depths[kept]
-    return total
-
-
-def _by_powers(log_u: FloatArray, sizes: FloatArray, depths: FloatArray) -> FloatArray:
-    """Return `Σ_j S_j u^j / j` with all terms at once, which is faster for few classes."""
-    if not len(sizes):
-        return np.zeros_like(log_u)
-    powers = np.arange(1.0, _TERMS + 1)[:, None]
-    exponents = sizes - powers * depths
-    highest = exponents.max(axis=1, keepdims=True)
-    log_sums = highest + np.log(np.exp(exponents - highest).sum(axis=1, keepdims=True))
-    terms: FloatArray = np.exp(np.minimum(log_sums + powers * log_u, 700.0)) / powers
-    result: FloatArray = terms.sum(axis=0)
-    return result
+        powers = powers * ratios
+    series = np.zeros_like(share)
+    for term in reversed(sums):
+        series += term
+        series *= share
+    return total + series
 
 
 def least_epsilon(chance: Callable[[float], float], wanted: float, near: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,23 +24,33 @@ def log_choose(n: int, r: int) -> float:
     return float(log_falling(n, r) - log_falling(r, r))
 
 
-def classes_that_matter(ends: Array, head_penalties: FloatArray, tail_penalties: FloatArray) -> tuple[int, int]:
-    """Return the first head and the number of runs that can weigh anything beside the top set.
+def classes_that_matter(ends: Array, head_penalties: FloatArray, tail_penalties: FloatArray) -> tuple[int, Array]:
+    """Return the first head and the runs that can weigh anything beside the top set.
 
     The classes of head h with tails in some runs hold at most `C(T − h − 1, k − h)` subsets, T the end of the last run.
     """
     k, count = len(head_penalties), len(ends)
     if not count:
-        return 0, 0
-    firsts = np.unique(np.geomspace(1, count + 1, _BLOCKS).astype(np.intp)) - 1
+        return 0, np.arange(0)
+    firsts = np.unique(np.geomspace(1, count + 1, _BLOCKS).astype(np.intp))[:-1] - 1
     lasts = np.append(firsts[1:], count) - 1
-    keep = lasts >= firsts
-    firsts, lasts = firsts[keep], lasts[keep]
     heads = np.arange(k)[:, None]
     most = log_falling(ends[lasts] - heads - 1, k - heads) - log_falling(k - heads, k - heads)
     weights = most - head_penalties[:, None] - tail_penalties[firsts]
-    row, block = np.nonzero(weights > -NEGLIGIBLE - np.log(weights.size))
-    return (int(row.min()), int(lasts[block.max()]) + 1) if len(row) else (k - 1, 1)
+    heavy = weights > -NEGLIGIBLE - np.log(weights.size)
+    if not heavy.any():
+        return k - 1, np.arange(1)
+    runs = np.flatnonzero(np.repeat(heavy.any(axis=0), lasts - firsts + 1))
+    return int(np.argmax(heavy.any(axis=1))), runs
+
+
+@lru_cache(maxsize=1)
+def _log_factorials(size: int) -> tuple[FloatArray, FloatArray]:
+    """Return log 0! … log size! in two parts: two float64 hold what one extended number does, and subtract faster."""
+    logs = np.log(np.arange(1, size + 1, dtype=np.longdouble))
+    factorials = np.concatenate([np.zeros(1, np.longdouble), np.cumsum(logs)])
+    coarse = factorials.astype(np.float64)
+    return coarse, (factorials - coarse).astype(np.float64)
 
 
 def log_class_sizes(k: int, head: Array, starts: Array, ends: Array) -> tuple[FloatArray, FloatArray]:
@@ -56,17 +67,13 @@ def log_class_sizes(k: int, head: Array, starts: Array, ends: Array) -> tuple[Fl
         whole = log_falling(outer, picks) - log_falling(picks, picks)
         shape = (len(head), len(ends))
         return sizes.reshape(shape), np.minimum(sizes - whole, 0.0).reshape(shape)
-    logs = np.log(np.arange(1, int(ends[-1]) + 1, dtype=np.longdouble))
-    factorials = np.concatenate([np.zeros(1, np.longdouble), np.cumsum(logs)])
-    # Two float64 hold what one extended number does, and are faster to subtract.
-    coarse = factorials.astype(np.float64)
-    fine = (factorials - coarse).astype(np.float64)
-    places = np.concatenate([[k], ends])
-    above, behind = places - heads - 1, np.maximum(places - k - 1, 0)
+    coarse, fine = _log_factorials(1 << int(ends[-1]).bit_length())
+    above, behind = ends - heads - 1, ends - k - 1
+    inner, inner_behind = starts - heads - 1, np.maximum(starts - k - 1, 0)
     coarse_above, coarse_behind = coarse[above], coarse[behind]
-    log_ratios = np.diff(coarse_behind) - np.diff(coarse_above, axis=1)
-    log_ratios += np.diff(fine[behind]) - np.diff(fine[above], axis=1)
+    log_ratios = (coarse_behind - coarse[inner_behind]) - (coarse_above - coarse[inner])
+    log_ratios += (fine[behind] - fine[inner_behind]) - (fine[above] - fine[inner])
     # Nothing can be picked before the first run without it.
-    log_ratios[:, 0] = -np.inf
+    log_ratios[:, starts == k] = -np.inf
     log_shares = np.log(-np.expm1(log_ratios))
-    return coarse_above[:, 1:] - coarse_behind[1:] - coarse[k - heads] + log_shares, log_shares
+    return coarse_above - coarse_behind - coarse[k - heads] + log_shares, log_shares

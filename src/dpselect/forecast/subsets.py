@@ -34,7 +34,7 @@ _MOST_CLASSES = 12_000_000
 
 @dataclass(frozen=True, repr=False)
 class Subsets:
-    """All classes of k-subsets but the top set: a row of a matrix for each of `heads`, a column for each run of tails.
+    """Classes of k-subsets but the top set: a row of a matrix for each of `heads`, a column for each of the `runs`.
 
     `top` and `drops` are the k highest scores above x_[k] and how far each run lies below it; losses are for a spread
     of 1 and relative to the top set's. Computed from the scores, so as private as they are.
@@ -43,6 +43,7 @@ class Subsets:
     k: int
     size: int
     heads: Array
+    runs: Array
     top: FloatArray
     drops: FloatArray
     starts: Array
@@ -68,9 +69,9 @@ class Subsets:
         drops = border - values
         missing = above if not mechanism.margin or not len(values) else above + drops[0]
         head_losses, tail_losses = scaled(missing, (1 - gamma) * unit), scaled(drops, gamma * unit)
-        first_head, count = classes_that_matter(ends, smallest_epsilon * head_losses, smallest_epsilon * tail_losses)
-        heads = np.arange(first_head, k)
-        if len(heads) * count > _MOST_CLASSES:
+        first_head, runs = classes_that_matter(ends, smallest_epsilon * head_losses, smallest_epsilon * tail_losses)
+        heads, count = np.arange(first_head, k), int(runs[-1]) + 1 if len(runs) else 0
+        if len(heads) * len(runs) > _MOST_CLASSES:
             accepted = (
                 f"k times the distinct scores that matter must be at most {_MOST_CLASSES}; a larger epsilon has fewer"
             )
@@ -78,11 +79,12 @@ class Subsets:
         head_losses = head_losses[first_head:]
         drops, ends, tail_losses = drops[:count], ends[:count], tail_losses[:count]
         starts = np.concatenate([ends[:0], [k], ends[:-1]])[: len(ends)]
-        log_sizes, log_shares = log_class_sizes(k, heads, starts, ends)
+        log_sizes, log_shares = log_class_sizes(k, heads, starts[runs], ends[runs])
         return cls(
             k=k,
             size=scores.size,
             heads=heads,
+            runs=runs,
             top=scaled(above, Fraction(1)),
             drops=scaled(drops, Fraction(1)),
             starts=starts,
@@ -93,19 +95,20 @@ class Subsets:
             log_sizes=log_sizes,
         )
 
-    @property
-    def _skipped(self) -> int:
-        return self.k - len(self.heads)
+    def _at(self, matrix: FloatArray, row: Array, run: Array) -> FloatArray:
+        """Return the entries of a matrix for heads and runs."""
+        entries: FloatArray = matrix[row - self.heads[0], np.searchsorted(self.runs, run)]
+        return entries
 
     @cached_property
     def losses(self) -> FloatArray:
         """The loss of each class."""
-        return self.head_losses[:, None] + self.tail_losses
+        return self.head_losses[:, None] + self.tail_losses[self.runs]
 
     @cached_property
     def tied(self) -> npt.NDArray[np.bool_]:
         """Which classes have the same scores as the top set."""
-        tied: npt.NDArray[np.bool_] = (self.top[self.heads] == 0)[:, None] & (self.drops == 0)
+        tied: npt.NDArray[np.bool_] = (self.top[self.heads] == 0)[:, None] & (self.drops[self.runs] == 0)
         return tied
 
     @cached_property
@@ -145,11 +148,11 @@ class Subsets:
         """Return every figure that the classes determine; `total` is the sum of the k highest scores."""
         weights = self.log_sizes - epsilon * self.losses
         highest = max(float(weights.max()), 0.0) if weights.size else 0.0
-        place, run = np.nonzero(weights > highest - NEGLIGIBLE - np.log(1 + weights.size))
-        log_sizes, losses = self.log_sizes[place, run], self.losses[place, run]
+        place, column = np.nonzero(weights > highest - NEGLIGIBLE - np.log(1 + weights.size))
+        log_sizes, losses = self.log_sizes[place, column], self.losses[place, column]
         probabilities = class_probabilities(np.append(0.0, -epsilon * losses), np.append(0.0, log_sizes), noise)
         best, others = float(probabilities[0]), probabilities[1:]
-        tied, row = self.tied[place, run], self.heads[place]
+        tied, row, run = self.tied[place, column], self.heads[place], self.runs[column]
         wrong, lost = self._expectations(row, run)
         total_error = float(others @ lost)
         figures = {
@@ -174,7 +177,7 @@ class Subsets:
         """
         starts, ends = self.starts[run].astype(np.float64), self.ends[run].astype(np.float64)
         picks, between = (self.k - row).astype(np.float64), starts - row - 1
-        in_run = picks * (ends - starts) / (ends - row - 1) * np.exp(-self.log_shares[row - self._skipped, run])
+        in_run = picks * (ends - starts) / (ends - row - 1) * np.exp(-self._at(self.log_shares, row, run))
         elsewhere = np.where(between > 0, np.maximum(picks - in_run, 0.0) / np.maximum(between, 1.0), 0.0)
         behind = np.cumsum(-self.drops * (self.ends - self.starts).astype(np.float64))
         before = np.append(0.0, behind)[:-1][run] if len(behind) else behind[run]
@@ -207,7 +210,7 @@ class Subsets:
             fits = (picks > 0) & (outer >= picks)
             inner = (self.starts[columns] - head - 1 - tied)[fits]
             ways = log_subsets(inner, outer[fits], picks[fits])[0] + log_choose(tied, chosen)
-            sizes = self.log_sizes[head[fits] - self._skipped, columns[fits]]
+            sizes = self._at(self.log_sizes, head[fits], columns[fits])
             wrong[crowded[fits]] += (chosen - room) * np.exp(ways - sizes)
         return wrong
 
@@ -238,7 +241,6 @@ class Subsets:
                 fits = (outer >= picks) & (picks > 0)
                 inner = self.starts[columns[fits]] - head - 1 - tied
                 ways = log_subsets(inner, outer[fits], np.full(len(inner), picks))[0]
-                share[classes[fits]] += np.exp(
-                    ways + log_choose(tied, kept) - self.log_sizes[head - self._skipped, columns[fits]]
-                )
+                sizes = self._at(self.log_sizes, row[classes[fits]], columns[fits])
+                share[classes[fits]] += np.exp(ways + log_choose(tied, kept) - sizes)
         return np.minimum(share, 1.0)
