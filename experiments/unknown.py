@@ -6,6 +6,7 @@ The grid of the restricted paper, section 8: k, pool and ε, with δ = 1/(2n) fo
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ DATA_SETS = ("epinions", "games_steam", "words_lt", "foursquare_lbsn_Jakarta")
 LENGTHS = (10, 50, 100)
 POOLS = (1, 10, 50)
 EPSILONS = (0.1, 0.2, 0.4, 0.7, 1.0)
-DRAWS = 40
+MECHANISMS = {"Restricted": "restricted", "Limited": "limited", "Stable": "top-stable"}
+DRAWS = 1000
 
 
 def delta_of(data: Path, name: str, counts: Counts) -> float:
@@ -36,6 +38,30 @@ def pool_of(counts: Counts, size: int) -> Pool:
     return Pool.of_rows(counts[:size], size, int(counts[size]) if len(counts) > size else 0)
 
 
+def settings(
+    data: Path, names: tuple[str, ...] = DATA_SETS
+) -> Iterator[tuple[dict[str, Any], Counts, Pool, dict[str, UnknownDomain]]]:
+    """Yield what stands at the beginning of each row of the grid, the counts, the pool and the three mechanisms."""
+    for name in names:
+        counts = real(data, name)
+        delta = delta_of(data, name, counts)
+        for k, factor in product(LENGTHS, POOLS):
+            pool = pool_of(counts, factor * k)
+            for epsilon in EPSILONS:
+                compared = {}
+                for label, kind in MECHANISMS.items():
+                    mechanism = mechanism_for(kind, k=k, epsilon=epsilon, delta=delta, pool=factor * k)
+                    assert isinstance(mechanism, UnknownDomain)
+                    compared[label] = mechanism
+                yield {"data": name, "k": k, "pool": f"{factor}k", "ε": epsilon}, counts, pool, compared
+
+
+def lengths(mechanism: UnknownDomain, pool: Pool, draws: int) -> Counts:
+    """Return how many items the answers have; from a seed, as no release may be."""
+    bits = bit_source(1)
+    return np.array([len(mechanism.draw_from(pool, bits).values) for _ in range(draws)])
+
+
 def measured(mechanism: UnknownDomain, pool: Pool, top: Counts, draws: int) -> tuple[float, float, float]:
     """Return the means of items returned, score ratio and F1; from a seed, as no release may be."""
     bits = bit_source(1)
@@ -46,17 +72,8 @@ def measured(mechanism: UnknownDomain, pool: Pool, top: Counts, draws: int) -> t
 
 def rows(data: Path, names: tuple[str, ...] = DATA_SETS, draws: int = DRAWS) -> Iterator[dict[str, Any]]:
     """Yield for each data set, k, pool and ε the three means of three mechanisms."""
-    for name in names:
-        counts = real(data, name)
-        delta = delta_of(data, name, counts)
-        for k in LENGTHS:
-            for factor in POOLS:
-                pool = pool_of(counts, factor * k)
-                for epsilon in EPSILONS:
-                    row: dict[str, Any] = {"data": name, "k": k, "pool": f"{factor}k", "ε": epsilon}
-                    for label, kind in (("Restricted", "restricted"), ("Limited", "limited"), ("Stable", "top-stable")):
-                        mechanism = mechanism_for(kind, k=k, epsilon=epsilon, delta=delta, pool=factor * k)
-                        assert isinstance(mechanism, UnknownDomain)
-                        items, ratio, f1 = measured(mechanism, pool, counts[:k], draws)
-                        row |= {f"items {label}": items, f"ratio {label}": ratio, f"F1 {label}": f1}
-                    yield row
+    for row, counts, pool, compared in settings(data, names):
+        for label, mechanism in compared.items():
+            items, ratio, f1 = measured(mechanism, pool, counts[: row["k"]], draws)
+            row |= {f"items {label}": items, f"ratio {label}": ratio, f"F1 {label}": f1}
+        yield row
