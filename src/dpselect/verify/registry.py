@@ -20,6 +20,8 @@ from dpselect.verify.domain import Domain
 from dpselect.verify.groups import gaussian_groups, oneshot_groups, peeling_groups
 from dpselect.verify.privacy import Check, Subject, check_privacy
 from dpselect.verify.sampler import SamplerCheck, check_groups, check_sampler
+from dpselect.verify.signals import NAME as SIGNALS
+from dpselect.verify.signals import signal_pairs, signal_samples
 from dpselect.verify.unknown import UNKNOWN_UNDER_TEST, unknown_pairs, unknown_samples
 
 
@@ -150,6 +152,10 @@ BROKEN: list[broken.Broken] = [
     broken.PoolFromTheData(k=1, epsilon=4.0),
     broken.DummyWithoutSpread(k=1, epsilon=2.0),
     broken.GapOneRankTooFar(k=1, epsilon=6.0),
+    broken.WrongRatio(k=1, epsilon=1.0),
+    broken.UnroundedPosition(k=1, epsilon=1.0),
+    broken.FloatNoise(k=1, epsilon=1.0),
+    broken.ForgottenMemory(k=2, epsilon=1.0),
     broken.SwappedLoss(k=2, epsilon=1.0, noise="gumbel"),
     broken.MiscountedClasses(k=2, epsilon=1.0, noise="gumbel"),
     broken.SwappedOrderStatistics(k=2, epsilon=4.0, noise="gumbel"),
@@ -157,6 +163,8 @@ BROKEN: list[broken.Broken] = [
     broken.ReusedNoise(k=2, epsilon=4.0, noise="gumbel"),
     broken.SortedSet(k=2, epsilon=4.0, noise="gumbel"),
     broken.SlightlyWrongScale(k=2, epsilon=4.0, noise="gumbel"),
+    broken.ZeroTwice(k=1, epsilon=1.0),
+    broken.SameNoise(k=2, epsilon=1.0),
 ]
 
 # Items in no particular order, with ties, as a list and as groups of ties; then groups beyond memory.
@@ -193,6 +201,7 @@ def privacy_checks(name: str | None = None, *, quick: bool = False) -> list[Call
         for setting in settings
     ]
     checks.extend(partial(check_privacy, mechanism, domain) for mechanism, domain in unknown_pairs(name, quick))
+    checks.extend(partial(check_privacy, signals, domain) for signals, domain in signal_pairs(name, quick))
     return checks
 
 
@@ -220,6 +229,7 @@ def sampler_checks(name: str | None = None, *, quick: bool = False) -> list[Call
                 partial(check_sampler, replace(one, epsilon=2.0), LISTED, draws=draws // 4) for one in entry.variants
             )
     checks.extend(partial(check_sampler, one, scores, draws=draws) for one, scores in unknown_samples(name, quick))
+    checks.extend(partial(check_sampler, signals, value, draws=draws) for signals, value in signal_samples(name))
     return checks
 
 
@@ -259,8 +269,9 @@ def _sampler_on_a_list(mechanism: Subject, scores: tuple[float, ...], draws: int
 def _entries(name: str | None) -> list[Entry]:
     if name is None:
         return list(UNDER_TEST.values())
-    if name not in {**UNDER_TEST, **UNKNOWN_UNDER_TEST}:
-        raise InvalidInput("mechanism", name, "one of " + ", ".join([*UNDER_TEST, *UNKNOWN_UNDER_TEST]) + " is needed")
+    known = [*UNDER_TEST, *UNKNOWN_UNDER_TEST, SIGNALS]
+    if name not in known:
+        raise InvalidInput("mechanism", name, "one of " + ", ".join(known) + " is needed")
     return [UNDER_TEST[name]] if name in UNDER_TEST else []
 
 

@@ -29,6 +29,15 @@ from dpselect.verify.broken.samplers import (
     SortedSet,
     SwappedOrderStatistics,
 )
+from dpselect.verify.broken.signals import (
+    BrokenSignals,
+    FloatNoise,
+    ForgottenMemory,
+    SameNoise,
+    UnroundedPosition,
+    WrongRatio,
+    ZeroTwice,
+)
 from dpselect.verify.broken.subsets import (
     MarginOneRankTooFar,
     MarginOneRankTooNear,
@@ -51,13 +60,16 @@ from dpselect.verify.broken.unknown import (
 __all__ = [
     "AtLeastForAbove",
     "Broken",
+    "BrokenSignals",
     "BrokenUnknown",
     "ClassicalSigma",
     "DummyWithoutSpread",
     "FavouredMembers",
+    "FloatNoise",
     "ForgottenConversion",
     "ForgottenFactorTwo",
     "ForgottenK",
+    "ForgottenMemory",
     "ForgottenRoot",
     "FreshThresholdNoise",
     "GapOneRankTooFar",
@@ -73,6 +85,7 @@ __all__ = [
     "PoolFromTheData",
     "ReusedNoise",
     "RoundsNotAdded",
+    "SameNoise",
     "ShortGamma",
     "ShownValue",
     "SlightlyWrongScale",
@@ -82,6 +95,9 @@ __all__ = [
     "SwappedOrderStatistics",
     "ThresholdWithoutSpread",
     "UnnormalisedWeights",
+    "UnroundedPosition",
     "WalkByTrueScore",
+    "WrongRatio",
     "WrongSign",
+    "ZeroTwice",
 ]

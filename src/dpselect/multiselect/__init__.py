@@ -1,0 +1,48 @@
+"""Recommendations that never see the user: a noisy signal goes out, k results come back, the user keeps the best.
+
+* `optimal_offsets(k, epsilon)`, `expected_cost(k, epsilon)`: where the k answers to a signal should lie, and what it costs
+* `Client(epsilon)`, `Server(catalogue, k, epsilon)`: the user's side, which adds the noise and chooses, and the other one
+
+Each name is loaded when first asked for. The proofs are in `multiselect.md`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpselect.multiselect.catalogue import Catalogue as Catalogue
+    from dpselect.multiselect.catalogue import Result as Result
+    from dpselect.multiselect.client import Client as Client
+    from dpselect.multiselect.costs import expected_cost as expected_cost
+    from dpselect.multiselect.disutility import Disutility as Disutility
+    from dpselect.multiselect.disutility import as_disutility as as_disutility
+    from dpselect.multiselect.offsets import optimal_offsets as optimal_offsets
+    from dpselect.multiselect.server import Server as Server
+
+_HOMES = {
+    "Catalogue": "catalogue",
+    "Client": "client",
+    "Disutility": "disutility",
+    "as_disutility": "disutility",
+    "expected_cost": "costs",
+    "optimal_offsets": "offsets",
+    "Result": "catalogue",
+    "Server": "server",
+}
+"""Which module of this package each public name is in."""
+
+__all__ = list(_HOMES)  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    """Load the module that a public name is in."""
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List the public names, loaded or not."""
+    return sorted([*globals(), *_HOMES])

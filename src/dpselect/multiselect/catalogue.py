@@ -1,0 +1,116 @@
+"""What a server can answer with: results at positions on a line, sorted once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dpselect.errors import InvalidInput, plain
+
+Positions = npt.NDArray[np.float64]
+Best = Callable[[float], Any]
+"""The papers' OPT: the best result for a user at a position."""
+
+
+class Result(NamedTuple):
+    """One result: what it is, and for which position it is best."""
+
+    item: Any
+    position: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain data."""
+        return {"item": self.item, "position": self.position}
+
+
+class Catalogue:
+    """Results sorted by position.
+
+    `positions` are numbers, `items` what is there; without items they are numbered as given. Items may be any
+    sequence, also one that makes its members when asked, so that a million results need eight megabytes.
+    """
+
+    def __init__(self, positions: Any, items: Sequence[Any] | None = None) -> None:
+        given = _numbers(positions)
+        if items is not None and len(items) != len(given):
+            raise InvalidInput(
+                "items", plain(f"{len(items)} of them"), f"one for each of the {len(given)} positions is needed"
+            )
+        ascending = bool((given[1:] >= given[:-1]).all())
+        self._order = None if ascending else np.argsort(given, kind="stable")
+        self._positions = given if self._order is None else given[self._order]
+        self._positions.setflags(write=False)
+        self._view = self._positions.data
+        self._items = items
+
+    @classmethod
+    def of(cls, catalogue: Any) -> Catalogue:
+        """Return a catalogue of what was given: positions, or a mapping item → position."""
+        if isinstance(catalogue, Catalogue):
+            return catalogue
+        if isinstance(catalogue, Mapping):
+            return cls(list(catalogue.values()), list(catalogue))
+        return cls(catalogue)
+
+    @property
+    def positions(self) -> Positions:
+        """All positions, ascending."""
+        return self._positions
+
+    def __len__(self) -> int:
+        """How many results there are."""
+        return len(self._positions)
+
+    def __getitem__(self, place: int) -> Result:
+        """Return the result at a place of the sorted list."""
+        number = place if self._order is None else int(self._order[place])
+        return Result(number if self._items is None else self._items[number], self._view[place])
+
+    def nearest(self, targets: Positions) -> list[int]:
+        """Return a place for each target, all different: the nearest that no earlier target has, the lower of equals.
+
+        One binary search a target; the places taken remember the free ones beside them, so that runs are not walked.
+        """
+        if len(targets) > len(self):
+            raise InvalidInput("k", len(targets), f"at most {len(self)} are needed, the number of results")
+        view, last = self._view, len(self)
+        lower: dict[int, int] = {}
+        upper: dict[int, int] = {}
+        chosen = []
+        for target, start in zip(targets.tolist(), np.searchsorted(self._positions, targets).tolist(), strict=True):
+            below, above = start - 1, start
+            while below in lower:
+                below = lower[below]
+            while above in upper:
+                above = upper[above]
+            left = below >= 0 and (above == last or target - view[below] <= view[above] - target)
+            place = below if left else above
+            lower[place], upper[place] = (below - 1, above) if left else (below, above + 1)
+            chosen.append(place)
+        return chosen
+
+
+def _numbers(positions: Any) -> Positions:
+    try:
+        listed = positions if isinstance(positions, np.ndarray | Sequence) else _listed(positions)
+        numbers = np.array(listed, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput("catalogue", plain("something that is no list of numbers"), _ACCEPTED) from None
+    if numbers.ndim != 1 or not len(numbers):
+        raise InvalidInput("catalogue", plain("no list of results" if numbers.ndim != 1 else "no result"), _ACCEPTED)
+    if not np.isfinite(numbers).all():
+        raise InvalidInput("catalogue", plain("a position that is NaN or infinite"), _ACCEPTED)
+    return numbers
+
+
+def _listed(positions: Any) -> Any:
+    to_numpy = getattr(positions, "to_numpy", None)
+    if to_numpy is not None:
+        return to_numpy()
+    return list(positions) if isinstance(positions, Iterable) else positions
+
+
+_ACCEPTED = "positions of at least one result are needed: finite numbers, or a mapping item → position"

@@ -1,0 +1,113 @@
+"""Clients pay for each signal, remember what they sent, and choose without telling."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+import dpselect as dps
+from dpselect.multiselect.catalogue import Result
+from dpselect.multiselect.client import Client
+
+
+def test_a_signal_is_a_multiple_of_the_step() -> None:
+    for step in (0.25, 0.1, 3.0):
+        client = Client(1.0, step)
+        signals = [client.signal(7.3) for _ in range(20)]
+        assert all(signal == round(signal / step) * step for signal in signals)
+        assert len(set(signals)) > 1
+
+
+def test_a_seed_repeats_the_signals_and_protects_nobody() -> None:
+    first, second = Client(1.0, 0.125, seed=3), Client(1.0, 0.125, seed=3)
+    assert [first.signal(1) for _ in range(5)] == [second.signal(1) for _ in range(5)]
+    assert not first.secure
+    assert Client(1.0).secure
+
+
+def test_signals_add_up_until_the_budget_is_gone() -> None:
+    client = Client(0.1, 0.25, budget=0.3)
+    assert (client.spent, client.remaining) == (0.0, 0.3)
+    for _ in range(2):
+        client.signal(5)
+    assert client.signals == 2
+    # 0.1 as a float exceeds a third of 0.3, and sums are exact.
+    with pytest.raises(dps.BudgetExceeded) as caught:
+        client.signal(9)
+    assert caught.value.requested == 0.1
+    assert client.remaining is not None
+    assert 0.0999 < caught.value.remaining <= 0.1
+    assert client.signals == 2
+
+
+def test_the_last_signal_is_sent_again_for_the_same_grid_point_only() -> None:
+    client = Client(1.0, 0.5, budget=3.0)
+    client.signal(1.0)
+    last, other = client.signal(1.2), client.signal(4)
+    assert {client.signal(value) for value in (0.76, 1.0, 1.2, 1.24)} == {last}
+    assert client.signal(4.1) == other
+    assert client.spent == 3.0
+    for value in (1.25, 0.7, 5):
+        with pytest.raises(dps.BudgetExceeded):
+            client.signal(value)
+
+
+def test_without_reuse_nothing_is_sent_when_the_budget_is_gone() -> None:
+    client = Client(1.0, 0.5, budget=1.0, reuse=False)
+    client.signal(1)
+    for value in (1, 2):
+        with pytest.raises(dps.BudgetExceeded):
+            client.signal(value)
+
+
+def test_the_nearest_result_is_chosen_in_every_form() -> None:
+    client = Client(0.01, 0.5)
+    client.signal(10.2)
+    results = [Result("a", 7.0), Result("b", 10.0), Result("c", 10.5), Result("d", 90.0)]
+    assert client.choose(results) == Result("b", 10.0)
+    reply = json.loads(json.dumps({"results": [result.to_dict() for result in results]}))
+    assert client.choose(reply) == {"item": "b", "position": 10.0}
+    client.signal(88)
+    assert client.choose(results).item == "d"
+    assert client.choose([Result("left", 87.0), Result("right", 89.0)]).item == "left"
+
+
+def test_a_refused_position_does_not_become_the_one_to_choose_for() -> None:
+    client = Client(1.0, 0.5, budget=1.0)
+    client.signal(0)
+    with pytest.raises(dps.BudgetExceeded):
+        client.signal(50)
+    assert client.choose([Result("here", 1.0), Result("there", 50.0)]).item == "here"
+
+
+def test_neither_text_nor_errors_show_the_position() -> None:
+    client = Client(1.0, 0.5, budget=1.0)
+    client.signal(123.456)
+    assert "123" not in repr(client)
+    with pytest.raises(dps.BudgetExceeded) as caught:
+        client.signal(654.321)
+    assert "654" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "results", [[], {}, {"results": []}, "text", None, [{"item": 1}], [Result("a", math.nan)], [3.0]], ids=str
+)
+def test_answers_that_cannot_be_used_are_refused(results: object) -> None:
+    client = Client(1.0, 0.5)
+    client.signal(1)
+    with pytest.raises(dps.InvalidInput, match="results"):
+        client.choose(results)
+
+
+def test_choosing_needs_a_signal_first() -> None:
+    with pytest.raises(dps.InvalidInput, match="ask for a signal first"):
+        Client(1.0, 0.5).choose([Result("a", 1.0)])
+
+
+@pytest.mark.parametrize("bad", [{"budget": 0}, {"budget": math.nan}, {"seed": -1}, {"epsilon": 0}, {"grid": -1}])
+def test_bad_settings_name_the_argument(bad: dict[str, float]) -> None:
+    with pytest.raises(dps.InvalidInput) as caught:
+        Client(**{"epsilon": 1.0, "grid": 0.5, **bad})  # type: ignore[arg-type]
+    assert caught.value.argument == next(iter(bad))
