@@ -10,6 +10,8 @@ A map of the house, along the path that every release takes:
 * `privacy`     what it costs
 * `verify`      exact checks of every promise on small domains
 * `forecast`    how likely the right answer is, and which epsilon it takes
+* `multiselect` recommendations that never see the user
+* `ranking`     the best items from pairwise comparisons
 * `cli`         the `dpselect` command
 
 `select` runs that path on scores you have, `top` on a table of people's rows.
@@ -72,7 +74,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load `dpselect.verify` or `dpselect.forecast` when first asked for: most programs never need them."""
-    if name in ("forecast", "verify"):
+    """Load a room such as `dpselect.forecast` when first asked for: most programs never need it."""
+    if name in ("forecast", "multiselect", "ranking", "verify"):
         return import_module(f"dpselect.{name}")
     raise AttributeError(f"module 'dpselect' has no attribute {name!r}")

@@ -1,7 +1,7 @@
 """Recommendations that never see the user: a noisy signal goes out, k results come back, the user keeps the best.
 
-* `optimal_offsets(k, epsilon)`, `expected_cost(k, epsilon)`: where the k answers to a signal should lie, and what it costs
-* `Client(epsilon)`, `Server(catalogue, k, epsilon)`: the user's side, which adds the noise and chooses, and the other one
+* `optimal_offsets(k, epsilon)`, `expected_cost(k, epsilon)`: where the k answers should lie, and what they cost
+* `Client(epsilon)`, `Server(catalogue, k, epsilon)`: the user's side, which adds the noise and chooses, and the other
 
 Each name is loaded when first asked for. The proofs are in `multiselect.md`.
 """
@@ -33,7 +33,7 @@ _HOMES = {
 }
 """Which module of this package each public name is in."""
 
-__all__ = list(_HOMES)  # noqa: PLE0605
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

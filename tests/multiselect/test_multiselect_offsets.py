@@ -1,0 +1,200 @@
+"""The best answers to a signal, against closed forms and against direct numerical optimisation."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.optimize import minimize
+
+import dpselect as dps
+from dpselect.multiselect import Disutility, as_disutility, expected_cost, optimal_offsets
+
+SHAPES: dict[str, Any] = {
+    "linear": "linear",
+    "square": "square",
+    "root": "root",
+    "capped": "capped:1.5",
+    "dead zone": lambda distance: np.maximum(distance - 1, 0),
+    "step": lambda distance: distance + 5 * np.clip(distance - 1, 0, 0.1),
+    "exponential": lambda distance: np.expm1(distance / 2),
+}
+
+
+def test_offsets_for_odd_k_are_those_of_the_paper() -> None:
+    np.testing.assert_allclose(optimal_offsets(3, 1.0), [-math.log(4), 0, math.log(4)], rtol=1e-14)
+    first = 2 * math.log(1.5)
+    second = first + 2 * math.log(2)
+    np.testing.assert_allclose(optimal_offsets(5, 0.5), [-2 * second, -2 * first, 0, 2 * first, 2 * second], rtol=1e-14)
+
+
+def test_offsets_for_even_k_are_those_of_the_mathematics() -> None:
+    b, epsilon = 4, 0.3
+    half = [math.log((b + 1) / b) + 2 * math.log(b / (b - i)) for i in range(b)]
+    expected = [*(-place / epsilon for place in reversed(half)), *(place / epsilon for place in half)]
+    np.testing.assert_allclose(optimal_offsets(2 * b, epsilon), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 8, 51, 100])
+def test_linear_costs_are_one_over_b(k: int) -> None:
+    b = (k + 1) // 2
+    closed = 1 / b if k % 2 else math.log(1 + 1 / b)
+    assert expected_cost(k, 0.25) == pytest.approx(4 * closed, rel=1e-14)
+    assert expected_cost(optimal_offsets(k, 0.25), 0.25) == pytest.approx(4 * closed, rel=1e-12)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 6, 7, 40])
+def test_the_recursion_finds_the_closed_form(k: int) -> None:
+    same = Disutility("identity", lambda distance: distance)
+    np.testing.assert_allclose(optimal_offsets(k, 0.7, same), optimal_offsets(k, 0.7), rtol=1e-9)
+    assert expected_cost(k, 0.7, same) == pytest.approx(expected_cost(k, 0.7), rel=1e-9)
+
+
+def test_two_answers_to_squares_lie_at_one_scale() -> None:
+    np.testing.assert_allclose(optimal_offsets(2, 0.5, "square"), [-2, 2], rtol=1e-9)
+    assert expected_cost(1, 0.5, "square") == pytest.approx(8, rel=1e-9)
+    assert expected_cost(2, 0.5, "square") == pytest.approx(4, rel=1e-9)
+
+
+def test_one_answer_to_roots_costs_half_a_root_of_pi() -> None:
+    assert expected_cost(1, 1.0, "root") == pytest.approx(math.sqrt(math.pi) / 2, rel=1e-9)
+
+
+def test_a_cap_far_away_changes_nothing_and_a_cap_nearby_bounds_the_cost() -> None:
+    np.testing.assert_allclose(optimal_offsets(5, 1.0, "capped:600"), optimal_offsets(5, 1.0), rtol=1e-9)
+    assert expected_cost(3, 1.0, "capped:0.01") < 0.01
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 5])
+def test_stated_costs_are_the_integrals(shape: str, k: int) -> None:
+    """The cost of the best offsets, of the sum over cells, and of plain quadrature over the line are the same."""
+    h = as_disutility(SHAPES[shape])
+    offsets = optimal_offsets(k, 1.0, h)
+    stated = expected_cost(k, 1.0, h)
+    assert np.all(np.diff(offsets) > 0)
+    np.testing.assert_array_equal(offsets, -offsets[::-1])
+    assert expected_cost(offsets, 1.0, h) == pytest.approx(stated, rel=1e-8)
+    assert _by_quadrature(offsets, h) == pytest.approx(stated, rel=1e-6)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("k", [2, 3])
+def test_no_other_answers_cost_less(shape: str, k: int) -> None:
+    """Direct optimisation from eight lopsided starts never gets below the recursion, and one start reaches it."""
+    h = as_disutility(SHAPES[shape])
+    stated = expected_cost(k, 1.0, h)
+    generator = np.random.default_rng(k)
+    found = []
+    for _ in range(8):
+        start = np.sort(generator.normal(0.5, 1.5, k))
+        result = minimize(_cost, start, args=(h,), method="Nelder-Mead", options={"xatol": 1e-5, "fatol": 1e-9})
+        found.append(expected_cost(result.x, 1.0, h))
+    assert min(found) >= stated * (1 - 1e-8)
+    assert min(found) <= stated * (1 + 1e-4)
+
+
+def test_a_shifted_answer_costs_more() -> None:
+    for k in (1, 2, 5):
+        offsets = optimal_offsets(k, 1.0, "root")
+        for place in range(k):
+            moved = offsets.copy()
+            moved[place] += 0.05
+            assert expected_cost(moved, 1.0, "root") > expected_cost(k, 1.0, "root") * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_only_distance_times_epsilon_counts(shape: str) -> None:
+    h = as_disutility(SHAPES[shape])
+    stretched = Disutility("stretched", lambda distance: h(distance / 4))
+    np.testing.assert_allclose(optimal_offsets(4, 0.25, stretched), 4 * optimal_offsets(4, 1.0, h), rtol=1e-8)
+    assert expected_cost(4, 0.25, stretched) == pytest.approx(expected_cost(4, 1.0, h), rel=1e-8)
+
+
+def test_more_answers_cost_less_and_k_times_cost_stays_bounded() -> None:
+    costs = [expected_cost(k, 1.0) for k in range(1, 200)]
+    assert all(later < earlier for earlier, later in pairwise(costs))
+    assert all(1 <= (k + 1) * cost <= 2.1 for k, cost in enumerate(costs, start=1))
+
+
+def test_far_offsets_do_not_overflow() -> None:
+    assert expected_cost([1000.0], 1.0) == pytest.approx(1000, rel=1e-12)
+    assert expected_cost([1000.0], 1.0, "square") == pytest.approx(1e6 + 2, rel=1e-8)
+    assert expected_cost([-1e6, 0.0], 1.0, "root") == pytest.approx(math.sqrt(math.pi) / 2, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda distance: -distance,
+        lambda distance: distance + 1,
+        lambda distance: np.sin(distance),
+        lambda distance: 0 * distance,
+        lambda distance: np.nan * distance,
+        lambda distance: 3.0,
+        lambda distance: distance[:1],
+        lambda distance: distance.unheard,
+        "cubic",
+        "capped",
+        "capped:-1",
+        "capped:nan",
+        7,
+    ],
+)
+def test_what_is_no_disutility_is_refused(function: Any) -> None:
+    with pytest.raises(dps.InvalidInput, match="disutility"):
+        optimal_offsets(3, 1.0, function)
+
+
+@pytest.mark.parametrize("rate", [1.0, 2.0])
+def test_a_disutility_whose_expectation_is_infinite_is_refused(rate: float) -> None:
+    with pytest.raises(dps.InvalidInput, match="disutility"):
+        expected_cost(3, 1.0, lambda distance: np.expm1(rate * distance))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(0, 1.0), (2.5, 1.0), (True, 1.0), (3, 0.0), (3, -1.0), (3, math.nan), (3, math.inf), (3, 1e-310), ("3", 1.0)],
+)
+def test_bad_numbers_are_refused(arguments: tuple[Any, Any]) -> None:
+    with pytest.raises(dps.InvalidInput):
+        optimal_offsets(*arguments)
+
+
+@pytest.mark.parametrize("answers", [[], [math.nan], [0, math.inf], [[0.0, 1.0]], ["a"]])
+def test_offsets_that_are_none_are_refused(answers: Any) -> None:
+    with pytest.raises(dps.InvalidInput, match="answers"):
+        expected_cost(answers, 1.0)
+
+
+def test_names_are_loaded_when_asked_for() -> None:
+    assert dps.multiselect.optimal_offsets is optimal_offsets
+    assert set(dps.multiselect.__all__) <= set(dir(dps.multiselect))
+    with pytest.raises(AttributeError, match="unheard"):
+        _ = dps.multiselect.unheard
+
+
+def _by_quadrature(offsets: np.ndarray, h: Disutility) -> float:
+    middles = (offsets[1:] + offsets[:-1]) / 2
+    places = sorted({0.0, *offsets, *middles, *(offsets - 1), *(offsets + 1), *(offsets - 1.1), *(offsets + 1.1)})
+    places = sorted({*places, *(offsets - 1.5), *(offsets + 1.5), -8.0, 8.0, -60.0, 60.0})
+
+    def integrand(x: float) -> float:
+        return float(h(np.abs(x - offsets).min()) * math.exp(-abs(x)) / 2)
+
+    return math.fsum(
+        quad(integrand, low, high, epsabs=1e-11, epsrel=1e-9, limit=200)[0] for low, high in pairwise(places)
+    )
+
+
+_PLACES = np.linspace(-14, 14, 2801)
+_WEIGHTS = np.exp(-np.abs(_PLACES)) / np.exp(-np.abs(_PLACES)).sum()
+
+
+def _cost(offsets: np.ndarray, h: Disutility) -> float:
+    """A coarse sum in place of the integral, quick enough to be minimised."""
+    return float(_WEIGHTS @ h(np.abs(_PLACES[:, None] - offsets).min(axis=1)))
