@@ -2,6 +2,7 @@
 
 * `optimal_offsets(k, epsilon)`, `expected_cost(k, epsilon)`: where the k answers should lie, and what they cost
 * `Client(epsilon)`, `Server(catalogue, k, epsilon)`: the user's side, which adds the noise and chooses, and the other
+* `optimal_ring(k, epsilon)`, `laplace_ring(k, epsilon)`: both sides on a `Ring`, where Laplace noise is not the best
 
 Each name is loaded when first asked for. The proofs are in `multiselect.md`.
 """
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from dpselect.multiselect.disutility import Disutility as Disutility
     from dpselect.multiselect.disutility import as_disutility as as_disutility
     from dpselect.multiselect.offsets import optimal_offsets as optimal_offsets
+    from dpselect.multiselect.ring import Ring as Ring
+    from dpselect.multiselect.ring import laplace_ring as laplace_ring
+    from dpselect.multiselect.ring import optimal_ring as optimal_ring
     from dpselect.multiselect.server import Server as Server
 
 _HOMES = {
@@ -29,6 +33,9 @@ _HOMES = {
     "expected_cost": "costs",
     "optimal_offsets": "offsets",
     "Result": "catalogue",
+    "Ring": "ring",
+    "laplace_ring": "ring",
+    "optimal_ring": "ring",
     "Server": "server",
 }
 """Which module of this package each public name is in."""
