@@ -100,7 +100,7 @@ def _integral(function: Callable[[float], float], low: float, high: float) -> fl
 
     with np.errstate(all="ignore"):
         value, error, *_ = quad(function, low, high, epsabs=0.0, epsrel=_AIM, limit=200, full_output=1)
-    if not error <= TOLERANCE * abs(value) + 1e-300:
+    if not (math.isfinite(value) and error <= TOLERANCE * abs(value) + 1e-300):
         raise InvalidInput(
             "disutility",
             plain("a function that cannot be integrated"),
