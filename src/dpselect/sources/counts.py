@@ -112,12 +112,7 @@ class Counts:
         return self._domain.number is not None and score == 0 and index >= self._seen_at_zero
 
     def _label(self, row: dict[str, Any]) -> Any:
-        """Return the caller's own object for an item of a list, and otherwise what the engine holds."""
-        if self._domain.labels is not None:
-            return self._domain.labels[row["position"]]
-        item = row["text"] if row["item"] is None else row["item"]
-        is_whole = self._shows_whole_floats_as_integers and isinstance(item, float) and item.is_integer()
-        return int(item) if is_whole else item
+        return shown_item(row, self._domain, self._shows_whole_floats_as_integers)
 
 
 @contextlib.contextmanager
@@ -148,8 +143,8 @@ def open_counts(
         source = open_rows(stack, embedded, table, columns, table_name=table_name, where=where, progress=progress)
         engine, given = source.engine, source.table
         of = {name: given[neutral_name(place)] for place, name in enumerate(columns)}
-        _check_type("item", item, of[item].type())
-        _check_type("person", person, of[person].type())
+        check_type("item", item, of[item].type())
+        check_type("person", person, of[person].type())
         rows = _usable(
             engine, given.select(item=of[item], person=of[person], **_numbers(contribution, of)), contribution
         )
@@ -171,6 +166,15 @@ def open_counts(
             # pandas turns whole numbers into floats where one is missing; 1.0 in place of 1 would tell that it is.
             shows_whole_floats_as_integers=is_pandas(table),
         )
+
+
+def shown_item(row: dict[str, Any], domain: Domain, whole_floats_as_integers: bool) -> Any:
+    """Return the caller's own object for an item of a list, and otherwise what the engine holds."""
+    if domain.labels is not None:
+        return domain.labels[row["position"]]
+    item = row["text"] if row["item"] is None else row["item"]
+    is_whole = whole_floats_as_integers and isinstance(item, float) and item.is_integer()
+    return int(item) if is_whole else item
 
 
 def _numbers(contribution: Contribution, of: dict[str, Any]) -> dict[str, Any]:
@@ -212,7 +216,8 @@ def _check_names(item: Any, person: Any) -> None:
         raise InvalidInput("person", person, "another column than the item's is needed: who, beside what")
 
 
-def _check_type(argument: str, name: str, kind: Any) -> None:
+def check_type(argument: str, name: str, kind: Any) -> None:
+    """Refuse a column whose type has no single values that can be compared and shown."""
     if not is_single_value(kind):
         raise InvalidInput(
             argument,

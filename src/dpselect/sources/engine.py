@@ -56,6 +56,10 @@ class Engine:
         """Bring the rows of a small table expression into Python; nothing else does."""
         return self.run(lambda: self._rows(expression))
 
+    def columns(self, expression: Any) -> Any:
+        """Bring a table expression of numbers into Python as an Arrow table; unlike rows, columns may be long."""
+        return self.run(lambda: self._arrow(expression))
+
     def check(self, expression: Any) -> None:
         """Find out whether the engine can compute a table expression, without a row of it."""
         self.run(lambda: self._rows(expression.limit(0)))
@@ -117,8 +121,11 @@ class Engine:
         yield ibis.memtable(rows)
 
     def _rows(self, expression: Any) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = self.backend.to_pyarrow(expression).to_pylist()
+        rows: list[dict[str, Any]] = self._arrow(expression).to_pylist()
         return rows
+
+    def _arrow(self, expression: Any) -> Any:
+        return self.backend.to_pyarrow(expression)
 
     def _named(self, table: str, schema: tuple[str, ...]) -> Any:
         database = schema[0] if len(schema) == 1 else schema or None
@@ -144,8 +151,11 @@ class ThreadedEngine(Engine):
         try:
             failure = _failure(future, self._progress, self._share)
         except BaseException:
-            self._end(future)
-            del future
+            # On a thread of its own the cancelling goes on when a second Ctrl-C ends the waiting for it.
+            canceller = threading.Thread(target=self._end, args=(future,), name=WORKER, daemon=True)
+            canceller.start()
+            canceller.join()
+            del future, canceller
             raise
         if failure is None:
             return future.result()

@@ -190,11 +190,11 @@ def _pandas_column(series: Any) -> Any:
     if isinstance(series.dtype, pandas.ArrowDtype):
         return _plain_column(pyarrow.chunked_array(series.array.__arrow_array__()))
     if not isinstance(series.dtype, pandas.StringDtype) and pandas.api.types.infer_dtype(series) != "string":
-        return pyarrow.array([_text(value) for value in series], type=pyarrow.string())
+        return pyarrow.array([text_of(value) for value in series], type=pyarrow.string())
     try:
         return pyarrow.array(series, type=pyarrow.string(), from_pandas=True)
     except (pyarrow.ArrowException, UnicodeError):
-        return pyarrow.array([_text(value) for value in series], type=pyarrow.string())
+        return pyarrow.array([text_of(value) for value in series], type=pyarrow.string())
 
 
 def _categories_column(series: Any) -> Any:
@@ -207,7 +207,7 @@ def _categories_column(series: Any) -> Any:
     return categories.take(pyarrow.array(codes, mask=codes < 0))
 
 
-def _text(value: Any) -> str | None:
+def text_of(value: Any) -> str | None:
     """Return the text of a value, or None where there is none: such a row is dropped like any null."""
     try:
         if is_null(value):

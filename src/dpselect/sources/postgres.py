@@ -132,12 +132,24 @@ class PostgresEngine(ThreadedEngine):
             cursor.execute(query)
 
     def _rows(self, expression: Any) -> list[dict[str, Any]]:
+        names = list(expression.as_table().columns)
+        return [dict(zip(names, row, strict=True)) for row in self._tuples(expression)]
+
+    def _arrow(self, expression: Any) -> Any:
+        import pyarrow
+
+        schema = expression.as_table().schema().to_pyarrow()
+        columns = list(zip(*self._tuples(expression), strict=True)) or [()] * len(schema)
+        return pyarrow.table(
+            [pyarrow.array(column, type=kind) for column, kind in zip(columns, schema.types, strict=True)],
+            schema=schema,
+        )
+
+    def _tuples(self, expression: Any) -> list[Any]:
         self.backend._run_pre_execute_hooks(expression)
         query = self.backend.compile(expression)
         with self.connection.cursor() as cursor, self.connection.transaction():
-            rows = cursor.execute(query).fetchall()
-        names = list(expression.as_table().columns)
-        return [dict(zip(names, row, strict=True)) for row in rows]
+            return cursor.execute(query).fetchall()  # type: ignore[no-any-return]
 
     def _check_encoding(self) -> None:
         """Refuse a connection on which the text of one row could be one that cannot be fetched."""

@@ -68,21 +68,23 @@ class SparkEngine(ThreadedEngine):
         with contextlib.ExitStack() as stack:
             yield self.named(self.run(lambda: self.session.createDataFrame(rows)), stack)
 
-    def _rows(self, expression: Any) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = self._frame(expression).toArrow().to_pylist()
-        return rows
+    def _arrow(self, expression: Any) -> Any:
+        return self._frame(expression).toArrow()
 
     def _frame(self, expression: Any) -> Any:
         self.backend._run_pre_execute_hooks(expression)
         return self.session.sql(self.backend.compile(expression))
 
     def tag(self, name: str) -> None:
-        """Mark the jobs of the second thread, so that these alone are cancelled."""
+        """Mark the jobs of the second thread, so that these alone are cancelled.
+
+        The tags of a session will not do: only the thread that set one can interrupt by it, and that one is waiting.
+        """
         self._tag = name
-        self._worker.submit(self.session.addTag, name).result()
+        self._worker.submit(self.session.sparkContext.addJobTag, name).result()
 
     def _cancel(self) -> None:
-        self.session.interruptTag(self._tag)
+        self.session.sparkContext.cancelJobsWithTag(self._tag)
 
 
 @contextlib.contextmanager

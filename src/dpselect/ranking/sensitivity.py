@@ -1,0 +1,141 @@
+"""What one comparison, or one person, can do to the stationary distribution; from public facts only (ranking.md)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dpselect.errors import InvalidInput
+from dpselect.privacy.sensitivity import Sensitivity
+from dpselect.validation import finite_number, float_below, positive_integer
+
+DEFAULT_DAMPING = 0.5
+"""Half of all steps of the random walk start afresh from any item."""
+
+SMALLEST = 0.001
+"""The least damping, and the least 1 − ρ: below it the walk would have to go on for too long."""
+
+_LARGEST_DENOMINATOR = 2**53
+_SHARE_OF_SPREAD = 2**12
+_ROUNDINGS = 10
+_MARGIN = Fraction(102, 100)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The public facts on which the guarantee of a ranking rests; the caps among them are enforced on the data.
+
+    `comparisons_per_pair` L: each pair of items keeps at most so many comparisons, a random choice. `max_degree` D:
+    each item keeps at most D·L of those that it lost. `damping` α: the chance that a step of the walk starts afresh.
+    `promised_rho` ρ: in place of damping, a promise about the private data that nobody checks.
+    `votes` m: comparisons of one unit of protection.
+    """
+
+    comparisons_per_pair: int
+    max_degree: int
+    damping: float = DEFAULT_DAMPING
+    promised_rho: float | None = None
+    votes: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("comparisons_per_pair", "max_degree", "votes"):
+            object.__setattr__(self, name, positive_integer(name, getattr(self, name)))
+        if 2 * self.max_degree * self.comparisons_per_pair > _LARGEST_DENOMINATOR:
+            raise InvalidInput(
+                "max_degree", self.max_degree, "max_degree times comparisons_per_pair must be at most 2^52"
+            )
+        object.__setattr__(self, "damping", _damping(self.damping))
+        if self.promised_rho is not None:
+            object.__setattr__(self, "promised_rho", _promise(self.promised_rho))
+
+    def degree(self, size: int) -> int:
+        """Return D for d items, of which none can be compared with more than d − 1."""
+        return min(self.max_degree, max(size - 1, 1))
+
+    def units(self, size: int) -> int:
+        """Return `2 D L`, the denominator of the matrix: a win counts two units, a tie one for either side."""
+        return 2 * self.degree(size) * self.comparisons_per_pair
+
+    @property
+    def contraction(self) -> Fraction:
+        """κ: one step of the walk brings two distributions together by a factor of 1 − κ; α, or 1 − ρ as promised."""
+        return Fraction(self.damping) if self.promised_rho is None else 1 - Fraction(self.promised_rho)
+
+    def weight_of_a_pair(self, size: int) -> Fraction:
+        """Return the largest `π_i + π_j` of two of d items, `s = (c (1 − α) + 2α/d) / (c (1 − α) + α)`.
+
+        c = min(1, 2/D): what a third item passes on to the two in one step. 1 without damping.
+        """
+        if self.promised_rho is not None:
+            return Fraction(1)
+        alpha = Fraction(self.damping)
+        passed_on = min(Fraction(1), Fraction(2, self.degree(size))) * (1 - alpha)
+        return min(Fraction(1), (passed_on + 2 * alpha / size) / (passed_on + alpha))
+
+    def spread(self, size: int) -> Fraction:
+        """Return how far one unit moves the difference of two entries of the exact stationary distribution.
+
+        `w = m · 2 (1 − α) s / (D L α)`; as published, `w = m · 2 / (D L (1 − ρ))` (mathematics, section 9; ranking.md).
+        """
+        moved = Fraction(4 * self.votes, self.units(size)) * self.weight_of_a_pair(size) / self.contraction
+        return moved if self.promised_rho is not None else moved * (1 - Fraction(self.damping))
+
+    def rounding(self, size: int) -> Fraction:
+        """Return g, by which one step in floating point differs from an exact one, in L1: `1.02 (d + 10) 2^−53`."""
+        return _MARGIN * (size + _ROUNDINGS) / 2**53
+
+    def tolerance(self, size: int) -> Fraction:
+        """Return τ, the largest L1 error of a computed stationary distribution, fixed before any data is seen."""
+        least = (2 if self.promised_rho is None else 100) * self.rounding(size) / self.contraction
+        return max(self.spread(size) / _SHARE_OF_SPREAD, least)
+
+    def steps(self, size: int) -> int:
+        """Return a number of steps after which the error is at most τ, whatever the data: `2 (1 − κ)^t <= τ/2`."""
+        kept = float(1 - self.contraction)
+        if not kept:
+            return 2
+        return math.ceil(math.log(float(self.tolerance(size)) / 4) / math.log(kept)) + 2
+
+    def is_within(self, residual: float, size: int) -> bool:
+        """Tell whether a step that moved the distribution by `residual`, in L1, certifies an error of at most τ."""
+        roundings = (1 if self.promised_rho is None else 45) * self.rounding(size)
+        return Fraction(residual) * _MARGIN + roundings <= self.tolerance(size) * self.contraction
+
+    def sensitivity(self, size: int) -> Sensitivity:
+        """Return how far one unit moves the computed scores of d items, up or down: a spread of `w + 2τ`.
+
+        >>> Bounds(comparisons_per_pair=10, max_degree=19).sensitivity(20).spread < 0.01
+        True
+        """
+        half = (self.spread(size) + 2 * self.tolerance(size)) / 2
+        return Sensitivity(-half, half)  # type: ignore[arg-type]
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the ledger keeps of it."""
+        described: dict[str, Any] = {
+            "comparisons_per_pair": self.comparisons_per_pair,
+            "max_degree": self.max_degree,
+        }
+        if self.promised_rho is None:
+            described["damping"] = self.damping
+        else:
+            described["promised_rho"] = self.promised_rho
+        if self.votes > 1:
+            described["max_votes_per_person"] = self.votes
+        return described
+
+
+def _damping(given: Any) -> float:
+    number = float_below(finite_number("damping", given))
+    if not SMALLEST <= number < 1:
+        raise InvalidInput("damping", given, f"a number from {SMALLEST:g} up to, but not including, 1 is needed")
+    return number
+
+
+def _promise(given: Any) -> float:
+    number = float(finite_number("promised_rho", given))
+    if not 0 <= number <= 1 - SMALLEST:
+        raise InvalidInput("promised_rho", given, f"a number from 0 to {1 - SMALLEST:g} is needed")
+    return number

@@ -1,0 +1,252 @@
+"""Pairwise comparisons, grouped where the rows are: how often either item of a pair won, and how often neither did.
+
+Two queries, as Ibis expressions that any backend can run: all items with a number each, and one row for each pair of
+items. A third one names the chosen items.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpselect.errors import InvalidInput, SourceError, plain
+from dpselect.sources.calendar import in_calendar
+from dpselect.sources.counts import check_type, shown_item
+from dpselect.sources.domain import Domain
+from dpselect.sources.engine import Engine, Progress, embedded_engine
+from dpselect.sources.forms import in_one_form, is_shown, type_name, with_exact_text
+from dpselect.sources.frames import is_pandas, neutral_name
+from dpselect.sources.listing import listed_items
+from dpselect.sources.rows import open_rows
+
+YES = ("true", "t", "yes", "y", "1")
+"""What a text column of ties says, in any case, where a comparison has no winner."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns say who won, who lost, who compared them, if that is told, and whether it was a tie."""
+
+    winner: str
+    loser: str
+    person: str | None = None
+    tie: str | None = None
+
+    def __post_init__(self) -> None:
+        seen: dict[str, str] = {}
+        for argument in ("winner", "loser", "person", "tie"):
+            name = getattr(self, argument)
+            if name is None and argument in ("person", "tie"):
+                continue
+            if not isinstance(name, str) or not name:
+                raise InvalidInput(argument, name, "the name of a column is needed")
+            if name in seen:
+                raise InvalidInput(argument, name, f"another column than that of {seen[name]} is needed")
+            seen[name] = argument
+
+    def named(self) -> dict[str, str]:
+        """Return the columns that are needed, by what they are for."""
+        every = {"winner": self.winner, "loser": self.loser, "person": self.person, "tie": self.tie}
+        return {argument: name for argument, name in every.items() if name is not None}
+
+
+class Comparisons:
+    """Comparisons between the items of a domain, numbered from 0; private until a mechanism has chosen."""
+
+    def __init__(self, engine: Engine, items: Any, pairs: Any, domain: Domain | None, size: int, pandas: bool) -> None:
+        self.size = size
+        self._engine = engine
+        self._items = items
+        self._pairs = pairs
+        self._domain = Domain(unknown=True) if domain is None else domain
+        self._pandas = pandas
+
+    def pairs(self) -> list[npt.NDArray[np.int64]]:
+        """Return, for each pair that was compared, both items, the wins of the first and the second, and the ties."""
+        table = self._engine.columns(self._pairs)
+        names = ("low", "high", "low_won", "high_won", "tied")
+        return [table.column(name).to_numpy().astype(np.int64, copy=False) for name in names]
+
+    def fetch(self, places: Sequence[int]) -> list[Any]:
+        """Return the names of the items with these numbers, in the order asked."""
+        wanted = self._items.filter(self._items.place.isin(sorted(set(places))))
+        rows = self._engine.fetch(wanted.select("place", "item", "text", "position"))
+        found = {int(row["place"]): shown_item(row, self._domain, self._pandas) for row in rows}
+        if found.keys() != set(places):
+            raise SourceError(
+                "table: it changed between the queries, so nothing is released; a ledger has recorded the release, and "
+                "it stays charged, because that an answer is missing can depend on the rows"
+            )
+        return [found[place] for place in places]
+
+
+@contextlib.contextmanager
+def open_comparisons(
+    table: Any,
+    columns: Columns,
+    *,
+    domain: Domain | None,
+    max_votes_per_person: int | None = None,
+    key: str = "",
+    table_name: str | None = None,
+    where: str | None = None,
+    progress: Progress | None = None,
+    before_reading: Callable[[int], None],
+) -> Iterator[Comparisons]:
+    """Group comparisons by pair of items, and keep what is needed to name items until the end of the block.
+
+    Rows without a winner or loser, or a person where one is asked for, with an item outside the domain, or with the
+    same item twice are dropped. `before_reading` is called with the number of items: of a domain before any row is
+    read; without one the rows tell. `key`: the random bits that decide which of a person's votes stay.
+    """
+    named = columns.named()
+    with contextlib.ExitStack() as stack:
+        embedded = stack.enter_context(embedded_engine(progress))
+        source = open_rows(
+            stack, embedded, table, list(named.values()), table_name=table_name, where=where, progress=progress
+        )
+        engine = source.engine
+        given = with_exact_text(engine, source.table, neutral_name(1))
+        rows = given.select(**{argument: given[neutral_name(place)] for place, argument in enumerate(named)})
+        for argument in set(named) - {"tie"}:
+            check_type(argument, named[argument], rows[argument].type())
+        rows = _usable(engine, _of_one_type(rows, columns), columns)
+        if domain is None:
+            listed = _seen(rows)
+        else:
+            listed, size = listed_items(stack, embedded, source, domain, columns.winner, rows.winner.type())
+        if domain is not None:
+            # Types that an engine cannot work with show without a row, and so before the release is charged.
+            engine.check(_pairs(_votes(engine, rows, _numbered(engine, listed), max_votes_per_person, key)))
+            before_reading(size)
+        items = stack.enter_context(engine.materialised(_numbered(engine, listed)))
+        if domain is None:
+            size = engine.scalar(items.count())
+            before_reading(size)
+        pairs = _pairs(_votes(engine, rows, items, max_votes_per_person, key))
+        # pandas turns whole numbers into floats where one is missing; 1.0 in place of 1 would tell that it is.
+        yield Comparisons(engine, items, pairs, domain, size, is_pandas(table))
+
+
+def _of_one_type(rows: Any, columns: Columns) -> Any:
+    """Return rows whose winners and losers can be compared: of one type, or both of them numbers."""
+    winner, loser = (rows[column].type().copy(nullable=True) for column in ("winner", "loser"))
+    if winner == loser or (winner.is_string() and loser.is_string()):
+        return rows
+    if winner.is_numeric() and loser.is_numeric() and not (winner.is_decimal() or loser.is_decimal()):
+        kind = "int64" if winner.is_integer() and loser.is_integer() else "float64"
+        return rows.mutate(winner=rows.winner.cast(kind), loser=rows.loser.cast(kind))
+    raise InvalidInput(
+        "loser",
+        plain(f"column {columns.loser!r} of type {type_name(loser)}"),
+        f"the type of the column of winners, {type_name(winner)}, is needed",
+    )
+
+
+def _usable(engine: Engine, rows: Any, columns: Columns) -> Any:
+    """Return the rows (winner, loser, tied[, person]) without those that lack something or compare nothing."""
+    import ibis
+
+    asked = ["winner", "loser"] + (["person"] if columns.person is not None else [])
+    for column in asked:
+        rows = rows.filter(rows[column].notnull())
+        if rows[column].type().is_floating():
+            rows = rows.filter(~rows[column].isnan())
+    for column in ("winner", "loser"):
+        for condition in (in_calendar(rows[column]), is_shown(engine, rows[column])):
+            if condition is not None:
+                rows = rows.filter(condition)
+        rows = rows.mutate(**{column: in_one_form(engine, rows[column])})
+    rows = rows.filter(rows.winner != rows.loser)
+    tied = ibis.literal(False) if columns.tie is None else ibis.coalesce(_says_yes(rows.tie, columns.tie), False)
+    return rows.mutate(tied=tied).select(*asked, "tied")
+
+
+def _says_yes(column: Any, name: str) -> Any:
+    kind = column.type()
+    if kind.is_boolean():
+        return column
+    if kind.is_numeric():
+        return column != 0
+    if kind.is_string():
+        return column.strip().lower().isin(YES)
+    raise InvalidInput(
+        "tie", plain(f"column {name!r} of type {type_name(kind)}"), "truth values, numbers or text are needed"
+    )
+
+
+def _seen(rows: Any) -> Any:
+    """Return the items that the rows name, as `listed_items` lists those of a domain."""
+    import ibis
+
+    both = ibis.union(rows.select(key=rows.winner), rows.select(key=rows.loser), distinct=True)
+    return both.mutate(text=ibis.literal(""), position=ibis.literal(0, "int64"))
+
+
+def _numbered(engine: Engine, listed: Any) -> Any:
+    """Return the items with a place each, by a hash of their text: an order that all engines agree on."""
+    import ibis
+
+    name = ibis.coalesce(listed.key.cast("string"), listed.text)
+    named = listed.mutate(name=name, mixed=engine.digest(name))
+    window = ibis.window(order_by=[named.mixed, named.name, named.text])
+    numbered = named.mutate(place=ibis.row_number().over(window).cast("int64"))
+    return numbered.select("place", "text", "position", item=numbered.key)
+
+
+def _votes(engine: Engine, rows: Any, items: Any, most: int | None, key: str) -> Any:
+    """Return (winner, loser, tied) with places for items, at most so many rows of each person.
+
+    Of a person's votes those stay that come first by `digest(key, person, vote)`, which depends on nothing but the key
+    and the person's own votes. Alike votes of one person share a hash; which of them stays makes no difference.
+    """
+    import ibis
+
+    winners = items.select(winner_item=items.item, winner_place=items.place)
+    losers = items.select(loser_item=items.item, loser_place=items.place)
+    joined = rows.inner_join(winners, rows.winner == winners.winner_item)
+    joined = joined.inner_join(losers, joined.loser == losers.loser_item)
+    votes = joined.select(
+        winner=joined.winner_place,
+        loser=joined.loser_place,
+        tied=joined.tied,
+        **({} if most is None else {"person": joined.person}),
+    )
+    if most is None:
+        return votes
+    if not engine.has_digest:
+        raise InvalidInput("max_votes_per_person", most, "it needs an engine with a function md5")
+    # Of a tie either item may be called the winner, and so of its hash.
+    vote = (
+        ibis.least(votes.winner, votes.loser).cast("string")
+        + ":"
+        + ibis.greatest(votes.winner, votes.loser).cast("string")
+        + votes.tied.ifelse("=", (votes.winner < votes.loser).ifelse("<", ">"))
+    )
+    votes = votes.mutate(mixed=engine.digest(ibis.literal(key) + engine.digest(votes.person.cast("string")) + vote))
+    window = ibis.window(group_by=votes.person, order_by=[votes.mixed, votes.winner, votes.loser])
+    votes = votes.mutate(order=ibis.row_number().over(window))
+    return votes.filter(votes.order < most).select("winner", "loser", "tied")
+
+
+def _pairs(votes: Any) -> Any:
+    """Return one row for each pair of items that was compared: (low, high, low_won, high_won, tied)."""
+    import ibis
+
+    rows = votes.mutate(
+        low=ibis.least(votes.winner, votes.loser),
+        high=ibis.greatest(votes.winner, votes.loser),
+        is_tied=votes.tied.ifelse(1, 0).cast("int64"),
+        is_won_by_low=(~votes.tied & (votes.winner < votes.loser)).ifelse(1, 0).cast("int64"),
+    )
+    groups = rows.group_by("low", "high").aggregate(
+        compared=rows.count().cast("int64"),
+        low_won=rows.is_won_by_low.sum().cast("int64"),
+        tied=rows.is_tied.sum().cast("int64"),
+    )
+    return groups.mutate(high_won=groups.compared - groups.low_won - groups.tied)
