@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from dpselect.errors import InvalidInput, plain
 from dpselect.multiselect.disutility import FloatArray, as_disutility
-from dpselect.multiselect.moments import Moments
+from dpselect.multiselect.moments import Moments, checked_rate
 from dpselect.multiselect.offsets import half_gaps
-from dpselect.validation import positive_integer, positive_number
+from dpselect.validation import positive_integer
 
 
 def expected_cost(answers: int | npt.ArrayLike, epsilon: float, disutility: object = "linear") -> float:
@@ -21,7 +21,7 @@ def expected_cost(answers: int | npt.ArrayLike, epsilon: float, disutility: obje
     h(t) = t that is `1/(εb)` and `ln(1 + 1/b)/ε`. For others the sum over the cells of the answers. Relative error
     about 1e-9. Sources: multi-selection, equation (14) and appendix B; multiselect.md.
     """
-    epsilon = positive_number("epsilon", epsilon)
+    epsilon = checked_rate(epsilon)
     wanted = as_disutility(disutility)
     if np.ndim(answers) == 0:
         k = positive_integer("k", answers)

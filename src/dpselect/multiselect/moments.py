@@ -21,6 +21,7 @@ import numpy as np
 
 from dpselect.errors import InvalidInput, plain
 from dpselect.multiselect.disutility import Disutility, check_increasing
+from dpselect.validation import positive_number
 
 TOLERANCE = 1e-10
 """Relative error of each piece of quadrature."""
@@ -29,6 +30,14 @@ _AIM = 1e-12
 _REACH = 740.0
 """Beyond this many units of 1/ε an exponential density is 0 in floating point."""
 _EDGES = [0.0, *(2.0**power for power in range(-40, 10))]
+
+
+def checked_rate(epsilon: object) -> float:
+    """Return ε as a float, if distances of the order 1/ε and their squares are floats too."""
+    rate = positive_number("epsilon", epsilon)
+    if 1e-150 <= rate <= 1e150:
+        return rate
+    raise InvalidInput("epsilon", epsilon, "a number between 1e-150 and 1e150 is needed")
 
 
 class Moments:
