@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
+import signal
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from engine_cases import BUYERS, GOODS
 from engine_places import SparkSession
+from pyspark import InheritableThread
 
 import dpselect as dps
 from dpselect.errors import SourceError
@@ -116,6 +120,46 @@ def test_data_that_changes_between_the_queries_does_not_change_the_answer(place:
     expected = ask(place.frame("orders"), mechanism=dps.Canonical(k=2, epsilon=1.0), **options).items
     assert ask(place.frame("others"), mechanism=Meanwhile(k=2, epsilon=1.0), **options).items == expected
     place.session.catalog.dropTempView("others")
+
+
+def test_an_interrupt_stops_our_jobs_and_no_others(place: SparkSession, ledger: dps.privacy.Ledger) -> None:
+    """PySpark's own answer to Ctrl-C, which cancels whatever runs, is put aside: ours must do without."""
+    context = place.session.sparkContext
+    tracker = context.statusTracker()
+    before = set(tracker.getJobIdsForGroup(None))
+    others: list[int] = []
+
+    def work_of_others() -> None:
+        context.setJobGroup("others", "work of others")
+        others.append(place.session.range(1000).repartition(2).count())
+
+    def interrupt() -> None:
+        wait_until(lambda: spent(ledger) == 1 and bool(tracker.getActiveJobsIds()))
+        other.start()
+        wait_until(lambda: bool(others or tracker.getJobIdsForGroup("others")))
+        os.kill(os.getpid(), signal.SIGINT)
+
+    other, watcher = InheritableThread(target=work_of_others), InheritableThread(target=interrupt)
+    # Without an interrupt it takes a minute or more.
+    long = place.session.sql("SELECT 'ham' AS item, id % 1000 AS person FROM range(0, 3000000000, 1, 2)")
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        watcher.start()
+        with pytest.raises(KeyboardInterrupt):
+            ask(long, ledger=ledger, dataset="shop")
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        watcher.join()
+        other.join()
+    last = max(set(tracker.getJobIdsForGroup(None)) - before)
+    assert tracker.getJobInfo(last).status == "FAILED"
+    assert others == [1000]
+    assert spent(ledger) == 1
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        time.sleep(0.05)
 
 
 def test_a_cluster_that_is_not_there(place: SparkSession) -> None:
