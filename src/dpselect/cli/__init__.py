@@ -13,6 +13,7 @@ import dpselect
 from dpselect.cli.demo import demo_command
 from dpselect.cli.forecast import forecast_command
 from dpselect.cli.ledger import ledger_commands
+from dpselect.cli.multiselect import multiselect_commands
 from dpselect.cli.plan import plan_command
 from dpselect.cli.reproduce import reproduce_command
 from dpselect.cli.top import top_command
@@ -67,6 +68,7 @@ app.command("forecast")(forecast_command)
 app.command("verify")(verify_command)
 app.command("reproduce")(reproduce_command)
 app.add_typer(ledger_commands, name="ledger")
+app.add_typer(multiselect_commands, name="multiselect")
 
 
 def _show_version(wanted: bool) -> None:

@@ -13,6 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dpselect.multiselect.answers import Answers as Answers
+    from dpselect.multiselect.answers import best_answers as best_answers
     from dpselect.multiselect.catalogue import Catalogue as Catalogue
     from dpselect.multiselect.catalogue import Result as Result
     from dpselect.multiselect.client import Client as Client
@@ -24,8 +26,14 @@ if TYPE_CHECKING:
     from dpselect.multiselect.ring import laplace_ring as laplace_ring
     from dpselect.multiselect.ring import optimal_ring as optimal_ring
     from dpselect.multiselect.server import Server as Server
+    from dpselect.multiselect.simulation import Simulation as Simulation
+    from dpselect.multiselect.simulation import simulate as simulate
 
 _HOMES = {
+    "Answers": "answers",
+    "best_answers": "answers",
+    "Simulation": "simulation",
+    "simulate": "simulation",
     "Catalogue": "catalogue",
     "Client": "client",
     "Disutility": "disutility",

@@ -1,0 +1,84 @@
+"""Pictures of answers and their costs that can be read without colour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpselect.errors import InvalidInput, plain
+
+if TYPE_CHECKING:
+    from dpselect.multiselect.answers import Answers
+    from dpselect.multiselect.simulation import Simulation
+
+
+def draw_answers(answers: Answers, axes: Any = None) -> Any:
+    """Draw the density of what separates a user from their signal, with the answers as dots on it."""
+    axes = _new_axes() if axes is None else axes
+    offsets, epsilon = np.array(answers.offsets), answers.epsilon
+    reach = max(1.15 * offsets[-1], 3 / epsilon)
+    places = np.linspace(-reach, reach, 801)
+    axes.plot(places, _laplace(places, epsilon), color="black", linewidth=1.4)
+    axes.vlines(offsets, 0, _laplace(offsets, epsilon), color="0.6", linewidth=0.8, linestyle=":")
+    axes.plot(offsets, _laplace(offsets, epsilon), "o", color="black", markersize=6)
+    axes.set(xlabel="position, counted from the signal", ylabel="density of the user's position")
+    axes.set_ylim(0, None)
+    shown = f"expected cost {answers.cost:.3g}\nwith one answer {answers.single:.3g}"
+    axes.text(0.98, 0.95, shown, transform=axes.transAxes, ha="right", va="top")
+    return axes
+
+
+def draw_costs(simulations: Sequence[Simulation], axes: Any = None) -> Any:
+    """Draw the cost against k on two logarithmic axes: simulated, in theory, and a line that falls like 1/k."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes = _new_axes() if axes is None else axes
+    answers = np.array([part.k for part in simulations])
+    costs = np.array([part.cost for part in simulations])
+    below = costs - [part.low for part in simulations]
+    above = [part.high for part in simulations] - costs
+    theory = [part.theory for part in simulations]
+    axes.plot(answers, theory, color="black", linewidth=1.4, label="theory")
+    axes.plot(
+        answers, theory[0] / answers, color="0.55", linewidth=1.2, linestyle="--", label="the first, divided by k"
+    )
+    axes.errorbar(
+        answers,
+        costs,
+        yerr=[below, above],
+        fmt="o",
+        color="black",
+        markerfacecolor="white",
+        markersize=5,
+        capsize=3,
+        label=f"{simulations[0].trials:,} trials, with the interval of 95%",
+    )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    ticks = [int(answer) for answer in answers if answer in (1, 2, 3, 5, 7, 10, 12) or answer > 12]
+    axes.set_xticks(ticks, labels=[str(tick) for tick in ticks])
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set(xlabel="k, the number of answers", ylabel="expected cost")
+    axes.legend(frameon=False)
+    return axes
+
+
+def _laplace(places: Any, epsilon: float) -> Any:
+    return epsilon / 2 * np.exp(-epsilon * np.abs(places))
+
+
+def _new_axes() -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise InvalidInput("plot", plain("no Matplotlib"), "install it: pip install 'dpselect[plot]'") from None
+    axes = Figure(figsize=(7.5, 4.6), layout="constrained").subplots()
+    axes.grid(True, color="0.9", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes

@@ -1,0 +1,130 @@
+"""Many trials of a user, a signal and k answers: the cost that was met against the one computed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpselect.multiselect.costs import expected_cost
+from dpselect.multiselect.disutility import FloatArray, as_disutility
+from dpselect.multiselect.moments import checked_rate
+from dpselect.multiselect.offsets import optimal_offsets
+from dpselect.validation import positive_integer, positive_number, seed_or_none
+
+_NORMAL = 1.959963984540054
+"""The standard normal lies between minus and plus this with probability 0.95."""
+_BATCH = 1_000_000
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """The mean cost of many trials with its interval of 95%, and the cost in theory."""
+
+    k: int
+    epsilon: float
+    disutility: str
+    trials: int
+    cost: float
+    low: float
+    high: float
+    theory: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the simulation as plain data."""
+        return dict(self.__dict__)
+
+
+@dataclass(frozen=True)
+class Simulations:
+    """Simulations for several k, to be shown together."""
+
+    parts: tuple[Simulation, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the simulations as plain data."""
+        return {"simulations": [part.to_dict() for part in self.parts]}
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the costs against k, and return the axes."""
+        from dpselect.multiselect.picture import draw_costs
+
+        return draw_costs(self.parts, axes)
+
+    def _repr_html_(self) -> str:
+        from dpselect.forecast.page import table_html
+
+        rows = [
+            [str(part.k), f"{part.cost:.4g}", f"{part.low:.4g} to {part.high:.4g}", f"{part.theory:.4g}"]
+            for part in self.parts
+        ]
+        title = f"Expected cost at epsilon = {self.parts[0].epsilon:g}"
+        return table_html(title, ["answers", "simulated", "95% interval", "theory"], rows)
+
+
+def simulate(
+    k: int,
+    epsilon: float,
+    disutility: object = "linear",
+    *,
+    trials: int = 100_000,
+    grid: float | None = None,
+    seed: int | None = None,
+) -> Simulation:
+    """Return the mean of `min_i h(|s + a_i − u|)` over many signals s of users u.
+
+    Without a grid the noise is Laplace(1/ε), whose theory is `expected_cost`. With one, users lie anywhere, round to
+    the grid and add two-sided geometric noise, as `Client` does: as the step falls the cost tends to the same theory.
+    The noise comes from NumPy: it is for estimates, never for a signal that is sent.
+    """
+    k, epsilon = positive_integer("k", k), checked_rate(epsilon)
+    trials = positive_integer("trials", trials)
+    step = None if grid is None else positive_number("grid", grid)
+    wanted = as_disutility(disutility)
+    generator = np.random.default_rng(seed_or_none(seed))
+    offsets = optimal_offsets(k, epsilon, wanted)
+    count, total, squares = 0, 0.0, 0.0
+    while count < trials:
+        size = min(_BATCH, trials - count)
+        costs = wanted(_misses(_noise(epsilon, step, size, generator), offsets))
+        count, total, squares = count + size, total + costs.sum(), squares + np.square(costs).sum()
+    mean = float(total / trials)
+    variance = max(float(squares / trials) - mean**2, 0.0) * trials / max(trials - 1, 1)
+    error = _NORMAL * math.sqrt(variance / trials) if trials > 1 else math.inf
+    theory = expected_cost(k, epsilon, wanted)
+    return Simulation(k, epsilon, wanted.name, trials, mean, max(mean - error, 0.0), mean + error, theory)
+
+
+def simulate_up_to(
+    k: int,
+    epsilon: float,
+    disutility: object = "linear",
+    *,
+    trials: int = 100_000,
+    grid: float | None = None,
+    seed: int | None = None,
+) -> Simulations:
+    """Return simulations for 1, 2, 3 … k answers, or for about a dozen numbers up to k where it is large."""
+    k = positive_integer("k", k)
+    steps = range(1, k + 1) if k <= 12 else sorted({round(size) for size in np.geomspace(1, k, 12).tolist()})
+    return Simulations(
+        tuple(simulate(size, epsilon, disutility, trials=trials, grid=grid, seed=seed) for size in steps)
+    )
+
+
+def _noise(epsilon: float, step: float | None, size: int, generator: np.random.Generator) -> FloatArray:
+    """Return what separates signals from their users."""
+    if step is None:
+        return generator.laplace(scale=1 / epsilon, size=size)
+    ending = -math.expm1(-epsilon * step)
+    steps = generator.geometric(ending, size) - generator.geometric(ending, size)
+    rounding = generator.uniform(-0.5, 0.5, size)
+    return np.asarray((steps + rounding) * step, dtype=np.float64)
+
+
+def _misses(noise: FloatArray, offsets: FloatArray) -> FloatArray:
+    """Return the distance from each user, at −noise from their signal, to the nearest answer."""
+    middles = (offsets[1:] + offsets[:-1]) / 2
+    return np.asarray(np.abs(-noise - offsets[np.searchsorted(middles, -noise)]), dtype=np.float64)

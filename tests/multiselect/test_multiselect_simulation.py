@@ -1,0 +1,125 @@
+"""Simulated costs, and the commands that show offsets and simulations."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import dpselect as dps
+from dpselect.cli import app
+from dpselect.multiselect import best_answers, expected_cost, optimal_offsets, simulate
+from dpselect.multiselect.simulation import Simulation, simulate_up_to
+
+FAR = 5.2 / 1.959963984540054
+"""Intervals of 95% stretched by this fail to hold the truth with a probability of about 2e-7."""
+
+
+@pytest.mark.parametrize("disutility", ["linear", "square", "root", "capped:2"])
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_costs_met_are_costs_computed(disutility: str, k: int) -> None:
+    """A cost computed wrongly by 5% lies outside; a right one fails with a probability of 2e-7 for each case."""
+    found = simulate(k, 0.5, disutility, trials=400_000, seed=3)
+    assert found.theory == expected_cost(k, 0.5, disutility)
+    assert _holds(found, found.theory)
+    assert not _holds(found, 1.05 * found.theory)
+
+
+def test_a_fine_grid_costs_what_theory_says_and_a_coarse_one_more() -> None:
+    assert _holds(simulate(3, 1.0, grid=0.01, trials=400_000, seed=5), 0.5)
+    assert not _holds(simulate(3, 1.0, grid=2.0, trials=400_000, seed=5), 0.5)
+
+
+def test_the_same_seed_gives_the_same_simulation() -> None:
+    assert simulate(2, 1.0, trials=1000, seed=1) == simulate(2, 1.0, trials=1000, seed=1)
+    assert simulate(2, 1.0, trials=1000, seed=1) != simulate(2, 1.0, trials=1000, seed=2)
+
+
+def test_many_answers_are_simulated_for_about_a_dozen_numbers() -> None:
+    found = simulate_up_to(500, 1.0, trials=10, seed=0)
+    assert [part.k for part in found.parts][:3] == [1, 2, 3]
+    assert found.parts[-1].k == 500
+    assert len(found.parts) <= 12
+
+
+def test_one_trial_says_nothing_about_how_far_it_is_off() -> None:
+    found = simulate(1, 1.0, trials=1, seed=0)
+    assert (found.low, found.high) == (0.0, math.inf)
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"trials": 0}, {"trials": 1.5}, {"grid": 0}, {"grid": -1.0}, {"seed": -1}, {"grid": math.nan}]
+)
+def test_bad_settings_are_refused(arguments: dict[str, Any]) -> None:
+    with pytest.raises(dps.InvalidInput, match=next(iter(arguments))):
+        simulate(3, 1.0, **arguments)
+
+
+def test_answers_carry_offsets_and_costs() -> None:
+    answers = best_answers(4, 0.5, "square")
+    np.testing.assert_array_equal(answers.offsets, optimal_offsets(4, 0.5, "square"))
+    assert answers.cost < answers.single == pytest.approx(8)
+    assert json.loads(json.dumps(answers.to_dict()))["offsets"] == list(answers.offsets)
+
+
+def test_the_offsets_command_says_where_answers_lie() -> None:
+    said = _run("offsets", "-k", "3", "--epsilon", "1", "--format", "json")
+    assert said["offsets"] == pytest.approx([-math.log(4), 0, math.log(4)])
+    assert (said["cost"], said["single"]) == (0.5, 1.0)
+    rows = list(csv.DictReader(io.StringIO(_run("offsets", "-k", "3", "--epsilon", "1", "--format", "csv"))))
+    assert [float(row["offset"]) for row in rows] == pytest.approx(said["offsets"])
+    assert "1.3863" in _run("offsets", "-k", "3", "--epsilon", "1")
+
+
+def test_the_simulate_command_compares_with_theory() -> None:
+    options = ("simulate", "-k", "3", "--epsilon", "1", "--trials", "1000", "--seed", "1")
+    said = _run(*options, "--format", "json")["simulations"]
+    assert [part["theory"] for part in said] == [1.0, pytest.approx(math.log(2)), 0.5]
+    assert len(_run(*options, "--format", "csv").splitlines()) == 4
+    assert "0.6931" in _run(*options)
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "html"])
+@pytest.mark.parametrize("command", ["offsets", "simulate"])
+def test_pictures_are_written(command: str, ending: str, tmp_path: Path) -> None:
+    plot = tmp_path / f"picture.{ending}"
+    more = ("--trials", "100", "--seed", "1") if command == "simulate" else ()
+    _run(command, "-k", "3", "--epsilon", "1", *more, "--plot", str(plot))
+    assert plot.stat().st_size > 2000
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("offsets", "-k", "0", "--epsilon", "1"), "-k"),
+        (("offsets", "-k", "three", "--epsilon", "1"), "-k"),
+        (("offsets", "-k", "3", "--epsilon", "nan"), "--epsilon"),
+        (("offsets", "-k", "3", "--epsilon", "1", "--disutility", "cubic"), "--disutility"),
+        (("offsets", "-k", "3", "--epsilon", "1", "--plot", "picture.gif"), "--plot"),
+        (("simulate", "-k", "3", "--epsilon", "1", "--trials", "-5"), "--trials"),
+        (("simulate", "-k", "3", "--epsilon", "1", "--grid", "zero"), "--grid"),
+    ],
+)
+def test_bad_input_is_named_and_ends_with_2(options: tuple[str, ...], named: str) -> None:
+    finished = CliRunner().invoke(app, ["multiselect", *options])
+    assert finished.exit_code == 2
+    assert finished.stdout == ""
+    assert finished.stderr.startswith(f"dpselect: {named}: ")
+    assert "Traceback" not in finished.stderr
+
+
+def _holds(found: Simulation, cost: float) -> bool:
+    return abs(found.cost - cost) <= FAR * (found.high - found.cost)
+
+
+def _run(*options: str) -> Any:
+    finished = CliRunner().invoke(app, ["multiselect", *options])
+    assert finished.exit_code == 0, finished.output
+    return json.loads(finished.stdout) if "json" in options else finished.stdout
