@@ -59,7 +59,6 @@ def test_programs_get_data(folder: Path, tmp_path: Path, form: str) -> None:
     ("line", "message"),
     [
         (["nosuch"], "dpselect: PAPER: 'nosuch' was given; one of "),
-        (["multi-selection"], "dpselect: PAPER: 'multi-selection' was given; its figures come with"),
         (["joint", "--figure", "12"], "dpselect: --figure: '12' was given; one of 1, 2, 3, 4, 5, 6"),
         (["joint", "--data", "nowhere"], "dpselect: --data: 'nowhere' was given; an existing folder"),
         (
@@ -82,9 +81,9 @@ def test_bad_input_ends_with_status_2_and_one_message(
     assert not (tmp_path / "reproduced").exists()
 
 
-def test_help_names_the_papers_and_what_is_coming() -> None:
+def test_help_names_the_papers() -> None:
     text = " ".join(run("--help").stdout.replace("│", " ").split())
-    assert "canonical, joint, oneshot or restricted; multi-selection is coming" in text
+    assert "canonical, joint, oneshot, restricted or multi-selection" in text
     assert "dpselect reproduce canonical --figure 1 --quick --data data" in text
 
 

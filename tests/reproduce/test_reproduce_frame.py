@@ -158,7 +158,6 @@ def test_counts_and_people_of_a_folder(folder: Path) -> None:
     ("arguments", "message"),
     [
         ({"paper": "nosuch"}, "paper: 'nosuch' was given; one of "),
-        ({"paper": "multi-selection"}, "paper: 'multi-selection' was given; its figures come with"),
         ({"figure": "99"}, "figure: '99' was given; one of 1, 2"),
         ({"figure": "-1"}, "figure: '-1' was given"),
         ({"plot_format": "gif"}, "plot_format: 'gif' was given; svg or png"),

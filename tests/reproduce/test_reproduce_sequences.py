@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dpselect as dps
-from dpselect.reproduce import PAPERS, Outcome, reproduce
+from dpselect.reproduce import Outcome, reproduce
 from dpselect.reproduce.data import Data
 from dpselect.reproduce.joint import at_most, judge_baselines, judge_errors, judge_ranks, judge_relative
 from dpselect.reproduce.oneshot import promised
@@ -196,11 +196,6 @@ def test_the_bound_of_the_utility_theorem_is_below_the_exact_chance(size: int, k
 def test_the_bound_at_the_papers_example() -> None:
     assert promised(20.0, 8 * 10**6) == pytest.approx(1 - 8e6 * 5.5 * math.exp(-20), rel=1e-6)
     assert promised(0.0, 100) == 0.0
-
-
-def test_multi_selection_is_named_as_coming() -> None:
-    assert not PAPERS["multi-selection"].studies
-    assert "engine" in PAPERS["multi-selection"].coming
 
 
 def _bits() -> Any:

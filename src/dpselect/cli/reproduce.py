@@ -24,7 +24,7 @@ def reproduce_command(
     paper: Annotated[
         str,
         typer.Argument(
-            help="canonical, joint, oneshot or restricted; multi-selection is coming.",
+            help="canonical, joint, oneshot, restricted or multi-selection.",
             metavar="PAPER",
             show_default=False,
         ),

@@ -63,5 +63,3 @@ class Paper:
     name: str
     title: str
     studies: Sequence[Study]
-    coming: str = ""
-    """Why there are none yet."""
