@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import pickle
 from dataclasses import FrozenInstanceError
 from datetime import date
@@ -14,6 +15,7 @@ import pandas as pd
 import pytest
 
 import dpselect as dps
+from dpselect.cli.output import as_json
 
 
 def released(items: list[object]) -> dps.Release:
@@ -62,12 +64,22 @@ def test_plain_data_has_the_promised_keys() -> None:
         (np.datetime64("2020-01-02"), "2020-01-02"),
         (Fraction(1, 3), "1/3"),
         (10**400, 10**400),
+        (math.inf, "inf"),
+        (np.float32("-inf"), "-inf"),
     ],
     ids=lambda value: type(value).__name__,
 )
 def test_any_item_becomes_json(item: object, plain: object) -> None:
-    data = json.loads(json.dumps(released([item]).to_dict()))
+    data = json.loads(json.dumps(released([item]).to_dict(), allow_nan=False))
     assert data["items"] == [plain]
+
+
+def test_the_command_prints_no_number_that_json_has_no_word_for() -> None:
+    printed = as_json({"losses": [{"worst": math.inf, "least": -math.inf}, math.nan, 0.5], "passed": False})
+    assert json.loads(printed, parse_constant=pytest.fail) == {
+        "losses": [{"worst": "inf", "least": "-inf"}, "nan", 0.5],
+        "passed": False,
+    }
 
 
 @pytest.mark.parametrize("index", [["a", "b", "c"], [5, 6, 7], [0.5, 1.5, 2.5], pd.date_range("2020-01-01", periods=3)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import date, time
 from typing import Any
@@ -68,6 +69,8 @@ def _plain(item: Any) -> Any:
         return str(item)  # item() would make nanoseconds a bare number
     if hasattr(item, "item") and hasattr(item, "dtype"):
         item = item.item()
+    if isinstance(item, float) and not math.isfinite(item):
+        return str(item)
     if item is None or isinstance(item, str | int | float | bool):
         return item
     if isinstance(item, tuple | list):

@@ -6,6 +6,7 @@ import csv
 import enum
 import io
 import json
+import math
 import os
 import sys
 import unicodedata
@@ -84,8 +85,16 @@ def note_seed(release: Release) -> None:
 
 
 def as_json(data: dict[str, Any]) -> str:
-    """Return plain data as JSON text."""
-    return json.dumps(data, ensure_ascii=False, indent=2) + "\n"
+    """Return plain data as JSON text; numbers that JSON has no word for become text: "inf", "-inf", "nan"."""
+    return json.dumps(_finite(data), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {name: _finite(part) for name, part in data.items()}
+    if isinstance(data, list | tuple):
+        return [_finite(part) for part in data]
+    return str(float(data)) if isinstance(data, float) and not math.isfinite(data) else data
 
 
 def as_csv(rows: list[dict[str, Any]], columns: list[str] | None = None) -> str:
