@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup demo test check bench format clean
+.PHONY: help setup demo test browser check bench format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -25,9 +25,21 @@ setup: $(VENV)/.test  ## create .venv with dpselect and everything the tests nee
 demo: $(VENV)/.base  ## run the main job end to end on a generated example
 	@$(BIN)/dpselect demo
 
-test: $(VENV)/.test  ## run every test
+test: $(VENV)/.test browser  ## run every test
 	@echo "Running every test ..."
 	@$(BIN)/python -m pytest -n auto --dist loadgroup
+
+browser:
+	@if ! command -v chromium >/dev/null 2>&1 && ! command -v chromium-browser >/dev/null 2>&1 && ! command -v google-chrome >/dev/null 2>&1; then \
+	  if command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ]; then as_root=; \
+	  elif command -v apt-get >/dev/null 2>&1 && sudo -n true 2>/dev/null; then as_root="sudo -n"; \
+	  else as_root=none; fi; \
+	  if [ "$$as_root" != none ]; then \
+	    echo "Installing Chromium for the tests of the web page ..."; \
+	    { $$as_root apt-get -qq update && $$as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends chromium; } >/dev/null 2>&1 || true; \
+	  fi; \
+	  command -v chromium >/dev/null 2>&1 || echo "No Chromium here, and it cannot be installed: tests/service/test_service_browser.py is skipped. To run it: apt-get install chromium"; \
+	fi
 
 check: $(VENV)/.test  ## lint, types, architecture and the fast tests
 	@$(BIN)/ruff check .

@@ -10,8 +10,10 @@ from rich.text import Text
 
 from dpselect.cli.numbers import number, whole_number
 from dpselect.cli.output import Format, as_csv, as_json, as_text, publish
+from dpselect.cli.serve import serve_command
 
 multiselect_commands = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", add_completion=False)
+multiselect_commands.command("serve")(serve_command)
 
 Answers = Annotated[int, typer.Option("-k", parser=whole_number, help="How many answers to a signal.", metavar="N")]
 Epsilon = Annotated[float, typer.Option(parser=number, help="Privacy per unit of distance.", metavar="NUMBER")]

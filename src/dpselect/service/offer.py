@@ -1,0 +1,147 @@
+"""What the service offers: catalogues, each with a few public settings that a client may choose from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dpselect.errors import InvalidInput, plain
+from dpselect.multiselect.catalogue import Catalogue
+from dpselect.multiselect.costs import expected_cost
+from dpselect.multiselect.grid import GridNoise
+from dpselect.multiselect.server import Server
+from dpselect.validation import positive_integer, positive_number
+
+EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+
+
+class Offer:
+    """A catalogue with the values of k and epsilon that may be asked for.
+
+    Both come from short public lists, so that neither can carry a private number. `grid` is the step that
+    clients should use.
+    """
+
+    def __init__(
+        self,
+        catalogue: Any,
+        *,
+        k: int = 5,
+        epsilon: float = 1.0,
+        epsilons: Sequence[float] = EPSILONS,
+        most: int = 25,
+        grid: float | None = None,
+        disutility: Any = "linear",
+        unit: str = "unit",
+        title: str = "",
+    ) -> None:
+        self._results = Catalogue.of(catalogue)
+        self.epsilon = positive_number("epsilon", epsilon)
+        self.epsilons = tuple(sorted({self.epsilon, *(positive_number("epsilons", each) for each in epsilons)}))
+        self.k = positive_integer("k", k)
+        if self.k > len(self._results):
+            raise InvalidInput("k", k, f"at most {len(self._results)} are needed, the number of results")
+        self.most = min(max(self.k, positive_integer("most", most)), len(self._results))
+        self.grid = GridNoise(self.epsilons[-1], grid).step
+        self.unit = unit
+        self.title = title
+        self._disutility = disutility
+        self._server = lru_cache(maxsize=None)(self._new_server)
+        self._cost = lru_cache(maxsize=None)(self._new_cost)
+        self._server(self.k, self.epsilon)
+
+    def __len__(self) -> int:
+        """How many results there are."""
+        return len(self._results)
+
+    def settings(self, asked: Any) -> tuple[int, float]:
+        """Return k and ε as asked for in a query, or the usual ones; only those on offer are accepted."""
+        for name in asked:
+            if name not in ("k", "epsilon"):
+                raise InvalidInput("query", plain("another field"), "only k and epsilon are accepted")
+        return self._asked_k(asked.get("k")), self._asked_epsilon(asked.get("epsilon"))
+
+    def answer(self, signal: float, k: int, epsilon: float) -> bytes:
+        """Return the JSON of k results for a signal."""
+        results = [result.to_dict() for result in self._server(k, epsilon).answer(signal)]
+        return json.dumps({"results": results, "k": k, "epsilon": epsilon}, ensure_ascii=False, default=_plain).encode()
+
+    def summary(self) -> dict[str, Any]:
+        """Return what may be chosen from."""
+        return {
+            "title": self.title,
+            "results": len(self),
+            "unit": self.unit,
+            "grid": self.grid,
+            "k": self.k,
+            "most": self.most,
+            "epsilon": self.epsilon,
+            "epsilons": list(self.epsilons),
+        }
+
+    def description(self, k: int, epsilon: float) -> dict[str, Any]:
+        """Return where the answers to a signal lie and what they cost on average, for every k up to one."""
+        answers = [
+            {
+                "k": count,
+                "offsets": self._server(count, epsilon).offsets.tolist(),
+                "expected_cost": self._cost(count, epsilon),
+            }
+            for count in range(1, k + 1)
+        ]
+        return {**self.summary(), "k": k, "epsilon": epsilon, "answers": answers}
+
+    def _new_server(self, k: int, epsilon: float) -> Server:
+        return Server(self._results, k, epsilon, self._disutility)
+
+    def _new_cost(self, k: int, epsilon: float) -> float:
+        return float(expected_cost(k, epsilon, self._disutility))
+
+    def _asked_k(self, text: str | None) -> int:
+        if text is None:
+            return self.k
+        if text.isascii() and text.isdecimal() and len(text) <= 6 and 1 <= int(text) <= self.most:
+            return int(text)
+        raise InvalidInput("k", plain("something else"), f"a whole number from 1 to {self.most} is needed")
+
+    def _asked_epsilon(self, text: str | None) -> float:
+        if text is None:
+            return self.epsilon
+        try:
+            number = float(text)
+        except ValueError:
+            number = -1.0
+        if number in self.epsilons:
+            return number
+        accepted = ", ".join(f"{each:g}" for each in self.epsilons)
+        raise InvalidInput("epsilon", plain("something else"), f"one of {accepted} is needed")
+
+
+class Places(Sequence[str]):
+    """Names of a million places, made when asked for."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return self._count
+
+    def __getitem__(self, number: Any) -> Any:
+        """Return the name of one."""
+        return f"place {number}"
+
+
+def coast(count: int = 1_000_000, **settings: Any) -> Offer:
+    """Return the invented example: places every metre along 1000 km of coast, of which the page shows 100."""
+    positions = np.linspace(-450, 550, count)
+    return Offer(Catalogue(positions, Places(count)), title="Places along a coast", **{"unit": "km", "most": 15, **settings})
+
+
+def _plain(item: Any) -> Any:
+    """Return an item of a catalogue as JSON can hold it."""
+    return item.item() if isinstance(item, np.generic) else str(item)

@@ -1,0 +1,69 @@
+"""The service as a Python client sees it: the same `answer` as a server in this process, over HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any
+
+from dpselect.errors import InvalidInput, SourceError, plain
+from dpselect.multiselect.catalogue import Result
+from dpselect.multiselect.server import checked_signal
+
+LARGEST_ANSWER = 1 << 20
+"""Bytes that are read of an answer."""
+
+
+class RemoteServer:
+    """A catalogue of a service. `k`, `epsilon` and `grid` are its public settings; clients should use the last two.
+
+    Only signals are sent. Whoever runs the service sees from which address they come: use a proxy where that matters.
+    """
+
+    def __init__(
+        self, url: str, catalogue: str, *, k: int | None = None, epsilon: float | None = None, timeout: float = 10.0
+    ) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise InvalidInput("url", url, "an address that begins with http:// or https:// is needed")
+        asked = {name: value for name, value in (("k", k), ("epsilon", epsilon)) if value is not None}
+        query = f"?{urllib.parse.urlencode(asked)}" if asked else ""
+        self._address = f"{url.rstrip('/')}/v1/multiselect/{urllib.parse.quote(catalogue, safe='')}{query}"
+        self._timeout = timeout
+        described = self._exchange(None)
+        try:
+            self.k, self.epsilon = int(described["k"]), float(described["epsilon"])
+            self.grid = float(described["grid"])
+        except (KeyError, TypeError, ValueError):
+            raise SourceError("the service did not describe the catalogue as expected") from None
+
+    def answer(self, signal: Any) -> list[Result]:
+        """Send a signal and return the results."""
+        reply = self._exchange(json.dumps({"signal": checked_signal(signal)}).encode())
+        try:
+            return [Result(result["item"], float(result["position"])) for result in reply["results"]]
+        except (KeyError, TypeError, ValueError):
+            raise SourceError("the service did not answer with results") from None
+
+    def _exchange(self, body: bytes | None) -> dict[str, Any]:
+        request = urllib.request.Request(self._address, body, {"Content-Type": "application/json"} if body else {})
+        try:
+            with urllib.request.urlopen(request, timeout=self._timeout) as reply:
+                data = json.loads(reply.read(LARGEST_ANSWER))
+        except urllib.error.HTTPError as error:
+            with error:
+                raise InvalidInput("url", plain("this request"), _said(error)) from None
+        except (OSError, ValueError, http.client.HTTPException):
+            raise SourceError("the service cannot be reached or does not answer in JSON; check the address") from None
+        if not isinstance(data, dict):
+            raise SourceError("the service did not answer as expected")
+        return data
+
+
+def _said(error: urllib.error.HTTPError) -> str:
+    try:
+        return f"the service says: {str(json.loads(error.read(LARGEST_ANSWER))['error'])[:300]}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return f"the service refuses it with status {error.code}"

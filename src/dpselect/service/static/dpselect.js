@@ -1,0 +1,169 @@
+// The user's side of multi-selection in a browser: noise is added here, and the choice among the answers is made here.
+// The law of a signal is exact: bits come from crypto.getRandomValues, and every decision compares BigInt fractions.
+// The proof is that of sampling/discrete.md and multiselect/grid.md.
+
+const WORD = 64n;
+const buffer = new BigUint64Array(256);
+let used = buffer.length;
+
+function word() {
+  if (used === buffer.length) {
+    crypto.getRandomValues(buffer);
+    used = 0;
+  }
+  const value = buffer[used];
+  buffer[used] = 0n;
+  used += 1;
+  return value;
+}
+
+// A finite double as an exact fraction [numerator, denominator].
+export function fraction(number) {
+  if (typeof number !== "number" || !Number.isFinite(number)) throw new TypeError("a finite number is needed");
+  let exponent = 0n;
+  let whole = number;
+  while (!Number.isInteger(whole)) {
+    whole *= 2;
+    exponent += 1n;
+  }
+  return [BigInt(whole), 1n << exponent];
+}
+
+// Whether U < numerator / denominator for a uniform U in [0, 1).
+function lessThan(numerator, denominator) {
+  let rest = numerator;
+  if (rest >= denominator) return true;
+  while (rest > 0n) {
+    const shifted = rest << WORD;
+    const wanted = shifted / denominator;
+    rest = shifted % denominator;
+    const drawn = word();
+    if (drawn !== wanted) return drawn < wanted;
+  }
+  return false;
+}
+
+// True with probability exp(-numerator / denominator), for a fraction in [0, 1].
+function survives(numerator, denominator) {
+  let count = 1n;
+  while (lessThan(numerator, denominator * count)) count += 1n;
+  return count % 2n === 1n;
+}
+
+function uniform(high) {
+  const width = BigInt((high - 1n).toString(2).length);
+  for (;;) {
+    let value = 0n;
+    for (let drawn = 0n; drawn < width; drawn += WORD) value = (value << WORD) | word();
+    value &= (1n << width) - 1n;
+    if (value < high) return value;
+  }
+}
+
+// An integer y with probability (1 - q) / (1 + q) q^|y|, q = exp(-denominator / numerator).
+export function discreteLaplace(numerator, denominator) {
+  for (;;) {
+    const remainder = uniform(numerator);
+    if (!survives(remainder, numerator)) continue;
+    let quotient = 0n;
+    while (survives(1n, 1n)) quotient += 1n;
+    const size = (remainder + numerator * quotient) / denominator;
+    const negative = (word() & 1n) === 1n;
+    if (size > 0n || !negative) return negative ? -size : size;
+  }
+}
+
+function floorDivision(numerator, denominator) {
+  const quotient = numerator / denominator;
+  return numerator % denominator < 0n ? quotient - 1n : quotient;
+}
+
+// What all signals of a user cost together, per unit of distance; sums are exact.
+export class Ledger {
+  #budget;
+  #spent = [0n, 1n];
+
+  constructor(budget = null) {
+    this.#budget = budget === null ? null : fraction(budget);
+  }
+
+  // Write a cost down if the budget allows it, and say whether it does.
+  charge(epsilon) {
+    const [cost, part] = fraction(epsilon);
+    const [sum, whole] = [this.#spent[0] * part + cost * this.#spent[1], this.#spent[1] * part];
+    if (this.#budget !== null && sum * this.#budget[1] > this.#budget[0] * whole) return false;
+    this.#spent = [sum, whole];
+    return true;
+  }
+
+  get spent() {
+    return Number(this.#spent[0]) / Number(this.#spent[1]);
+  }
+}
+
+export class BudgetExceeded extends Error {}
+
+// Sends signals about private positions: epsilon per unit of distance, on a public grid.
+export class Client {
+  #step;
+  #scale;
+  #ledger;
+  #remembered = new Map();
+  #value = null;
+
+  constructor({ epsilon, grid, ledger = new Ledger() }) {
+    if (!(epsilon > 0 && grid > 0)) throw new RangeError("epsilon and grid need to be positive");
+    const [rate, part] = fraction(epsilon);
+    this.epsilon = epsilon;
+    this.grid = grid;
+    this.#step = fraction(grid);
+    this.#scale = [part * this.#step[1], rate * this.#step[0]];
+    this.#ledger = ledger;
+  }
+
+  // The number of the grid point nearest to a position.
+  #nearest(value) {
+    const [position, part] = fraction(value);
+    const [step, whole] = this.#step;
+    return floorDivision(2n * position * whole + step * part, 2n * step * part);
+  }
+
+  // Noise alone, as a number: for trials on this device, which send nothing and cost nothing.
+  noise() {
+    return Number(discreteLaplace(...this.#scale)) * this.grid;
+  }
+
+  // What to send in place of a position. The last signal for the same grid point is sent again when the budget is gone.
+  signal(value) {
+    const place = this.#nearest(value);
+    if (this.#ledger.charge(this.epsilon)) {
+      this.#remembered.set(place, Number(place + discreteLaplace(...this.#scale)) * this.grid);
+    } else if (!this.#remembered.has(place)) {
+      throw new BudgetExceeded("the budget is gone");
+    }
+    this.#value = value;
+    return this.#remembered.get(place);
+  }
+
+  // The result nearest to the last position; nothing is sent.
+  choose(results) {
+    if (this.#value === null || results.length === 0) throw new RangeError("a signal and its answer are needed first");
+    const distance = (result) => Math.abs(result.position - this.#value);
+    return results.reduce((best, result) => (distance(result) < distance(best) ? result : best));
+  }
+}
+
+// Sends a signal, and nothing else, and returns what was sent and the results.
+export async function ask(address, signal) {
+  const body = JSON.stringify({ signal });
+  const reply = await fetch(address, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body,
+    credentials: "omit",
+    referrerPolicy: "no-referrer",
+  });
+  const answer = await reply.json();
+  if (!reply.ok) throw new Error(answer.error);
+  return { body, results: answer.results };
+}

@@ -1,0 +1,110 @@
+// The two pictures of the page: the coast with positions on it, and the cost against the number of answers.
+
+const SPACE = "http://www.w3.org/2000/svg";
+
+function add(parent, name, attributes, text) {
+  const element = document.createElementNS(SPACE, name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  if (text !== undefined) element.textContent = text;
+  parent.append(element);
+  return element;
+}
+
+const TOWNS = [[6, "Arden Bay"], [21, "Holm"], [34, "Saltwick"], [52, "Marlow Sands"], [68, "Tern Point"], [81, "Eastry"], [95, "Cape Lorn"]];
+const LEFT = 30;
+const WIDTH = 940;
+const ROAD = 150;
+
+export const along = (position) => LEFT + (WIDTH * position) / 100;
+
+function shore() {
+  let path = `M0 88`;
+  for (let x = 0; x <= 1000; x += 10) path += `L${x} ${88 + 9 * Math.sin(x / 47) + 6 * Math.sin(x / 19 + 1) + 3 * Math.sin(x / 7)}`;
+  return path;
+}
+
+export function drawStrip(svg, { position, half, signal, targets, results, chosen }) {
+  svg.replaceChildren();
+  const clip = add(add(svg, "defs", {}), "clipPath", { id: "frame" });
+  add(clip, "rect", { x: 0, y: 0, width: 1000, height: 250, rx: 8 });
+  const map = add(svg, "g", { "clip-path": "url(#frame)" });
+  add(map, "rect", { width: 1000, height: 250, class: "sea" });
+  add(map, "path", { d: `${shore()}L1000 250L0 250Z`, class: "land" });
+  add(map, "path", { d: shore(), class: "shore" });
+  const low = along(position - half);
+  add(map, "rect", { x: low, y: 0, width: along(position + half) - low, height: 250, class: "noise-band" });
+  for (const kind of ["road-edge", "road"]) add(map, "line", { x1: -20, y1: ROAD, x2: 1020, y2: ROAD, class: kind });
+  for (const [place, name] of TOWNS) {
+    add(map, "rect", { x: along(place) - 4, y: ROAD + 12, width: 8, height: 8, class: "town" });
+    add(map, "text", { x: along(place), y: ROAD + 38, "text-anchor": "middle", class: "town-name" }, name);
+  }
+  for (let km = 0; km <= 100; km += 10) {
+    add(map, "line", { x1: along(km), y1: 222, x2: along(km), y2: 228, class: "tick" });
+    add(map, "text", { x: along(km), y: 243, "text-anchor": "middle" }, km === 0 ? "0 km" : `${km}`);
+  }
+  if (signal !== null) drawAnswer(map, { signal, targets, results, chosen });
+  add(map, "circle", { cx: along(position), cy: ROAD, r: 9, class: "you-mark" });
+  add(map, "text", { x: along(position), y: ROAD + 58, "text-anchor": "middle", class: "you-text" }, "you");
+}
+
+function drawAnswer(map, { signal, targets, results, chosen }) {
+  const inside = (place) => along(place) > 4 && along(place) < 996;
+  for (const target of targets) {
+    if (inside(target) || inside(signal)) {
+      const middle = (along(signal) + along(target)) / 2;
+      add(map, "path", { d: `M${along(signal)} 42Q${middle} 62 ${along(target)} 104`, class: "offset" });
+    }
+  }
+  for (const result of [...results.filter((each) => each !== chosen), chosen]) {
+    const x = along(result.position);
+    add(map, "line", { x1: x, y1: 112, x2: x, y2: ROAD, class: "stem" });
+    add(map, "circle", { cx: x, cy: 108, r: result === chosen ? 9 : 7, class: result === chosen ? "pin kept" : "pin" });
+  }
+  const outside = results.filter((result) => !inside(result.position)).length;
+  if (outside > 0) {
+    add(map, "text", { x: 992, y: 20, "text-anchor": "end" }, `${outside} of ${results.length} answers beyond this map`);
+  }
+  const shown = Math.min(985, Math.max(15, along(signal)));
+  add(map, "path", { d: `M${shown} 27l9 9l-9 9l-9 -9Z`, class: "sent-mark" });
+  const beyond = shown === along(signal) ? "" : " (beyond this map)";
+  const anchor = shown > 900 ? "end" : shown < 100 ? "start" : "middle";
+  add(map, "text", { x: shown, y: 18, "text-anchor": anchor, class: "sent-text" }, `signal${beyond}`);
+}
+
+export function drawCosts(svg, { answers, trials, k, unit }) {
+  svg.replaceChildren();
+  const [left, right, top, bottom] = [62, 622, 16, 250];
+  const most = answers[0].expected_cost * 1.12;
+  const x = (count) => left + ((right - left) * (count - 0.5)) / answers.length;
+  const y = (cost) => bottom - ((bottom - top) * Math.min(cost, most)) / most;
+  const wide = (right - left) / answers.length;
+  add(svg, "rect", { x: x(k) - wide / 2 + 3, y: top, width: wide - 6, height: bottom - top, rx: 5, class: "now" });
+  const step = roundStep(most / 4);
+  for (let cost = 0; cost <= most; cost += step) {
+    add(svg, "line", { x1: left, y1: y(cost), x2: right, y2: y(cost), class: cost === 0 ? "axis" : "grid-line" });
+    add(svg, "text", { x: left - 8, y: y(cost) + 4, "text-anchor": "end" }, Number(cost.toPrecision(3)).toString());
+  }
+  add(svg, "text", { x: left - 46, y: top + 2, transform: `rotate(-90 ${left - 46} ${(top + bottom) / 2}) translate(${-(bottom - top) / 2 + 60} ${(top + bottom) / 2 - top})` }, `distance, ${unit}`);
+  add(svg, "polyline", { points: answers.map((each) => `${x(each.k)},${y(each.expected_cost)}`).join(" "), class: "theory" });
+  for (const each of answers) {
+    add(svg, "circle", { cx: x(each.k), cy: y(each.expected_cost), r: 3.5, class: "theory-dot" });
+    add(svg, "text", { x: x(each.k), y: bottom + 18, "text-anchor": "middle" }, `${each.k}`);
+  }
+  add(svg, "text", { x: (left + right) / 2, y: bottom + 38, "text-anchor": "middle" }, "number of answers k");
+  if (trials.count > 1) {
+    for (const [place, { mean, error }] of trials.means().entries()) {
+      const at = x(place + 1) + 9;
+      add(svg, "line", { x1: at, x2: at, y1: y(mean - 1.96 * error), y2: y(mean + 1.96 * error), class: "spread" });
+      add(svg, "circle", { cx: at, cy: y(mean), r: 5, class: "measured" });
+    }
+  }
+  add(svg, "line", { x1: right - 150, x2: right - 126, y1: top + 12, y2: top + 12, class: "theory" });
+  add(svg, "text", { x: right - 118, y: top + 16 }, "theory");
+  add(svg, "circle", { cx: right - 138, cy: top + 34, r: 5, class: "measured" });
+  add(svg, "text", { x: right - 118, y: top + 38 }, "trials, 95 %");
+}
+
+function roundStep(rough) {
+  const power = 10 ** Math.floor(Math.log10(rough));
+  return [1, 2, 5, 10].map((times) => times * power).find((step) => step >= rough);
+}

@@ -1,0 +1,232 @@
+"""The service takes a signal and nothing else, answers bad input with a clear 4xx, and logs nothing."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import logging
+import math
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+from serving import Served, served
+
+import dpselect as dps
+from dpselect.multiselect.catalogue import Catalogue
+from dpselect.multiselect.client import Client
+from dpselect.multiselect.costs import expected_cost
+from dpselect.multiselect.server import Server
+from dpselect.service import Offer, RemoteServer
+from dpselect.service.app import LARGEST_BODY
+
+POSITIONS = np.arange(-200, 200) / 4
+
+
+class Breaks:
+    """Items that cannot be read, with a message that must not get out."""
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, number: int) -> str:
+        raise RuntimeError("secret inside")
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Served]:
+    offers = {
+        "line": Offer(POSITIONS, k=3, epsilon=0.5, most=9, unit="mile"),
+        "named": Offer({"a": 1.0, "b": 2.0}, k=1),
+        "broken": Offer(Catalogue([1.0, 2.0, 3.0], Breaks()), k=1),  # type: ignore[arg-type]
+    }
+    with served(offers) as running:
+        yield running
+
+
+def send(service: Served, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Any:
+    connection = http.client.HTTPConnection(urlsplit(service.url).netloc, timeout=30)
+    try:
+        connection.request(method, path, body, headers or {})
+        reply = connection.getresponse()
+        return reply.status, dict(reply.getheaders()), reply.read()
+    finally:
+        connection.close()
+
+
+def post(service: Served, path: str, body: Any) -> tuple[int, Any]:
+    status, _, content = send(service, "POST", path, body if isinstance(body, bytes | str) else json.dumps(body))
+    return status, json.loads(content)
+
+
+def test_a_signal_is_answered_with_the_same_results_as_by_the_server_itself(service: Served) -> None:
+    status, reply = post(service, "/v1/multiselect/line", {"signal": 1.625})
+    assert status == 200
+    assert (reply["k"], reply["epsilon"]) == (3, 0.5)
+    assert reply["results"] == [result.to_dict() for result in Server(POSITIONS, 3, 0.5).answer(1.625)]
+    status, reply = post(service, "/v1/multiselect/line?k=7&epsilon=0.1", {"signal": 2})
+    assert [result["position"] for result in reply["results"]] == [
+        result.position for result in Server(POSITIONS, 7, 0.1).answer(2)
+    ]
+    assert post(service, "/v1/multiselect/named", {"signal": 0})[1]["results"] == [{"item": "a", "position": 1.0}]
+
+
+def test_catalogues_are_listed_and_described(service: Served) -> None:
+    listed = json.loads(send(service, "GET", "/v1/multiselect")[2])["catalogues"]
+    assert [offer["name"] for offer in listed] == ["line", "named", "broken"]
+    described = json.loads(send(service, "GET", "/v1/multiselect/line?k=4&epsilon=2")[2])
+    assert (described["results"], described["unit"], described["most"]) == (400, "mile", 9)
+    assert [answer["k"] for answer in described["answers"]] == [1, 2, 3, 4]
+    for answer in described["answers"]:
+        assert answer["offsets"] == pytest.approx(Server(POSITIONS, answer["k"], 2.0).offsets)
+        assert answer["expected_cost"] == pytest.approx(expected_cost(answer["k"], 2.0))
+
+
+BODIES: list[Any] = [
+    b"",
+    b"not json",
+    b"[1]",
+    b"3",
+    b"null",
+    b'{"signal": NaN}',
+    b'{"signal": Infinity}',
+    b'{"signal": 1e999}',
+    b'{"signal": "3.5"}',
+    b'{"signal": true}',
+    b'{"signal": null}',
+    b'{"signal": [1]}',
+    b"{}",
+    b'{"signal": 1, "value": 61.8034}',
+    b'{"signal": 1, "position": 61.8034}',
+    b'{"Signal": 61.8034}',
+    b"\xff\xfe",
+    b'{"signal": 1e305}',
+]
+
+
+@pytest.mark.parametrize("body", BODIES, ids=str)
+def test_anything_but_one_finite_signal_is_refused_without_being_repeated(service: Served, body: bytes) -> None:
+    status, reply = post(service, "/v1/multiselect/line", body)
+    assert status == 422
+    assert set(reply) == {"error"}
+    assert "signal" in reply["error"]
+    assert "61.8" not in reply["error"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/v1/multiselect/unknown", 404),
+        ("/v1/multiselect/61.8034", 404),
+        ("/v1/multiselect/line?k=10", 422),
+        ("/v1/multiselect/line?k=0", 422),
+        ("/v1/multiselect/line?k=61.8034", 422),
+        ("/v1/multiselect/line?k=%C2%B2", 422),
+        ("/v1/multiselect/line?epsilon=0.618034", 422),
+        ("/v1/multiselect/line?epsilon=nan", 422),
+        ("/v1/multiselect/line?value=61.8034", 422),
+        ("/elsewhere/61.8034", 404),
+    ],
+)
+def test_settings_that_are_not_on_offer_are_refused(service: Served, path: str, status: int) -> None:
+    found, reply = post(service, path, {"signal": 1})
+    assert found == status
+    assert "61.8" not in json.dumps(reply)
+
+
+def test_large_bodies_are_refused_whether_they_state_their_size_or_not(service: Served) -> None:
+    large = b'{"signal": 1' + b" " * LARGEST_BODY + b"}"
+    assert post(service, "/v1/multiselect/line", large)[0] == 413
+    chunks = (b" " * 100 for _ in range(40))
+    status, _, content = send(service, "POST", "/v1/multiselect/line", chunks)
+    assert status == 413
+    assert str(LARGEST_BODY) in json.loads(content)["error"]
+    assert post(service, "/v1/multiselect/line", b'{"signal": 1' + b" " * 50 + b"}")[0] == 200
+
+
+def test_other_methods_are_refused_in_json(service: Served) -> None:
+    for method in ("PUT", "DELETE", "PATCH"):
+        status, _, content = send(service, method, "/v1/multiselect/line", b"{}")
+        assert status == 405
+        assert "error" in json.loads(content)
+
+
+def test_a_failure_inside_shows_and_logs_nothing(service: Served, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        status, reply = post(service, "/v1/multiselect/broken", {"signal": 1})
+    assert status == 500
+    assert "secret" not in json.dumps(reply) + caplog.text
+
+
+def test_nothing_about_a_request_is_written_anywhere(
+    service: Served, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        for body in (b'{"signal": 61.8034}', b'{"signal": 61.8034, "x": 1}', b"x" * 999):
+            post(service, "/v1/multiselect/line", body)
+    written = "".join(capfd.readouterr()) + caplog.text
+    assert "61.8034" not in written
+    assert "127.0.0.1" not in written
+
+
+def test_every_answer_keeps_a_browser_to_this_service(service: Served) -> None:
+    for method, path in (("GET", "/"), ("GET", "/dpselect.js"), ("GET", "/nowhere"), ("POST", "/v1/multiselect/line")):
+        _, headers, _ = send(service, method, path, b"{}" if method == "POST" else None)
+        policy = headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'; script-src 'self'")
+        assert "unsafe" not in policy
+        assert "http" not in policy
+        assert headers["cache-control"] == "no-store"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert "set-cookie" not in headers
+
+
+def test_the_page_asks_nobody_else_for_anything(service: Served) -> None:
+    for path in ("/", "/page.css", "/page.js", "/drawing.js", "/dpselect.js"):
+        status, _, content = send(service, "GET", path)
+        assert status == 200
+        assert content.replace(b"http://www.w3.org/2000/svg", b"").count(b"://") == 0
+
+
+def test_the_schema_has_no_field_for_a_private_value(service: Served) -> None:
+    schema = json.loads(send(service, "GET", "/openapi.json")[2])
+    operation = schema["paths"]["/v1/multiselect/{catalogue}"]["post"]
+    body = operation["requestBody"]["content"]["application/json"]["schema"]
+    assert list(body["properties"]) == ["signal"]
+    assert body["additionalProperties"] is False
+    assert {parameter["name"] for parameter in operation["parameters"]} == {"catalogue", "k", "epsilon"}
+
+
+def test_a_python_client_uses_the_service_like_a_server(service: Served) -> None:
+    remote = RemoteServer(service.url + "/", "line", k=5)
+    assert (remote.k, remote.epsilon) == (5, 0.5)
+    client = Client(remote.epsilon, remote.grid, seed=5)
+    service.bodies.clear()
+    signal = client.signal(7.123456)
+    results = remote.answer(signal)
+    assert results == Server(POSITIONS, 5, 0.5).answer(signal)
+    assert client.choose(results) in results
+    assert [json.loads(body) for body in service.bodies] == [{"signal": signal}]
+    assert not any(b"7.123" in seen for seen in service.bodies + service.requests)
+
+
+def test_a_remote_server_says_what_is_wrong(service: Served) -> None:
+    with pytest.raises(dps.InvalidInput, match="no such catalogue"):
+        RemoteServer(service.url, "unknown")
+    with pytest.raises(dps.InvalidInput, match="a whole number from 1 to 9"):
+        RemoteServer(service.url, "line", k=99)
+    with pytest.raises(dps.InvalidInput, match="http://"):
+        RemoteServer("file:///etc/passwd", "line")
+    with pytest.raises(dps.SourceError, match="cannot be reached"):
+        RemoteServer("http://127.0.0.1:9", "line", timeout=5)
+    remote = RemoteServer(service.url, "line")
+    for bad in (math.nan, "3"):
+        with pytest.raises(dps.InvalidInput, match="signal"):
+            remote.answer(bad)
+
+
+def test_an_offer_needs_as_many_results_as_answers() -> None:
+    with pytest.raises(dps.InvalidInput, match="k: 5 was given"):
+        Offer([1.0, 2.0])
