@@ -15,14 +15,24 @@ from dpselect.cli.forecast import forecast_command
 from dpselect.cli.ledger import ledger_commands
 from dpselect.cli.multiselect import multiselect_commands
 from dpselect.cli.plan import plan_command
+from dpselect.cli.rank import rank_command
 from dpselect.cli.reproduce import reproduce_command
+from dpselect.cli.serve import serve_command
 from dpselect.cli.top import top_command
 from dpselect.cli.verify import verify_command
 from dpselect.errors import has_password
 
 DONE, REFUSED, BAD_INPUT, INTERNAL_ERROR, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 70, 130, 141
 
-_OPTIONS = {"k": "-k", "table": "SOURCE", "table_name": "--table", "paper": "PAPER", "guarantee": "the release"}
+_OPTIONS = {
+    "k": "-k",
+    "table": "SOURCE",
+    "comparisons": "SOURCE",
+    "catalogue": "FILE",
+    "table_name": "--table",
+    "paper": "PAPER",
+    "guarantee": "the release",
+}
 
 
 class Commands(TyperGroup):
@@ -62,11 +72,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("top")(top_command)
+app.command("rank")(rank_command)
 app.command("demo")(demo_command)
 app.command("plan")(plan_command)
 app.command("forecast")(forecast_command)
 app.command("verify")(verify_command)
 app.command("reproduce")(reproduce_command)
+app.command("serve")(serve_command)
 app.add_typer(ledger_commands, name="ledger")
 app.add_typer(multiselect_commands, name="multiselect")
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +9,24 @@ import typer
 
 import dpselect
 from dpselect.cli.numbers import number, whole_number
-from dpselect.cli.output import Format, check_output, chosen_format, note, note_seed, publish, release_text
+from dpselect.cli.options import (
+    DataSet,
+    Delta,
+    Epsilon,
+    FormatAsked,
+    LedgerPlace,
+    Length,
+    Ordered,
+    Output,
+    Purpose,
+    Seed,
+    Source,
+    TableName,
+    Where,
+    engine_notes,
+    note_json,
+)
+from dpselect.cli.output import check_output, chosen_format, note_seed, publish, release_text
 from dpselect.cli.progress import progress_bar
 
 _KINDS: dict[str, Any] = {
@@ -23,21 +37,11 @@ _KINDS: dict[str, Any] = {
 
 
 def top_command(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="SOURCE",
-            help="CSV, JSON lines or Parquet; .gz and .zst are fine. With --table: duckdb://FILE, postgresql://…, "
-            "spark://HOST:PORT or spark+local://.",
-        ),
-    ],
+    source: Source,
     item: Annotated[str, typer.Option(help="Column that says what; in JSON, mind the spelling.", metavar="COLUMN")],
     person: Annotated[str, typer.Option(help="Column that says who; this is who is protected.", metavar="COLUMN")],
-    k: Annotated[int, typer.Option("-k", parser=whole_number, help="How many items to publish.", metavar="N")],
-    epsilon: Annotated[
-        float,
-        typer.Option(parser=number, help="Total privacy cost; smaller is more private.", metavar="NUMBER"),
-    ],
+    k: Length,
+    epsilon: Epsilon,
     domain: Annotated[
         str,
         typer.Option(
@@ -46,14 +50,8 @@ def top_command(
             metavar="FILE|table:NAME|N|unknown",
         ),
     ],
-    table: Annotated[
-        str | None,
-        typer.Option(help="Table of SOURCE; with Spark also a path of Parquet files.", metavar="NAME"),
-    ] = None,
-    where: Annotated[
-        str | None,
-        typer.Option(help="Condition on a row, in the engine's SQL; never made from the private rows.", metavar="SQL"),
-    ] = None,
+    table: TableName = None,
+    where: Where = None,
     value: Annotated[
         str | None,
         typer.Option(help="Add up this column instead of counting people; needs --clip.", metavar="COLUMN"),
@@ -74,7 +72,7 @@ def top_command(
         int | None,
         typer.Option(parser=whole_number, help="Of an unknown domain, look at so many items; else 10 K.", metavar="N"),
     ] = None,
-    delta: Annotated[float, typer.Option(parser=number, help="Allowed failure probability.", metavar="NUMBER")] = 0.0,
+    delta: Delta = 0.0,
     mechanism: Annotated[str, typer.Option(help=f"auto, {', '.join(_KINDS)}.", metavar="NAME")] = "auto",
     noise: Annotated[
         str | None,
@@ -91,22 +89,13 @@ def top_command(
     protects: Annotated[
         str, typer.Option(help="What a value of --person stands for, stated in the guarantee.", metavar="TEXT")
     ] = "one person",
-    ordered: Annotated[bool, typer.Option("--ordered", help="Make the order of the answer mean something.")] = False,
-    seed: Annotated[
-        int | None, typer.Option(parser=whole_number, help="For tests: reproducible, not secure.", metavar="N")
-    ] = None,
-    ledger: Annotated[
-        str | None,
-        typer.Option(
-            help="Charge the release to this ledger first; a file or URL.", envvar="DPSELECT_LEDGER", metavar="PLACE"
-        ),
-    ] = None,
-    dataset: Annotated[str | None, typer.Option(help="Data set of the ledger.", metavar="NAME")] = None,
-    purpose: Annotated[str, typer.Option(help="What the release is for; kept in the ledger.", metavar="TEXT")] = "",
-    form: Annotated[Format | None, typer.Option("--format", help="Default: table, or what OUTPUT's name says.")] = None,
-    output: Annotated[
-        Path | None, typer.Option(help="Write the result there instead of to standard output.", metavar="FILE")
-    ] = None,
+    ordered: Ordered = False,
+    seed: Seed = None,
+    ledger: LedgerPlace = None,
+    dataset: DataSet = None,
+    purpose: Purpose = "",
+    form: FormatAsked = None,
+    output: Output = None,
 ) -> None:
     r"""Publish the K items that most people have, so that no one person shows.
 
@@ -121,7 +110,7 @@ def top_command(
     if values is not None and noise is not None:
         raise dpselect.InvalidInput("values", values, "with --noise they cannot be published; leave out one of the two")
     check_output(output, [Path(source), Path(domain), Path((ledger or "").removeprefix("sqlite:///"))])
-    with _notes(), progress_bar("Counting people per item") as progress:
+    with engine_notes(), progress_bar("Counting people per item") as progress:
         release = dpselect.top(
             source,
             item=item,
@@ -147,31 +136,9 @@ def top_command(
             purpose=purpose,
             progress=progress,
         )
-    _note_json(source)
+    note_json(source, "--item and --person")
     note_seed(release)
     publish(release_text(release, chosen_format(form, output)), output)
-
-
-@contextlib.contextmanager
-def _notes() -> Iterator[None]:
-    """Show what an engine has to say about itself, such as that it reads twice, on standard error."""
-    handler = logging.Handler()
-    handler.emit = lambda record: note(record.getMessage())  # type: ignore[method-assign]
-    log = logging.getLogger("dpselect")
-    log.addHandler(handler)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-
-
-def _note_json(source: str) -> None:
-    """Say of every JSON file, whatever is in it, what cannot be told without looking at people's rows."""
-    if {".json", ".jsonl", ".ndjson"} & {suffix.lower() for suffix in Path(source).suffixes[-2:]}:
-        note(
-            "JSON has no header, so a misspelt field cannot be noticed: the answer is then as random as that of an "
-            "empty table. Check the spelling of --item and --person."
-        )
 
 
 def _domain(text: str) -> Any:
