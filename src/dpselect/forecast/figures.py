@@ -55,6 +55,7 @@ def further_figures(table: Scores, mechanism: Mechanism) -> dict[str, float]:
         "correct": mechanism.k - mistakes.wrong,
         "f1": 1 - mistakes.wrong / mechanism.k,
         "score_ratio": 1 - mistakes.lost / total if total else 1.0,
+        "relative_error": mistakes.depth,
     }
     return figures if mechanism.ordered else figures | {"total_error": mistakes.lost}
 

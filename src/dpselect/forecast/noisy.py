@@ -38,7 +38,7 @@ _CHUNK = 64
 _RULES = {count: np.polynomial.legendre.leggauss(count) for count in (4, 6, 8)}
 
 
-def _series(name: str) -> FloatArray | None:
+def log_series(name: str) -> FloatArray | None:
     """Return c_1, c_2 … of `log F(z) = −Σ c_j e^{−jz}`, which converges fast for z >= 2; None if there is none."""
     powers = np.arange(1.0, _TERMS + 1)
     series = {
@@ -139,7 +139,7 @@ class NoisyGroups:
         result = np.zeros_like(z)
         if not len(locations):
             return result
-        series = _series(self.noise.name)
+        series = log_series(self.noise.name)
         everywhere = self.noise.name == "gumbel"
         step = len(z) if everywhere else _CHUNK
         for start in range(0, len(z), step):

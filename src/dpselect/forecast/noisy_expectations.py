@@ -7,24 +7,27 @@ rest. At a value z let A items of `above` lie below z, and Y of the others above
 * `above` is missing if k others lie above its value: `∫ f_i P[Y > room + A without i] dz`;
 * `below` is chosen if fewer than k do: `∫ f_i P[Y without i < room + A] dz`.
 
-Both are sums over i that a polynomial carries along: powers of x count A or Y, and a *marked* polynomial is the sum in
-which one item stands at z, times its cost. Rare items of `below` are multiplied in together, by
-`log Π (F + S x)^m = Σ m log F + Σ_j (−1)^{j+1} x^j Σ m (S/F)^j / j`.
+The lowest chosen item costs more than group g if the largest value behind g is above z where fewer than k of the items
+up to g are. All are sums over items that polynomials carry along: powers of x count A or Y, and *marked* ones are sums
+in which one item stands at z (segments.py, tails.py).
 
-Error: all else is a sum of positive terms. Counts beyond a cap are kept together, where both A and Y − room exceed it
-with a chance below e^−40 only; Gauss–Legendre panels end at kinks.
+Error: sums of positive terms. Counts beyond a cap are kept together, where both A and Y − room exceed it with a chance
+below e^−40 only; Gauss–Legendre panels end at kinks.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.noisy import NoisyGroups, binomial, logarithms, panels, product
+from dpselect.forecast.noisy import NoisyGroups, binomial, log_series, logarithms, panels
+from dpselect.forecast.segments import COSTLY, MARKED, PASSED, Segments, group_law, law_product, power_product
+from dpselect.forecast.tails import MOST_EACH, MOST_TOGETHER, Tail
 
 Array = npt.NDArray[Any]
 
@@ -35,19 +38,20 @@ _FAR = 2.0
 _NEGLIGIBLE = 1e-15
 _UNSEEN = 1e-30
 _VISIBLE = 24.0
-_RARE = 0.1
-_SQUARES = 4.0
-_TERMS = 16
-_CHUNK = 64
-_MOST_WORK = 3e9
+_FEW_TIED = 8
+_STARTS = 16
+_SPOTS = 7
+_CHUNK = 128
+_MOST_WORK = 3e10
 
 
 @dataclass(frozen=True)
 class Mistakes:
-    """Expected number of wrong items, and expected loss of score."""
+    """Expected number of wrong items, expected loss of score, and how far the lowest item lies below rank k."""
 
     wrong: float
     lost: float
+    depth: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,17 +74,17 @@ class Split:
         kept = first + int(lasting.sum())
         return cls(NoisyGroups(noisy.locations[:kept], noisy.sizes[:kept], noisy.k, noisy.noise), costs[:kept])
 
-    @property
+    @cached_property
     def border(self) -> int:
         """The group of rank k."""
         return self.noisy.group(self.noisy.k)
 
-    @property
+    @cached_property
     def above(self) -> int:
         """How many items exceed rank k's score."""
         return int(self.noisy.ends[self.border] - self.noisy.sizes[self.border])
 
-    @property
+    @cached_property
     def room(self) -> int:
         """How many items tied with rank k belong to the top k."""
         return self.noisy.k - self.above
@@ -89,119 +93,97 @@ class Split:
         """Return what to expect, or None if that is too much work."""
         noisy = self.noisy
         if noisy.ends[-1] == noisy.k:
-            return Mistakes(0.0, 0.0)
+            return Mistakes(0.0, 0.0, 0.0)
         with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
             nodes, weights = self._nodes()
             parts = [slice(start, start + _CHUNK) for start in range(0, len(nodes), _CHUNK)]
             caps = [self._cap(nodes[part]) for part in parts]
             rare = [self._rare(float(nodes[part].min())) for part in parts]
-            steps = [place - self.border + self.above for place in rare]
-            if sum(cap * step * _CHUNK for cap, step in zip(caps, steps, strict=True)) * 10 > _MOST_WORK:
-                return None
-            found = [
-                self._integrands(nodes[part], cap, place) for part, cap, place in zip(parts, caps, rare, strict=True)
+            work = [
+                cap * (self.above + np.minimum(noisy.sizes[self.border + 1 : place], cap).sum())
+                for cap, place in zip(caps, rare, strict=True)
             ]
-        wrong, lost = (weights @ np.concatenate(values) for values in zip(*found, strict=True))
-        return Mistakes(float(wrong), float(lost))
+            if sum(work) * _CHUNK * 20 > _MOST_WORK:
+                return None
+            tails = {place: self._tail(place) for place in set(rare)}
+            found = [
+                self._integrands(nodes[part], cap, place, tails[place])
+                for part, cap, place in zip(parts, caps, rare, strict=True)
+            ]
+        return Mistakes(*(float(weights @ np.concatenate(values)) for values in zip(*found, strict=True)))
 
-    def _integrands(self, z: FloatArray, cap: int, rare: int) -> tuple[FloatArray, FloatArray]:
-        """Return the integrands of both expectations."""
+    def _integrands(self, z: FloatArray, cap: int, rare: int, tail: Tail | None) -> tuple[FloatArray, ...]:
+        """Return the integrands of the three expectations."""
+        last = self.room + cap
         missing, missing_cost = self._missing(z, cap)
-        below, marked, marked_cost = self._below(z, cap, rare)
-        wrong = self._crowded(z, missing, below)
-        tied = self._tied(z, len(below) - 1)
-        others = _times(below, tied, self.noisy.sizes[self.border], self.noisy.noise.survival(z))
+        below = self._below(z, rare, tail, last)
+        law = _padded(below.law[0], last + 1)
+        parts = _padded(below.parts[0], last)
+        tied = group_law(self.noisy.noise, z, self.noisy.sizes[self.border], last)
+        others = _padded(law_product(law, tied, last), last + 1)
         more = np.cumsum(others[::-1], axis=0)[::-1][self.room + 1 :]
-        lost = (missing_cost * more).sum(axis=0)
-        for total, part in ((wrong, marked), (lost, marked_cost)):
-            fewer = np.cumsum(product(part[:-1], tied, len(part) - 2), axis=0)[self.room - 1 :]
-            total += (missing * fewer).sum(axis=0)
-        return wrong, lost
+        fewer = np.cumsum(power_product(tied[None, :last], parts, last - 1), axis=1)[:, self.room - 1 :]
+        chosen = (missing * fewer).sum(axis=1)
+        wrong = self._crowded(z, missing, law) + chosen[MARKED]
+        lost = (missing_cost[: len(more)] * more).sum(axis=0) + chosen[COSTLY]
+        return wrong, lost, chosen[PASSED]
 
     def _missing(self, z: FloatArray, cap: int) -> tuple[FloatArray, FloatArray]:
         """Return the chances of A = 0 … cap or more, and the marked ones below the cap."""
-        noisy = self.noisy
-        shifted = z - noisy.locations[: self.border, None]
-        cdf, survival, density = noisy.noise.cdf(shifted), noisy.noise.survival(shifted), noisy.noise.density(shifted)
-        plain, marked = np.zeros((cap + 1, len(z))), np.zeros((cap, len(z)))
-        plain[0] = 1.0
-        reached = 0
+        noisy, border = self.noisy, self.border
+        near = z.max() - noisy.locations[:border]
         # Far above z nothing is missing.
-        first = int(np.argmax(np.append(np.maximum(cdf, density).max(axis=1) > _UNSEEN, True)))
-        for group in range(first, self.border):
-            for _ in range(int(noisy.sizes[group])):
-                reached = min(reached + 1, cap)
-                fresh = plain[:reached] * (density[group] * self.costs[group])
-                marked[:reached] = _raised(marked[:reached], survival[group], cdf[group])
-                marked[:reached] += fresh
-                kept = plain[cap].copy()
-                plain[: reached + 1] = _raised(plain[: reached + 1], survival[group], cdf[group])
-                # Whatever has come to the cap stays there.
-                plain[cap] += kept * cdf[group] if reached == cap else 0.0
-        return plain, marked
-
-    def _below(self, z: FloatArray, cap: int, rare: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the chances that 0 … room + cap or more of the items below rank k lie above z, plain and marked."""
-        noisy, length = self.noisy, self.room + cap
-        groups = slice(self.border + 1, rare)
+        seen = np.maximum(noisy.noise.cdf(near), noisy.noise.density(near)) > _UNSEEN
+        first = int(np.argmax(np.append(seen, True)))
+        groups = np.repeat(np.arange(first, border), noisy.sizes[first:border].astype(np.intp))
         shifted = z - noisy.locations[groups, None]
-        cdf, survival, density = noisy.noise.cdf(shifted), noisy.noise.survival(shifted), noisy.noise.density(shifted)
-        plain, marked, marked_cost = self._together(z, rare, length)
-        for place, (size, cost) in enumerate(zip(noisy.sizes[groups], self.costs[groups], strict=True)):
-            at_z = density[place]
-            if size == 1:
-                fresh = plain[:-1] * at_z
-                marked = _raised(marked, cdf[place], survival[place])
-                marked[:-1] += fresh
-                marked_cost = _raised(marked_cost, cdf[place], survival[place])
-                marked_cost[:-1] += cost * fresh
-                plain = _absorbed(plain, cdf[place], survival[place])
-                continue
-            logs = logarithms(cdf[place], survival[place])
-            others = binomial(size - 1, *logs, 0, length) * (size * at_z)
-            factor = binomial(size, *logs, 0, length)
-            fresh = product(plain, others, length)
-            marked = product(marked, factor, length) + fresh
-            marked_cost = product(marked_cost, factor, length) + cost * fresh
-            plain = _times(plain, factor, size, survival[place])
-        return plain, marked, marked_cost
+        law = np.stack([noisy.noise.survival(shifted), noisy.noise.cdf(shifted)], axis=1)
+        marked = np.zeros_like(law)
+        marked[:, 0] = noisy.noise.density(shifted) * self.costs[groups, None]
+        while len(law) > 1:
+            odd = len(law) % 2
+            ends, left, right = (law[-1:], marked[-1:]), slice(0, len(law) - odd, 2), slice(1, None, 2)
+            joint = law_product(law[left], law[right], cap)
+            marked = power_product(law[left], marked[right], cap) + power_product(law[right], marked[left], cap)
+            law = joint
+            if odd:
+                powers = law.shape[1]
+                law, marked = (
+                    np.concatenate([pairs, _padded(end, powers)]) for pairs, end in ((law, ends[0]), (marked, ends[1]))
+                )
+        if not len(law):
+            law = np.ones((1, 1, len(z)))
+            marked = np.zeros_like(law)
+        return _padded(law[0], cap + 1), _padded(marked[0], cap)
 
-    def _together(self, z: FloatArray, first: int, length: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the same for the groups from `first` on, which are rare, by their power sums."""
-        noisy = self.noisy
-        extended = length + 40 + int(8 * np.sqrt(length))
-        plain = np.zeros((extended + 1, len(z)))
-        shifted = z - noisy.locations[first:, None]
-        survival = noisy.noise.survival(shifted)
-        sizes, costs = noisy.sizes[first:], self.costs[first:]
-        plain[0] = np.exp(sizes @ np.log1p(-survival))
-        odds = survival / (1 - survival)
-        rate, power = noisy.noise.density(shifted) / (1 - survival), np.ones_like(odds)
-        sums, marks, cost_marks = [], [], []
-        for term in range(_TERMS):
-            weighted = rate * power
-            marks.append((-1) ** term * (sizes @ weighted))
-            cost_marks.append((-1) ** term * ((sizes * costs) @ weighted))
-            power = power * odds
-            sums.append((-1) ** term * (sizes @ power))
-            # Highest items first: what is left of the others no longer shows.
-            kept = int((power.max(axis=1, initial=0.0) * sizes > 1e-22).sum())
-            sizes, costs, odds, rate, power = (part[:kept] for part in (sizes, costs, odds, rate, power))
-        for number in range(1, extended + 1):
-            plain[number] = sum(sums[j] * plain[number - 1 - j] for j in range(min(_TERMS, number))) / number
-        plain = np.maximum(plain, 0.0)
-        marked, marked_cost = (
-            np.maximum(product(plain[: length + 1], np.array(part), length), 0.0) for part in (marks, cost_marks)
-        )
-        within = plain[:length].sum(axis=0)
-        result = plain[: length + 1]
-        result[length] = np.where(within < 0.9, 1 - within, plain[length:].sum(axis=0))
-        return result, marked, marked_cost
+    def _below(self, z: FloatArray, rare: int, tail: Tail | None, last: int) -> Segments:
+        """Return the items below rank k as one segment: those before group `rare` one by one, the others as a tail."""
+        noisy, first = self.noisy, self.border + 1
+        costs = self.costs[first - 1 :]
+        found = Segments.empty(len(z), float(costs[1]) if len(costs) > 1 else 0.0)
+        steps = np.append(np.diff(self.costs), 0.0)
+        large = np.flatnonzero(noisy.sizes[first:rare] > _FEW_TIED) + first
+        for start, end in zip([first, *(large + 1)], [*large, rare], strict=True):
+            sizes = noisy.sizes[start:end].astype(np.intp)
+            if len(sizes):
+                groups = np.repeat(np.arange(start, end), sizes)
+                item_steps = np.zeros(len(groups))
+                item_steps[np.cumsum(sizes) - 1] = steps[start:end]
+                shifted = z - noisy.locations[groups, None]
+                singles = Segments.items(noisy.noise, shifted, self.costs[groups], item_steps)
+                found = found.joined(singles.together(last), last)
+            if end < rare:
+                shifted, size = z - noisy.locations[end], float(noisy.sizes[end])
+                tied = Segments.group(noisy.noise, shifted, size, float(self.costs[end]), float(steps[end]), last)
+                found = found.joined(tied, last)
+        return found if tail is None else found.joined(tail.segment(z, last), last)
 
-    def _tied(self, z: FloatArray, last: int) -> FloatArray:
-        """Return the chances that 0 … last of the items tied with rank k lie above z."""
-        noise = self.noisy.noise
-        return binomial(self.noisy.sizes[self.border], *logarithms(noise.cdf(z), noise.survival(z)), 0, last)
+    def _tail(self, rare: int) -> Tail | None:
+        """Return the groups from `rare` on together, None if there are none."""
+        noisy, series = self.noisy, log_series(self.noisy.noise.name)
+        if series is None or rare == len(noisy.sizes):
+            return None
+        return Tail.of(series, noisy.locations[rare:], noisy.sizes[rare:], self.costs[rare:])
 
     def _crowded(self, z: FloatArray, missing: FloatArray, below: FloatArray) -> FloatArray:
         """Return the integrand of the expected number of chosen tied items beyond `room`.
@@ -215,8 +197,8 @@ class Split:
         logs = logarithms(noise.cdf(z), noise.survival(z))
         excess = binomial(size - 1, *logs, 0, self.room + cap - 1)[self.room :]
         at_least = np.cumsum(missing[::-1], axis=0)[::-1][1:]
-        together = product(below[:cap], excess[:cap], cap - 1)
-        result: FloatArray = size * noise.density(z) * (together * at_least).sum(axis=0)
+        together = power_product(below[:cap], excess[:cap], cap - 1)
+        result: FloatArray = size * noise.density(z) * (together * at_least[: len(together)]).sum(axis=0)
         return result
 
     def _expected(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -230,20 +212,28 @@ class Split:
         return inside @ noisy.noise.cdf(shifted[: border + 1]), outside @ noisy.noise.survival(shifted[border:])
 
     def _cap(self, z: FloatArray) -> int:
-        """Return a number that not both of these counts reach, but for a chance below e^−40 (Chernoff)."""
-        expected, most = self._expected(z), self.above + 1
+        """Return a number that not both of these counts reach, but for a chance below e^−40 (Chernoff).
+
+        The one grows with z and the other falls, so that both are bounded between some z and the next.
+        """
+        missing, others = self._expected(z[np.linspace(0, len(z) - 1, _SPOTS).astype(np.intp)])
+        means, most = (missing[1:], others[:-1]), self.above + 1
         for cap in (3, 5, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512):
-            rates = [np.where(mean < cap, cap * np.log(cap / mean) - cap + mean, 0.0) for mean in expected]
+            rates = [np.where(mean < cap, cap * np.log(cap / mean) - cap + mean, 0.0) for mean in means]
             if cap < most and float((rates[0] + rates[1]).min()) > _TINY:
                 return cap
         return most
 
     def _rare(self, lowest: float) -> int:
-        """Return the first group below rank k of those that are rare from the lowest z on, alone and together."""
-        first = self.border + 1
-        survival = self.noisy.noise.survival(lowest - self.noisy.locations[first:])
-        squares = np.cumsum((self.noisy.sizes[first:] * survival**2)[::-1])[::-1]
-        return first + int(((survival > _RARE) | (squares > _SQUARES)).sum())
+        """Return the first group of a tail from the lowest z on: each item rare there, and all together."""
+        noisy, first = self.noisy, self.border + 1
+        if log_series(noisy.noise.name) is None:
+            return len(noisy.sizes)
+        each = np.exp(np.minimum(noisy.locations[first:] - lowest, 0.0))
+        together = np.cumsum((noisy.sizes[first:] * each)[::-1])[::-1]
+        number = int(((each > MOST_EACH) | (together > MOST_TOGETHER)).sum())
+        # Few different tails, so that nodes share them.
+        return min(first + -(-number // _STARTS) * _STARTS, len(noisy.sizes))
 
     def _nodes(self) -> tuple[FloatArray, FloatArray]:
         """Return nodes and weights where a mistake can happen.
@@ -286,32 +276,11 @@ class Split:
         )
 
 
-def _raised(part: FloatArray, constant: FloatArray, linear: FloatArray) -> FloatArray:
-    """Multiply by `constant + linear x` up to the same power."""
-    result: FloatArray = part * constant
-    result[1:] += part[:-1] * linear
-    return result
-
-
-def _absorbed(part: FloatArray, constant: FloatArray, linear: FloatArray) -> FloatArray:
-    """Multiply by `constant + linear x`, where `constant + linear = 1`; the last power holds all beyond it."""
-    result = _raised(part, constant, linear)
-    result[-1] += part[-1] * linear
-    return result
-
-
-def _times(part: FloatArray, factor: FloatArray, size: float, survival: FloatArray) -> FloatArray:
-    """Multiply by the law of how many of `size` items are above z; the last power holds all beyond it."""
-    if size == 1:
-        return _absorbed(part, *factor)
-    from scipy.special import betainc
-
-    last = len(part) - 1
-    result = product(part, factor, last)
-    # P[at least n of the items] for every n that brings a power to the last one or beyond.
-    result[last] = part[last]
-    for power in range(last):
-        least = last - power
-        if least <= size:
-            result[last] += part[power] * betainc(least, size - least + 1.0, survival)
+def _padded(part: FloatArray, powers: int) -> FloatArray:
+    """Return so many powers, zero where there were none, along the last axis but one."""
+    present = part.shape[-2]
+    if present >= powers:
+        return part[..., :powers, :]
+    result = np.zeros((*part.shape[:-2], powers, part.shape[-1]))
+    result[..., :present, :] = part
     return result
