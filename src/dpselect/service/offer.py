@@ -139,7 +139,9 @@ class Places(Sequence[str]):
 def coast(count: int = 1_000_000, **settings: Any) -> Offer:
     """Return the invented example: places every metre along 1000 km of coast, of which the page shows 100."""
     positions = np.linspace(-450, 550, count)
-    return Offer(Catalogue(positions, Places(count)), title="Places along a coast", **{"unit": "km", "most": 15, **settings})
+    return Offer(
+        Catalogue(positions, Places(count)), title="Places along a coast", **{"unit": "km", "most": 15, **settings}
+    )
 
 
 def _plain(item: Any) -> Any:
