@@ -11,8 +11,8 @@ from dpselect.errors import InvalidInput
 from dpselect.privacy.sensitivity import Sensitivity
 from dpselect.validation import finite_number, float_below, positive_integer
 
-DEFAULT_DAMPING = 0.5
-"""Half of all steps of the random walk start afresh from any item."""
+DEFAULT_DAMPING = 0.8
+"""Four of five steps of the random walk start afresh from any item: less noise is worth it (docs/ranking.md)."""
 
 SMALLEST = 0.001
 """The least damping, and the least 1 − ρ: below it the walk would have to go on for too long."""
@@ -98,10 +98,10 @@ class Bounds:
             return 2
         return math.ceil(math.log(float(self.tolerance(size)) / 4) / math.log(kept)) + 2
 
-    def is_within(self, residual: float, size: int) -> bool:
-        """Tell whether a step that moved the distribution by `residual`, in L1, certifies an error of at most τ."""
+    def largest_residual(self, size: int) -> float:
+        """Return by how much, in L1, a step may move the distribution to certify an error of at most τ."""
         roundings = (1 if self.promised_rho is None else 45) * self.rounding(size)
-        return Fraction(residual) * _MARGIN + roundings <= self.tolerance(size) * self.contraction
+        return float_below((self.tolerance(size) * self.contraction - roundings) / _MARGIN)
 
     def sensitivity(self, size: int) -> Sensitivity:
         """Return how far one unit moves the computed scores of d items, up or down: a spread of `w + 2τ`.
