@@ -160,7 +160,7 @@ def open_counts(
             before_reading()
         yield Counts(
             engine,
-            stack.enter_context(engine.materialised(scored)),
+            stack.enter_context(_kept(engine, scored, domain)),
             domain,
             unit=contribution.unit,
             # pandas turns whole numbers into floats where one is missing; 1.0 in place of 1 would tell that it is.
@@ -175,6 +175,13 @@ def shown_item(row: dict[str, Any], domain: Domain, whole_floats_as_integers: bo
     item = row["text"] if row["item"] is None else row["item"]
     is_whole = whole_floats_as_integers and isinstance(item, float) and item.is_integer()
     return int(item) if is_whole else item
+
+
+def _kept(engine: Engine, scored: Any, domain: Domain) -> contextlib.AbstractContextManager[Any]:
+    """Return the scores as they are kept between queries: of an unknown domain there is but one query."""
+    if domain.unknown and engine.computes_shared_parts_once:
+        return contextlib.nullcontext(scored)
+    return engine.materialised(scored)
 
 
 def _numbers(contribution: Contribution, of: dict[str, Any]) -> dict[str, Any]:

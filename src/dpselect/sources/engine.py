@@ -31,6 +31,9 @@ class Engine:
     Whatever goes wrong in an engine is told without the engine's own words, since those can quote rows.
     """
 
+    computes_shared_parts_once = False
+    """Whether a query that uses a part of it twice is sure to compute that part once."""
+
     def __init__(self, backend: Any) -> None:
         self.backend = backend
         self._kept: list[Any] = []
@@ -186,6 +189,8 @@ class ThreadedEngine(Engine):
 
 class EmbeddedEngine(ThreadedEngine):
     """DuckDB in this process, which does not look for signals while it runs; the connection is ours or the caller's."""
+
+    computes_shared_parts_once = True
 
     @property
     def connection(self) -> Any:
