@@ -21,17 +21,31 @@ if TYPE_CHECKING:
     from dpselect.multiselect.costs import expected_cost as expected_cost
     from dpselect.multiselect.disutility import Disutility as Disutility
     from dpselect.multiselect.disutility import as_disutility as as_disutility
+    from dpselect.multiselect.geographic import Geographic as Geographic
     from dpselect.multiselect.offsets import optimal_offsets as optimal_offsets
+    from dpselect.multiselect.quantiles import Noise as Noise
+    from dpselect.multiselect.quantiles import noise_cost as noise_cost
+    from dpselect.multiselect.quantiles import quantile_bound as quantile_bound
+    from dpselect.multiselect.quantiles import quantile_offsets as quantile_offsets
     from dpselect.multiselect.ring import Ring as Ring
     from dpselect.multiselect.ring import laplace_ring as laplace_ring
     from dpselect.multiselect.ring import optimal_ring as optimal_ring
     from dpselect.multiselect.server import Server as Server
+    from dpselect.multiselect.sets import catalogue_cost as catalogue_cost
+    from dpselect.multiselect.sets import shift_needed as shift_needed
     from dpselect.multiselect.simulation import Simulation as Simulation
     from dpselect.multiselect.simulation import simulate as simulate
 
 _HOMES = {
     "Answers": "answers",
     "best_answers": "answers",
+    "Geographic": "geographic",
+    "Noise": "quantiles",
+    "noise_cost": "quantiles",
+    "quantile_bound": "quantiles",
+    "quantile_offsets": "quantiles",
+    "catalogue_cost": "sets",
+    "shift_needed": "sets",
     "Simulation": "simulation",
     "simulate": "simulation",
     "Catalogue": "catalogue",

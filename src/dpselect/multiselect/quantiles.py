@@ -1,0 +1,130 @@
+"""Answers at the quantiles of any symmetric log-concave noise, where the user cannot add Laplace noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpselect.errors import InvalidInput, plain
+from dpselect.multiselect.costs import given_offsets
+from dpselect.multiselect.disutility import FloatArray, as_disutility
+from dpselect.validation import positive_integer, positive_number
+
+NAMES = ("laplace", "gaussian", "logistic", "secant")
+_SCIPY = {"laplace": "laplace", "gaussian": "norm", "logistic": "logistic", "secant": "hypsecant"}
+_ACCEPTED = f"{', '.join(NAMES)}, each as NAME or NAME:SCALE, or a symmetric log-concave SciPy distribution is needed"
+_LEVELS = np.linspace(0.001, 0.999, 333)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Noise Y with a log-concave density, symmetric about 0.
+
+    `rate` is the least ε with `|log f(y) − log f(y')| <= ε |y − y'|`, so that a signal tells at most ε per unit of
+    distance: 1/scale for Laplace, logistic and secant noise. It is infinite for Gaussian noise, which has no
+    guarantee without a delta, and not known (None) for a distribution that was passed in.
+    """
+
+    name: str
+    scale: float = 1.0
+    distribution: Any = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Look the distribution up by its name."""
+        scale = positive_number("scale", self.scale)
+        if self.distribution is None:
+            if self.name not in _SCIPY:
+                raise InvalidInput("noise", self.name, _ACCEPTED)
+            from scipy import stats
+
+            object.__setattr__(self, "distribution", getattr(stats, _SCIPY[self.name])(scale=scale))
+
+    @property
+    def rate(self) -> float | None:
+        """The loss per unit of distance."""
+        known = {"gaussian": math.inf, **dict.fromkeys(("laplace", "logistic", "secant"), 1 / self.scale)}
+        return known.get(self.name)
+
+    @property
+    def spread(self) -> float:
+        """E|Y|, the paper's 1/ε."""
+        from scipy.integrate import quad
+
+        survival = self.distribution.sf
+        ends = [0.0, *(float(self.distribution.isf(level)) for level in (0.25, 0.01, 1e-6, 1e-15))]
+        pieces = [quad(survival, low, high, epsabs=0, epsrel=1e-9)[0] for low, high in pairwise(ends)]
+        return 2 * math.fsum(pieces)
+
+
+def as_noise(given: object) -> Noise:
+    """Return the noise of a name, of a frozen SciPy distribution, or as it is."""
+    if isinstance(given, Noise):
+        return given
+    if isinstance(given, str):
+        name, _, scale = given.partition(":")
+        try:
+            return Noise(name, float(scale) if scale else 1.0)
+        except ValueError:  # also an InvalidInput
+            raise InvalidInput("noise", given, _ACCEPTED) from None
+    if not all(hasattr(given, method) for method in ("pdf", "sf", "isf")):
+        raise InvalidInput("noise", given, _ACCEPTED)
+    distribution: Any = given
+    places = np.asarray(distribution.isf(_LEVELS), dtype=np.float64)
+    if not np.allclose(places, -places[::-1], rtol=1e-6, atol=1e-9 * float(np.ptp(places))):
+        raise InvalidInput("noise", plain("a distribution that is not symmetric about 0"), _ACCEPTED)
+    steps = np.linspace(places[-1], places[0], 333)
+    with np.errstate(divide="ignore"):
+        curve = np.diff(np.log(distribution.pdf(steps)), 2)
+    if not (curve <= 1e-9).all():
+        raise InvalidInput("noise", plain("a distribution that is not log-concave"), _ACCEPTED)
+    return Noise("custom", float(places[0]), distribution)
+
+
+def quantile_offsets(k: int, noise: object) -> FloatArray:
+    """Return k offsets at quantiles of |Y|, ascending and symmetric.
+
+    With G the inverse of `P[|Y| >= y]`: `k = 2K−1` has 0 and `±G(1 − i/K)` for i = 1 … K−1; `k = 2b` has
+    `±G(1 − (i − ½)/b)` for i = 1 … b. Source: multi-selection, appendix A.3, for odd k; multiselect.md for even k.
+    """
+    k, wanted = positive_integer("k", k), as_noise(noise)
+    half = (k + 1) // 2
+    levels = 1 - np.arange(1, half) / half if k % 2 else 1 - (np.arange(1, half + 1) - 0.5) / half
+    right = np.asarray(wanted.distribution.isf(levels / 2), dtype=np.float64)
+    return np.concatenate([-right[::-1], np.zeros(k % 2), right])
+
+
+def quantile_bound(k: int, noise: object) -> float:
+    """Return what the quantile answers cost at most for h(t) = t: O(log k / k) times E|Y|.
+
+    `k = 2K−1`: `E|Y| (e max(1, ln K) + 1) / K`. `k = 2b`: `E|Y| (e max(1, ln 2b) + ½) / b`. Source: multi-selection,
+    theorem 24, with its constants; multiselect.md.
+    """
+    k, wanted = positive_integer("k", k), as_noise(noise)
+    half = (k + 1) // 2
+    last, tail = (half, 1.0) if k % 2 else (2 * half, 0.5)
+    return wanted.spread * (math.e * max(1.0, math.log(last)) + tail) / half
+
+
+def noise_cost(answers: int | npt.ArrayLike, noise: object, disutility: object = "linear") -> float:
+    """Return `E min_i h(|Y − a_i|)` for k (the quantile offsets are meant) or for given offsets, by quadrature."""
+    from scipy.integrate import quad
+
+    wanted, h = as_noise(noise), as_disutility(disutility)
+    offsets = (
+        quantile_offsets(positive_integer("k", answers), wanted) if np.ndim(answers) == 0 else given_offsets(answers)
+    )
+    far = float(wanted.distribution.isf(1e-17))
+    middles = (offsets[1:] + offsets[:-1]) / 2
+    tails = wanted.distribution.isf([1e-12, 1e-6, 0.01, 0.25, 0.5])
+    cuts = np.unique(np.clip([-far, far, *offsets, *middles, *tails, *(-tails)], -far, far))
+
+    def weighted(y: float) -> float:
+        return float(h(np.abs(y - offsets).min()) * wanted.distribution.pdf(y))
+
+    pieces = [quad(weighted, low, high, epsabs=1e-14, epsrel=1e-8, limit=200)[0] for low, high in pairwise(cuts)]
+    return math.fsum(pieces)
