@@ -3,6 +3,7 @@
 * `optimal_offsets(k, epsilon)`, `expected_cost(k, epsilon)`: where the k answers should lie, and what they cost
 * `Client(epsilon)`, `Server(catalogue, k, epsilon)`: the user's side, which adds the noise and chooses, and the other
 * `optimal_ring(k, epsilon)`, `laplace_ring(k, epsilon)`: both sides on a `Ring`, where Laplace noise is not the best
+* `FeatureClient(epsilon, dimensions)`, `FeatureServer(vectors, k, epsilon)`: both sides with feature vectors
 
 Each name is loaded when first asked for. The proofs are in `multiselect.md`.
 """
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from dpselect.multiselect.disutility import Disutility as Disutility
     from dpselect.multiselect.disutility import as_disutility as as_disutility
     from dpselect.multiselect.geographic import Geographic as Geographic
+    from dpselect.multiselect.feature_server import FeatureResult as FeatureResult
+    from dpselect.multiselect.feature_server import FeatureServer as FeatureServer
+    from dpselect.multiselect.features import FeatureClient as FeatureClient
     from dpselect.multiselect.offsets import optimal_offsets as optimal_offsets
     from dpselect.multiselect.quantiles import Noise as Noise
     from dpselect.multiselect.quantiles import noise_cost as noise_cost
@@ -55,6 +59,9 @@ _HOMES = {
     "expected_cost": "costs",
     "optimal_offsets": "offsets",
     "Result": "catalogue",
+    "FeatureClient": "features",
+    "FeatureResult": "feature_server",
+    "FeatureServer": "feature_server",
     "Ring": "ring",
     "laplace_ring": "ring",
     "optimal_ring": "ring",
