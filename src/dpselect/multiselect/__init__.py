@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from dpselect.multiselect.costs import expected_cost as expected_cost
     from dpselect.multiselect.disutility import Disutility as Disutility
     from dpselect.multiselect.disutility import as_disutility as as_disutility
-    from dpselect.multiselect.geographic import Geographic as Geographic
     from dpselect.multiselect.feature_server import FeatureResult as FeatureResult
     from dpselect.multiselect.feature_server import FeatureServer as FeatureServer
     from dpselect.multiselect.features import FeatureClient as FeatureClient
+    from dpselect.multiselect.geographic import Geographic as Geographic
     from dpselect.multiselect.offsets import optimal_offsets as optimal_offsets
     from dpselect.multiselect.quantiles import Noise as Noise
     from dpselect.multiselect.quantiles import noise_cost as noise_cost
