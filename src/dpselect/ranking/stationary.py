@@ -23,7 +23,7 @@ def stationary(walk: Walk, bounds: Bounds, progress: Callable[[float | None], An
     size, damped = walk.size, bounds.promised_rho is None
     matrix, stays = walk.into_winners, (walk.denominator - walk.lost).astype(np.float64)
     afresh, kept = (bounds.damping / size, 1 - bounds.damping) if damped else (0.0, 1.0)
-    current = np.full(size, 1 / size)
+    current, enough = np.full(size, 1 / size), bounds.largest_residual(size)
     for _ in range(bounds.steps(size)):
         moved = matrix @ current
         moved += current * stays
@@ -32,7 +32,7 @@ def stationary(walk: Walk, bounds: Bounds, progress: Callable[[float | None], An
         moved += afresh
         residual = float(np.abs(moved - current).sum())
         current = moved
-        if bounds.is_within(residual, size):
+        if residual <= enough:
             break
         if progress is not None:
             progress(None)
