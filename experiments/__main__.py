@@ -13,7 +13,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from experiments import delta, domain_size, errors, inside, margin, ordered, unknown
+from dpselect.reproduce.drawing import picture
+from experiments import delta, domain_size, errors, inside, margin, ordered, ranking, unknown
 from experiments.data import MissingData
 
 EXPERIMENTS = {
@@ -24,17 +25,18 @@ EXPERIMENTS = {
     "unknown": unknown,
     "inside": inside,
     "domain-size": domain_size,
+    "ranking": ranking,
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one experiment and return the exit status."""
     options = _parser().parse_args(arguments)
-    if options.data is None or not options.data.is_dir():
+    experiment: Any = EXPERIMENTS[options.name]
+    if getattr(experiment, "NEEDS_DATA", True) and (options.data is None or not options.data.is_dir()):
         where = "--data names no folder" if options.data is None else f"there is no folder {options.data}"
         print(f"skipped: {options.name} needs the real data sets, and {where}")
         return 0
-    experiment = EXPERIMENTS[options.name]
     rows: list[dict[str, Any]] = []
     with Console(stderr=True).status(f"computing {options.name} …") as status:
         try:
@@ -51,6 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             writer = csv.DictWriter(file, fieldnames=list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)
+        if hasattr(experiment, "figure"):
+            (options.out / f"{options.name}.svg").write_bytes(picture(experiment.figure(rows), "svg"))
     return 0
 
 
@@ -58,7 +62,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m experiments", description="Compute a table about the mechanisms.")
     parser.add_argument("name", choices=list(EXPERIMENTS), help="which table")
     parser.add_argument("--data", type=Path, metavar="DIR", help="the folder with the real data sets")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="also write DIR/NAME.csv")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="also write DIR/NAME.csv, and DIR/NAME.svg where there is a picture"
+    )
     return parser
 
 
