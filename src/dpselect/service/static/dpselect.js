@@ -90,7 +90,9 @@ export class Ledger {
   // Write a cost down if the budget allows it, and say whether it does.
   charge(epsilon) {
     const [cost, part] = fraction(epsilon);
-    const [sum, whole] = [this.#spent[0] * part + cost * this.#spent[1], this.#spent[1] * part];
+    // Denominators are powers of two, so that the larger of two serves both.
+    const whole = part > this.#spent[1] ? part : this.#spent[1];
+    const sum = this.#spent[0] * (whole / this.#spent[1]) + cost * (whole / part);
     if (this.#budget !== null && sum * this.#budget[1] > this.#budget[0] * whole) return false;
     this.#spent = [sum, whole];
     return true;

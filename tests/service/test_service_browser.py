@@ -1,0 +1,251 @@
+"""The browser's client in a real Chromium: exact noise, nothing private in the traffic, and a page that works.
+
+Its bits come from the browser, so there is no seed: each statistical test states a bound that sound noise exceeds with
+a probability of at most 1e-6. The mean distance of n draws to their law is at most `½ Σ √(p/n)`, and one draw moves it
+by at most 1/n, so that by McDiarmid's inequality it is exceeded by `√(ln 10⁶ / (2n))` at most once in a million times.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from serving import Served, served
+
+from dpselect.multiselect.costs import expected_cost
+from dpselect.multiselect.grid import GridNoise
+from dpselect.service import Offer
+from dpselect.service.offer import coast
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+OPTIONS = [
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PRIVATE = 61.80339887
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium, or make test as root"),
+]
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Served]:
+    with served({"coast": coast(100_000), "line": Offer([1.0, 2.0, 3.0], k=1)}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    # Chromium refuses to lock itself in when it runs as root, as it does in containers.
+    alone = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as tools:
+        running = tools.chromium.launch(executable_path=CHROMIUM, headless=True, args=[*OPTIONS, *alone])
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def page(browser: Any, service: Served) -> Iterator[Any]:
+    """A page of a fresh profile on the service, which must not complain about anything."""
+    context = browser.new_context(viewport={"width": 1120, "height": 1200})
+    opened = context.new_page()
+    complaints: list[str] = []
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    opened.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    opened.goto(service.url)
+    opened.wait_for_selector("#ask:not([disabled])")
+    yield opened
+    context.close()
+    assert complaints == []
+
+
+def noises(page: Any, epsilon: float, grid: float, count: int) -> Counter[int]:
+    """Draw noise in the browser, in steps of the grid."""
+    program = """async ([epsilon, grid, count]) => {
+        const { Client } = await import("/dpselect.js");
+        const client = new Client({ epsilon, grid });
+        return Array.from({ length: count }, () => client.noise());
+    }"""
+    drawn = page.evaluate(program, [epsilon, grid, count])
+    assert all(number == round(number / grid) * grid for number in drawn)
+    return Counter(round(number / grid) for number in drawn)
+
+
+def distance(counts: Counter[int], law: dict[int, float]) -> float:
+    ends = min(law), max(law)
+    shown: Counter[int] = Counter()
+    for place, times in counts.items():
+        shown[min(max(place, ends[0]), ends[1])] += times
+    return sum(abs(shown[place] / counts.total() - chance) for place, chance in law.items()) / 2
+
+
+def allowed(law: dict[int, float], count: int) -> float:
+    return sum(math.sqrt(chance / count) for chance in law.values()) / 2 + math.sqrt(math.log(1e6) / (2 * count))
+
+
+@pytest.mark.parametrize(("epsilon", "grid"), [(1.0, 0.25), (0.1, 1.0), (1.0, 1.0), (0.7, 0.3)], ids=str)
+def test_the_noise_follows_its_law_and_no_other(page: Any, epsilon: float, grid: float) -> None:
+    count = 20_000
+    drawn = noises(page, epsilon, grid, count)
+    law = GridNoise(epsilon, grid).law(0, -30, 30)
+    bound = allowed(law, count)
+    assert distance(drawn, law) < bound
+    assert distance(drawn, GridNoise(1.5 * epsilon, grid).law(0, -30, 30)) > bound
+    # Minus zero kept: no noise at all would be more likely by a factor of 1 + q.
+    ratio = math.exp(-epsilon * grid)
+    twice = {place: chance * (1 + ratio if place == 0 else 1) for place, chance in law.items()}
+    if epsilon * grid == 1:
+        assert distance(drawn, {place: chance / sum(twice.values()) for place, chance in twice.items()}) > bound
+
+
+def test_positions_are_rounded_as_in_python(page: Any) -> None:
+    """With epsilon 1000 a step has noise with a probability of 2e-434 at most."""
+    values = [0.0, 0.49, 0.5, -0.5, -0.51, 1.5, 2.4999999999999996, 1e9 + 0.5, -7.25]
+    program = """async (values) => {
+        const { Client } = await import("/dpselect.js");
+        return values.map((value) => new Client({ epsilon: 1000, grid: 1 }).signal(value));
+    }"""
+    noise = GridNoise(1000.0, 1.0)
+    assert page.evaluate(program, values) == [noise.position(noise.nearest(value)) for value in values]
+
+
+def test_numbers_become_the_exact_fractions_of_python(page: Any) -> None:
+    values = [0.1, 1.0, 2.0**-40, 1e300, 5e-324, 123456.789, -0.3]
+    program = """async (values) => {
+        const { fraction } = await import("/dpselect.js");
+        return values.map((value) => fraction(value).map(String));
+    }"""
+    assert page.evaluate(program, values) == [[str(part) for part in value.as_integer_ratio()] for value in values]
+
+
+def test_the_budget_is_kept_and_signals_are_remembered(page: Any) -> None:
+    program = """async () => {
+        const { BudgetExceeded, Client, Ledger } = await import("/dpselect.js");
+        const ledger = new Ledger(0.3);
+        const client = new Client({ epsilon: 0.1, grid: 0.5, ledger });
+        const sent = [5, 5.1, 5.2, 4.8].map((value) => client.signal(value));
+        let refused = false;
+        try { client.signal(9); } catch (error) { refused = error instanceof BudgetExceeded; }
+        return { sent, refused, spent: ledger.spent, kept: client.choose([{ position: 4 }, { position: 5 }]).position };
+    }"""
+    found = page.evaluate(program)
+    # 0.1 as a float exceeds a third of 0.3, so that two signals are drawn and the second is repeated.
+    assert found["sent"][1] == found["sent"][2] == found["sent"][3]
+    assert found["refused"] is True
+    assert found["spent"] == 0.2
+    assert found["kept"] == 5
+
+
+def test_nothing_private_is_in_the_traffic(page: Any, service: Served) -> None:
+    """Every request as the browser made it and as the server received it."""
+    seen: list[str] = []
+    session = page.context.new_cdp_session(page)
+    session.send("Network.enable")
+    session.on("Network.requestWillBeSent", lambda event: seen.append(json.dumps(event["request"])))
+    session.on("Network.requestWillBeSentExtraInfo", lambda event: seen.append(json.dumps(event["headers"])))
+    service.requests.clear()
+    service.bodies.clear()
+    page.evaluate(
+        "value => { const field = document.getElementById('position');"
+        " field.value = value; field.dispatchEvent(new Event('input')); }",
+        PRIVATE,
+    )
+    assert page.text_content("#kept-position") == "61.80 km"
+    signals = []
+    for _ in range(20):
+        before = len(service.bodies)
+        page.click("#ask")
+        page.wait_for_selector("#ask:not([disabled])")
+        assert len(service.bodies) == before + 1
+        signals.append(json.loads(service.bodies[-1])["signal"])
+    page.click("#trials")
+    page.wait_for_selector("#trials:not([disabled])")
+    traffic = [*seen, *(text.decode() for text in service.requests + service.bodies)]
+    assert len(service.bodies) == 20
+    assert all(set(json.loads(body)) == {"signal"} for body in service.bodies)
+    for text in traffic:
+        assert str(PRIVATE) not in text
+        assert "61.803" not in text.replace(json.dumps(signals), "")
+        assert "cookie" not in text.lower()
+    assert all(service.url in json.loads(text).get("url", service.url) for text in seen)
+    # The browser and the server agree on what was sent, so that the record is whole.
+    assert [json.loads(body) for body in service.bodies] == [
+        json.loads(json.loads(text)["postData"]) for text in seen if "postData" in json.loads(text)
+    ]
+    assert page.evaluate("[document.cookie, localStorage.length, sessionStorage.length]") == ["", 0, 0]
+
+
+def test_signals_on_the_wire_follow_the_law_around_the_position(page: Any, service: Served) -> None:
+    """As they arrive at the server, and rejected for a position three steps away."""
+    count, epsilon, grid, value = 600, 2.0, 0.25, 4.6
+    service.bodies.clear()
+    program = """async ([epsilon, grid, value, count]) => {
+        const { Client, ask } = await import("/dpselect.js");
+        const client = new Client({ epsilon, grid });
+        for (let sent = 0; sent < count; sent += 50) {
+            await Promise.all(Array.from({ length: 50 }, () => ask("/v1/multiselect/line", client.signal(value))));
+        }
+    }"""
+    page.evaluate(program, [epsilon, grid, value, count])
+    drawn = Counter(round(json.loads(body)["signal"] / grid) for body in service.bodies)
+    assert drawn.total() == count
+    noise = GridNoise(epsilon, grid)
+    law = noise.law(value, 0, 36)
+    assert distance(drawn, law) < allowed(law, count)
+    assert distance(drawn, noise.law(value + 0.75, 0, 36)) > allowed(law, count)
+
+
+def test_the_page_shows_what_was_sent_and_what_was_kept(page: Any) -> None:
+    page.click("#ask")
+    page.wait_for_selector("#sent:has-text('signal')")
+    sent = page.text_content("#sent").splitlines()
+    assert sent[0] == "POST /v1/multiselect/coast?k=5&epsilon=0.2"
+    signal = json.loads(sent[1])["signal"]
+    assert page.text_content("#kept-noise") == f"{signal - 37.4:.2f} km"
+    assert page.locator("#strip .pin").count() == 5
+    assert page.locator("#strip .pin.kept").count() == 1
+    assert page.locator("#strip .sent-mark").count() == 1
+    assert page.text_content("#spent") == "0.2"
+    chosen = float(page.text_content("#kept-choice").split(" at ")[1].removesuffix(" km"))
+    kept = float(page.text_content("#kept-distance").removesuffix(" km"))
+    assert kept == pytest.approx(abs(chosen - 37.4), abs=0.011)
+
+
+def test_sliders_change_epsilon_and_k_and_the_budget_ends(page: Any) -> None:
+    page.locator("#epsilon").fill("6")
+    page.wait_for_selector("#trial-text:has-text('ε = 5')")
+    page.locator("#k").fill("3")
+    for _ in range(2):
+        page.click("#ask")
+        page.wait_for_selector("#ask:not([disabled])")
+    assert page.locator("#strip .pin").count() == 3
+    assert "sent again" in page.text_content("#status")
+    page.locator("#position").fill("80")
+    page.click("#ask")
+    page.wait_for_selector("#status.refused")
+    assert "Nothing was sent" in page.text_content("#status")
+
+
+def test_trials_agree_with_theory(page: Any) -> None:
+    """2000 trials of a cost with a deviation below 6 km at ε = 0.2: six standard errors are below 0.8 km."""
+    page.click("#trials")
+    page.wait_for_selector("#trials:not([disabled])")
+    text = page.text_content("#trial-text")
+    assert f"{expected_cost(5, 0.2):.3f} km" in text
+    measured = float(text.split("gave ")[1].split(" ±")[0])
+    assert abs(measured - expected_cost(5, 0.2)) < 0.8
+    assert page.locator("#costs .measured").count() == 9 + 1
