@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dpselect.reproduce.drawing import picture
-from experiments import delta, domain_size, errors, inside, margin, ordered, ranking, unknown
+from experiments import delta, domain_size, errors, features, inside, margin, ordered, ranking, ring, unknown
 from experiments.data import MissingData
 
 EXPERIMENTS = {
@@ -26,6 +26,8 @@ EXPERIMENTS = {
     "inside": inside,
     "domain-size": domain_size,
     "ranking": ranking,
+    "ring": ring,
+    "features": features,
 }
 
 
