@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.optimize import minimize
 
@@ -82,6 +85,7 @@ def test_stated_costs_are_the_integrals(shape: str, k: int) -> None:
     assert _by_quadrature(offsets, h) == pytest.approx(stated, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("k", [2, 3])
 def test_no_other_answers_cost_less(shape: str, k: int) -> None:
@@ -105,6 +109,25 @@ def test_a_shifted_answer_costs_more() -> None:
             moved = offsets.copy()
             moved[place] += 0.05
             assert expected_cost(moved, 1.0, "root") > expected_cost(k, 1.0, "root") * (1 + 1e-6)
+
+
+@pytest.mark.slow
+@settings(max_examples=25)
+@given(
+    rises=st.lists(st.floats(0, 5), min_size=1, max_size=6).filter(lambda rises: sum(rises) > 0.01),
+    k=st.integers(1, 5),
+    shift=st.floats(-0.5, 0.5),
+    place=st.integers(0, 4),
+)
+def test_for_any_increasing_broken_line_no_move_helps(rises: list[float], k: int, shift: float, place: int) -> None:
+    """Broken lines rise by any amounts between distances 0, 0.4, 0.8, … and stay level after that."""
+    heights = np.concatenate([[0.0], np.cumsum(rises)])
+    places = 0.4 * np.arange(len(heights))
+    h = Disutility("broken line", lambda distance: np.interp(distance, places, heights))
+    offsets, stated = optimal_offsets(k, 1.0, h), expected_cost(k, 1.0, h)
+    assert expected_cost(offsets, 1.0, h) == pytest.approx(stated, rel=1e-8)
+    offsets[place % k] += shift
+    assert expected_cost(offsets, 1.0, h) >= stated * (1 - 1e-8)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -158,7 +181,18 @@ def test_a_disutility_whose_expectation_is_infinite_is_refused(rate: float) -> N
 
 @pytest.mark.parametrize(
     "arguments",
-    [(0, 1.0), (2.5, 1.0), (True, 1.0), (3, 0.0), (3, -1.0), (3, math.nan), (3, math.inf), (3, 1e-310), ("3", 1.0)],
+    [
+        (0, 1.0),
+        (2.5, 1.0),
+        (True, 1.0),
+        (3, 0.0),
+        (3, -1.0),
+        (3, math.nan),
+        (3, math.inf),
+        (3, 1e-310),
+        ("3", 1.0),
+        (10**9, 1.0),
+    ],
 )
 def test_bad_numbers_are_refused(arguments: tuple[Any, Any]) -> None:
     with pytest.raises(dps.InvalidInput):
@@ -169,6 +203,12 @@ def test_bad_numbers_are_refused(arguments: tuple[Any, Any]) -> None:
 def test_offsets_that_are_none_are_refused(answers: Any) -> None:
     with pytest.raises(dps.InvalidInput, match="answers"):
         expected_cost(answers, 1.0)
+
+
+def test_every_claim_has_its_proof() -> None:
+    proof = (Path(dps.multiselect.__file__).parent / "multiselect.md").read_text(encoding="utf-8")
+    for part in ("Precondition", "Postcondition", "Proof"):
+        assert proof.count(f"**{part}.**") == 4
 
 
 def test_names_are_loaded_when_asked_for() -> None:

@@ -86,6 +86,7 @@ def test_the_simulate_command_compares_with_theory() -> None:
     assert "0.6931" in _run(*options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["png", "svg", "html"])
 @pytest.mark.parametrize("command", ["offsets", "simulate"])
 def test_pictures_are_written(command: str, ending: str, tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ import numpy.typing as npt
 from dpselect.errors import InvalidInput, plain
 from dpselect.multiselect.disutility import FloatArray, as_disutility
 from dpselect.multiselect.moments import Moments, checked_rate
-from dpselect.multiselect.offsets import half_gaps
-from dpselect.validation import positive_integer
+from dpselect.multiselect.offsets import checked_answers, half_gaps
 
 
 def expected_cost(answers: int | npt.ArrayLike, epsilon: float, disutility: object = "linear") -> float:
@@ -24,7 +23,7 @@ def expected_cost(answers: int | npt.ArrayLike, epsilon: float, disutility: obje
     epsilon = checked_rate(epsilon)
     wanted = as_disutility(disutility)
     if np.ndim(answers) == 0:
-        k = positive_integer("k", answers)
+        k = checked_answers(answers)
         costs, halves = half_gaps((k + 1) // 2, epsilon, wanted)
         return float(costs[-1]) if k % 2 else float(wanted(halves[-1] / epsilon))
     offsets = given_offsets(answers)

@@ -57,7 +57,7 @@ def draw_costs(simulations: Sequence[Simulation], axes: Any = None) -> Any:
     )
     axes.set_xscale("log")
     axes.set_yscale("log")
-    ticks = [int(answer) for answer in answers if answer in (1, 2, 3, 5, 7, 10, 12) or answer > 12]
+    ticks = [int(answer) for answer in answers if answer in (1, 2, 3, 5, 7, 10) or answer > 12 or answer == answers[-1]]
     axes.set_xticks(ticks, labels=[str(tick) for tick in ticks])
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from dpselect.errors import InvalidInput, plain
 from dpselect.multiselect.costs import given_offsets
 from dpselect.multiselect.disutility import FloatArray, as_disutility
-from dpselect.validation import positive_integer, positive_number
+from dpselect.multiselect.offsets import checked_answers
+from dpselect.validation import positive_number
 
 NAMES = ("laplace", "gaussian", "logistic", "secant")
 _SCIPY = {"laplace": "laplace", "gaussian": "norm", "logistic": "logistic", "secant": "hypsecant"}
@@ -91,7 +92,7 @@ def quantile_offsets(k: int, noise: object) -> FloatArray:
     With G the inverse of `P[|Y| >= y]`: `k = 2K−1` has 0 and `±G(1 − i/K)` for i = 1 … K−1; `k = 2b` has
     `±G(1 − (i − ½)/b)` for i = 1 … b. Source: multi-selection, appendix A.3, for odd k; multiselect.md for even k.
     """
-    k, wanted = positive_integer("k", k), as_noise(noise)
+    k, wanted = checked_answers(k), as_noise(noise)
     half = (k + 1) // 2
     levels = 1 - np.arange(1, half) / half if k % 2 else 1 - (np.arange(1, half + 1) - 0.5) / half
     right = np.asarray(wanted.distribution.isf(levels / 2), dtype=np.float64)
@@ -104,7 +105,7 @@ def quantile_bound(k: int, noise: object) -> float:
     `k = 2K−1`: `E|Y| (e max(1, ln K) + 1) / K`. `k = 2b`: `E|Y| (e max(1, ln 2b) + ½) / b`. Source: multi-selection,
     theorem 24, with its constants; multiselect.md.
     """
-    k, wanted = positive_integer("k", k), as_noise(noise)
+    k, wanted = checked_answers(k), as_noise(noise)
     half = (k + 1) // 2
     last, tail = (half, 1.0) if k % 2 else (2 * half, 0.5)
     return wanted.spread * (math.e * max(1.0, math.log(last)) + tail) / half
@@ -115,9 +116,7 @@ def noise_cost(answers: int | npt.ArrayLike, noise: object, disutility: object =
     from scipy.integrate import quad
 
     wanted, h = as_noise(noise), as_disutility(disutility)
-    offsets = (
-        quantile_offsets(positive_integer("k", answers), wanted) if np.ndim(answers) == 0 else given_offsets(answers)
-    )
+    offsets = quantile_offsets(checked_answers(answers), wanted) if np.ndim(answers) == 0 else given_offsets(answers)
     far = float(wanted.distribution.isf(1e-17))
     middles = (offsets[1:] + offsets[:-1]) / 2
     tails = wanted.distribution.isf([1e-12, 1e-6, 0.01, 0.25, 0.5])

@@ -9,8 +9,8 @@ from dpselect.errors import InvalidInput, plain
 from dpselect.multiselect.costs import given_offsets
 from dpselect.multiselect.disutility import FloatArray, as_disutility
 from dpselect.multiselect.moments import checked_rate
-from dpselect.multiselect.offsets import optimal_offsets
-from dpselect.validation import finite_number, positive_integer
+from dpselect.multiselect.offsets import checked_answers, optimal_offsets
+from dpselect.validation import finite_number
 
 
 def shift_needed(user: float, results: npt.ArrayLike) -> FloatArray:
@@ -40,7 +40,7 @@ def catalogue_cost(
     """
     epsilon, h = checked_rate(epsilon), as_disutility(disutility)
     whole = np.ndim(answers) == 0
-    offsets = optimal_offsets(positive_integer("k", answers), epsilon, h) if whole else given_offsets(answers)
+    offsets = optimal_offsets(checked_answers(answers), epsilon, h) if whole else given_offsets(answers)
     borders = _borders(results)
     moves = h(shift_needed(user, results))
     place = float(finite_number("user", user))

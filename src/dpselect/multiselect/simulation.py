@@ -11,7 +11,7 @@ import numpy as np
 from dpselect.multiselect.costs import expected_cost
 from dpselect.multiselect.disutility import FloatArray, as_disutility
 from dpselect.multiselect.moments import checked_rate
-from dpselect.multiselect.offsets import optimal_offsets
+from dpselect.multiselect.offsets import checked_answers, optimal_offsets
 from dpselect.validation import positive_integer, positive_number, seed_or_none
 
 _NORMAL = 1.959963984540054
@@ -79,7 +79,7 @@ def simulate(
     the grid and add two-sided geometric noise, as `Client` does: as the step falls the cost tends to the same theory.
     The noise comes from NumPy: it is for estimates, never for a signal that is sent.
     """
-    k, epsilon = positive_integer("k", k), checked_rate(epsilon)
+    k, epsilon = checked_answers(k), checked_rate(epsilon)
     trials = positive_integer("trials", trials)
     step = None if grid is None else positive_number("grid", grid)
     wanted = as_disutility(disutility)
@@ -107,7 +107,7 @@ def simulate_up_to(
     seed: int | None = None,
 ) -> Simulations:
     """Return simulations for 1, 2, 3 … k answers, or for about a dozen numbers up to k where it is large."""
-    k = positive_integer("k", k)
+    k = checked_answers(k)
     steps = range(1, k + 1) if k <= 12 else sorted({round(size) for size in np.geomspace(1, k, 12).tolist()})
     return Simulations(
         tuple(simulate(size, epsilon, disutility, trials=trials, grid=grid, seed=seed) for size in steps)
