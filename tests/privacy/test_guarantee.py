@@ -38,6 +38,8 @@ def test_the_words_state_the_factor_and_delta() -> None:
     assert str(Guarantee(epsilon=1.0, delta=1e-6)).endswith("2.72, and by at most 1e-06 beyond that")
     assert "one household" in str(Guarantee(1.0, protects="one household", neighbours="change one"))
     assert "(change one)" in str(Guarantee(1.0, protects="one household", neighbours="change one"))
+    single = str(Guarantee(1.0, protects="one comparison", neighbours="add or remove, if the promise holds"))
+    assert "protects one comparison; if the promise holds, adding or removing it changes" in single
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,9 @@ from dpselect.validation import finite_number, float_below, positive_number
 Ranges = tuple[tuple[float, int], ...]
 """Pairs (r, n): n rounds of bounded range r."""
 
+ONE_COMPARISON = "one comparison"
+"""The unit of protection of a ranking that is not told who compared."""
+
 
 @dataclass(frozen=True)
 class Guarantee:
@@ -114,9 +117,12 @@ class Guarantee:
     def __str__(self) -> str:
         """Say the guarantee in words: what is protected, what may change, and by how much; every number rounded up."""
         label = f"epsilon = {shown_above(self.epsilon)}"
+        unit, them = f"{self.protects} with all they contributed", "them"
+        if self.protects == ONE_COMPARISON:
+            unit, them = ONE_COMPARISON, "it"
         promise = (
-            f"protects {self.protects} with all they contributed; {_changing(self.neighbours)} changes the chance of "
-            f"any answer by {factor_above(self.epsilon)}"
+            f"protects {unit}; {_changing(self.neighbours, them)} changes the chance of any answer by "
+            f"{factor_above(self.epsilon)}"
         )
         if self.delta:
             delta = shown_above(self.delta)
@@ -183,9 +189,10 @@ def _merged(ranges: Any) -> Ranges:
     return tuple(sorted(counts.items()))
 
 
-def _changing(neighbours: str) -> str:
-    known = {
-        "add or remove": "adding or removing them",
-        WHERE_OTHERS_HAVE_THE_SAME: "as long as others have the same items, adding or removing them",
-    }
-    return known.get(neighbours, f"another choice of them ({neighbours})")
+def _changing(neighbours: str, them: str) -> str:
+    if neighbours == WHERE_OTHERS_HAVE_THE_SAME:
+        return f"as long as others have the same items, adding or removing {them}"
+    change, _, condition = neighbours.partition(", ")
+    if change == "add or remove":
+        return f"{condition + ', ' if condition else ''}adding or removing {them}"
+    return f"another choice of {them} ({neighbours})"
