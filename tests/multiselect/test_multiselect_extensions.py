@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 
 import dpselect as dps
 from dpselect.multiselect import (
+    Client,
     Geographic,
     Noise,
     Server,
@@ -42,6 +43,14 @@ def test_grid_noise_at_the_rate_keeps_below_g_everywhere(shape: str, threshold: 
     assert _worst_excess(wanted, rate, step) <= 0
     assert rate == pytest.approx(CONVEX[shape](step) / step)
     assert _worst_excess(wanted, rate * 1.001, step) > 0
+
+
+@pytest.mark.parametrize("shape", CONVEX)
+def test_a_client_at_the_rate_promises_no_more_loss_than_g(shape: str) -> None:
+    wanted, step = Geographic(CONVEX[shape], 30.0), 0.25
+    guarantee = Client(wanted.rate(step), grid=step).guarantee
+    assert all(guarantee.loss(count * step) <= wanted.loss(count * step) for count in range(1, 200))
+    assert guarantee.loss(0.3) <= wanted.loss(2 * step)
 
 
 @pytest.mark.parametrize("shape", ["bent", "exponential"])
