@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from dpselect.service.app import create_app as create_app
     from dpselect.service.offer import Offer as Offer
     from dpselect.service.remote import RemoteServer as RemoteServer
-    from dpselect.service.run import run as run
+    from dpselect.service.running import run as run
 
-_HOMES = {"Offer": "offer", "RemoteServer": "remote", "create_app": "app", "run": "run"}
+_HOMES = {"Offer": "offer", "RemoteServer": "remote", "create_app": "app", "run": "running"}
 
 __all__ = ["Offer", "RemoteServer", "create_app", "run"]
 
