@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 import dpselect
-from benchmarks import canonical_joint, engines, forecast, ledger, selection, startup, unknown
+from benchmarks import canonical_joint, engines, forecast, ledger, ranking, selection, service, startup, unknown
 from benchmarks.timing import Result
 
 SUITES = {
@@ -25,6 +25,8 @@ SUITES = {
     "ledger": ledger.measurements,
     "engines": engines.measurements,
     "unknown": unknown.measurements,
+    "ranking": ranking.measurements,
+    "service": service.measurements,
     "startup": startup.measurements,
 }
 

@@ -24,12 +24,14 @@ def test_every_suite_runs_and_reports(tmp_path: Path) -> None:
     results = json.loads(report.read_text())["results"]
     assert {result["suite"] for result in results} == {
         "selection",
+        "service",
         "subsets",
         "startup",
         "ledger",
         "forecast",
         "engines",
         "unknown",
+        "ranking",
     }
     assert all(math.isfinite(result["measured"]) and result["case"] in finished.stdout for result in results)
     assert {result["verdict"] for result in results} == {"-"}
