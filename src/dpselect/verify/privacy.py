@@ -166,7 +166,7 @@ class _Table:
             faults.append(
                 "outcomes must be tuples when ordered and frozensets otherwise, with k items or as it may stop"
             )
-        elif not self._symmetric():
+        elif getattr(mechanism, "places_are_items", True) and not self._symmetric():
             faults.append("relabelling the items does not relabel the law")
         return faults
 

@@ -14,7 +14,9 @@ from dpselect.multiselect.client import Client
 from dpselect.multiselect.grid import GridNoise
 from dpselect.privacy import Guarantee, Sensitivity
 from dpselect.scores import Scores
+from dpselect.verify import vectors
 from dpselect.verify.domain import Domain
+from dpselect.verify.privacy import Subject
 
 NAME = "multiselect"
 
@@ -91,11 +93,12 @@ SAMPLES: list[tuple[Signals, list[float]]] = [
 ]
 
 
-def signal_pairs(name: str | None, quick: bool) -> list[tuple[Signals, Domain]]:
-    """Return clients and domains to check."""
-    return PAIRS[: 2 if quick else None] if name in (None, NAME) else []
+def signal_pairs(name: str | None, quick: bool) -> list[tuple[Subject, Domain]]:
+    """Return clients and domains to check: positions on a line, then vectors and positions on a ring."""
+    most = 2 if quick else None
+    return [*PAIRS[:most], *vectors.PAIRS[:most]] if name in (None, NAME) else []
 
 
-def signal_samples(name: str | None) -> list[tuple[Signals, list[float]]]:
+def signal_samples(name: str | None) -> list[tuple[Subject, list[float]]]:
     """Return clients and positions to draw for."""
-    return SAMPLES if name in (None, NAME) else []
+    return [*SAMPLES, *vectors.SAMPLES] if name in (None, NAME) else []
