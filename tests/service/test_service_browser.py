@@ -36,6 +36,7 @@ PRIVATE = 61.80339887
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.xdist_group("browser"),
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium, or make test as root"),
 ]
 
@@ -179,8 +180,11 @@ def test_nothing_private_is_in_the_traffic(page: Any, service: Served) -> None:
     assert all(set(json.loads(body)) == {"signal"} for body in service.bodies)
     for text in traffic:
         assert str(PRIVATE) not in text
-        assert "61.803" not in text.replace(json.dumps(signals), "")
         assert "cookie" not in text.lower()
+        # Now and then noise is so small that the signal itself begins like the position; it is allowed to.
+        for signal in signals:
+            text = text.replace(repr(signal), "")
+        assert "61.80" not in text
     assert all(service.url in json.loads(text).get("url", service.url) for text in seen)
     # The browser and the server agree on what was sent, so that the record is whole.
     assert [json.loads(body) for body in service.bodies] == [
