@@ -43,6 +43,34 @@ def noisy_argpartition(scores: Array, k: int) -> Array:
     return np.argpartition(noisy, -k)[-k:]
 
 
+def against_baseline(
+    suite: str,
+    case: str,
+    scores: Array,
+    k: int,
+    ours: Callable[[], object],
+    *,
+    limit: float | None,
+    rounds: int,
+    quick: bool,
+) -> Result:
+    """Return how many times as long as the baseline something takes."""
+    baseline_seconds, our_seconds = best_times(
+        lambda: noisy_argpartition(scores, k), ours, rounds=1 if quick else rounds
+    )
+    return Result(
+        suite=suite,
+        case=case,
+        measured=our_seconds / baseline_seconds,
+        unit="x",
+        limit=None if quick else limit,
+        size=len(scores),
+        k=k,
+        baseline_seconds=baseline_seconds,
+        our_seconds=our_seconds,
+    )
+
+
 @dataclass(frozen=True)
 class Case:
     """One data set and mechanism; `limit` is the largest ratio to the baseline that is accepted."""
@@ -62,21 +90,15 @@ class Case:
         size = min(self.size, 20_000) if quick else self.size
         scores = self.data(size)
         mechanism = self.kind(k=self.k, epsilon=EPSILON, noise=self.noise)  # type: ignore[call-arg]
-        baseline, ours = best_times(
-            lambda: noisy_argpartition(scores, self.k),
+        return against_baseline(
+            self.suite,
+            self.name,
+            scores,
+            self.k,
             lambda: dps.select(scores, mechanism=mechanism),
-            rounds=1 if quick else self.rounds,
-        )
-        return Result(
-            suite=self.suite,
-            case=self.name,
-            measured=ours / baseline,
-            unit="x",
-            limit=None if quick else self.limit,
-            size=size,
-            k=self.k,
-            baseline_seconds=baseline,
-            our_seconds=ours,
+            limit=self.limit,
+            rounds=self.rounds,
+            quick=quick,
         )
 
 

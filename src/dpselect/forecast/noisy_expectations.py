@@ -19,17 +19,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.noisy import NoisyGroups, binomial, log_series, logarithms, panels
-from dpselect.forecast.segments import COSTLY, MARKED, PASSED, Segments, group_law, law_product, power_product
-from dpselect.forecast.tails import MOST_EACH, MOST_TOGETHER, Tail
-
-Array = npt.NDArray[Any]
+from dpselect.forecast.segments import (
+    COSTLY,
+    MARKED,
+    PASSED,
+    Segments,
+    group_law,
+    law_product,
+    marked_product,
+    padded,
+    power_product,
+)
+from dpselect.forecast.tails import HEAVY, HEAVY_EACH, HEAVY_TERMS, LIGHT, LIGHT_EACH, LIGHT_TERMS, Tails
 
 _TAIL = 50.0
 _DEPTH = 30.0
@@ -40,9 +46,11 @@ _UNSEEN = 1e-30
 _VISIBLE = 24.0
 _FEW_TIED = 8
 _STARTS = 16
+_WORTH = 64
 _SPOTS = 7
 _CHUNK = 128
-_MOST_WORK = 3e10
+_HIGH_CAP = 24
+_MOST_WORK = 1e10
 
 
 @dataclass(frozen=True)
@@ -96,31 +104,39 @@ class Split:
             return Mistakes(0.0, 0.0, 0.0)
         with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
             nodes, weights = self._nodes()
-            parts = [slice(start, start + _CHUNK) for start in range(0, len(nodes), _CHUNK)]
+            parts = self._chunks(nodes)
             caps = [self._cap(nodes[part]) for part in parts]
             rare = [self._rare(float(nodes[part].min())) for part in parts]
-            work = [
-                cap * (self.above + np.minimum(noisy.sizes[self.border + 1 : place], cap).sum())
-                for cap, place in zip(caps, rare, strict=True)
-            ]
-            if sum(work) * _CHUNK * 20 > _MOST_WORK:
+            work = 0.0
+            for part, cap, cuts in zip(parts, caps, rare, strict=True):
+                items = self.above + np.minimum(noisy.sizes[self.border + 1 : cuts[0]], cap).sum() + 12 * len(cuts)
+                work += 20 * (part.stop - part.start) * cap * items
+            if work > _MOST_WORK:
                 return None
-            tails = {place: self._tail(place) for place in set(rare)}
+            tails = {cuts: self._tails(cuts) for cuts in set(rare)}
             found = [
-                self._integrands(nodes[part], cap, place, tails[place])
-                for part, cap, place in zip(parts, caps, rare, strict=True)
+                self._integrands(nodes[part], cap, cuts[0], tails[cuts])
+                for part, cap, cuts in zip(parts, caps, rare, strict=True)
             ]
         return Mistakes(*(float(weights @ np.concatenate(values)) for values in zip(*found, strict=True)))
 
-    def _integrands(self, z: FloatArray, cap: int, rare: int, tail: Tail | None) -> tuple[FloatArray, ...]:
+    def _chunks(self, nodes: FloatArray) -> list[slice]:
+        """Return neighbouring nodes together, fewer where that may bring their caps down."""
+        parts = []
+        for start in range(0, len(nodes), _CHUNK):
+            end = min(start + _CHUNK, len(nodes))
+            step = _CHUNK if self._cap(nodes[start:end]) <= _HIGH_CAP else _CHUNK // 4
+            parts += [slice(place, min(place + step, end)) for place in range(start, end, step)]
+        return parts
+
+    def _integrands(self, z: FloatArray, cap: int, rare: int, tails: list[Tails]) -> tuple[FloatArray, ...]:
         """Return the integrands of the three expectations."""
         last = self.room + cap
         missing, missing_cost = self._missing(z, cap)
-        below = self._below(z, rare, tail, last)
-        law = _padded(below.law[0], last + 1)
-        parts = _padded(below.parts[0], last)
+        below = self._below(z, rare, tails, last)
+        law, parts = padded(below.law[0], last + 1), padded(below.parts[0], last)
         tied = group_law(self.noisy.noise, z, self.noisy.sizes[self.border], last)
-        others = _padded(law_product(law, tied, last), last + 1)
+        others = padded(law_product(law, tied, last), last + 1)
         more = np.cumsum(others[::-1], axis=0)[::-1][self.room + 1 :]
         fewer = np.cumsum(power_product(tied[None, :last], parts, last - 1), axis=1)[:, self.room - 1 :]
         chosen = (missing * fewer).sum(axis=1)
@@ -140,28 +156,15 @@ class Split:
         law = np.stack([noisy.noise.survival(shifted), noisy.noise.cdf(shifted)], axis=1)
         marked = np.zeros_like(law)
         marked[:, 0] = noisy.noise.density(shifted) * self.costs[groups, None]
-        while len(law) > 1:
-            odd = len(law) % 2
-            ends, left, right = (law[-1:], marked[-1:]), slice(0, len(law) - odd, 2), slice(1, None, 2)
-            joint = law_product(law[left], law[right], cap)
-            marked = power_product(law[left], marked[right], cap) + power_product(law[right], marked[left], cap)
-            law = joint
-            if odd:
-                powers = law.shape[1]
-                law, marked = (
-                    np.concatenate([pairs, _padded(end, powers)]) for pairs, end in ((law, ends[0]), (marked, ends[1]))
-                )
-        if not len(law):
-            law = np.ones((1, 1, len(z)))
-            marked = np.zeros_like(law)
-        return _padded(law[0], cap + 1), _padded(marked[0], cap)
+        law, marked = marked_product(law, marked, cap)
+        return padded(law, cap + 1), padded(marked, cap)
 
-    def _below(self, z: FloatArray, rare: int, tail: Tail | None, last: int) -> Segments:
-        """Return the items below rank k as one segment: those before group `rare` one by one, the others as a tail."""
+    def _below(self, z: FloatArray, rare: int, tails: list[Tails], last: int) -> Segments:
+        """Return the items below rank k as one segment: those before group `rare` one by one, the others as tails."""
         noisy, first = self.noisy, self.border + 1
         costs = self.costs[first - 1 :]
         found = Segments.empty(len(z), float(costs[1]) if len(costs) > 1 else 0.0)
-        steps = np.append(np.diff(self.costs), 0.0)
+        steps = self._steps
         large = np.flatnonzero(noisy.sizes[first:rare] > _FEW_TIED) + first
         for start, end in zip([first, *(large + 1)], [*large, rare], strict=True):
             sizes = noisy.sizes[start:end].astype(np.intp)
@@ -176,14 +179,29 @@ class Split:
                 shifted, size = z - noisy.locations[end], float(noisy.sizes[end])
                 tied = Segments.group(noisy.noise, shifted, size, float(self.costs[end]), float(steps[end]), last)
                 found = found.joined(tied, last)
-        return found if tail is None else found.joined(tail.segment(z, last), last)
+        for tail in tails:
+            found = found.joined(tail.segments(z, last).together(last), last)
+        return found
 
-    def _tail(self, rare: int) -> Tail | None:
-        """Return the groups from `rare` on together, None if there are none."""
+    @cached_property
+    def _steps(self) -> FloatArray:
+        """How much more the next group costs."""
+        return np.append(np.diff(self.costs), 0.0)
+
+    def _tails(self, cuts: tuple[int, ...]) -> list[Tails]:
+        """Return the groups from the first cut on: heavy segments between cuts, and a light one behind the last."""
         noisy, series = self.noisy, log_series(self.noisy.noise.name)
-        if series is None or rare == len(noisy.sizes):
-            return None
-        return Tail.of(series, noisy.locations[rare:], noisy.sizes[rare:], self.costs[rare:])
+        found = []
+        for terms, starts, end in (
+            (HEAVY_TERMS, np.array(cuts[:-1], dtype=np.intp), cuts[-1]),
+            (LIGHT_TERMS, np.array(cuts[-1:]), len(noisy.sizes)),
+        ):
+            if series is None or not len(starts) or starts[0] == end:
+                continue
+            part = slice(starts[0], end)
+            groups = noisy.locations[part], noisy.sizes[part], self.costs[part], self._steps[part]
+            found.append(Tails.of(series, terms, starts - starts[0], *groups))
+        return found
 
     def _crowded(self, z: FloatArray, missing: FloatArray, below: FloatArray) -> FloatArray:
         """Return the integrand of the expected number of chosen tied items beyond `room`.
@@ -224,16 +242,22 @@ class Split:
                 return cap
         return most
 
-    def _rare(self, lowest: float) -> int:
-        """Return the first group of a tail from the lowest z on: each item rare there, and all together."""
-        noisy, first = self.noisy, self.border + 1
+    def _rare(self, lowest: float) -> tuple[int, ...]:
+        """Return where tails begin that are good from the lowest z on; the last of them is light."""
+        noisy, first, end = self.noisy, self.border + 1, len(self.noisy.sizes)
         if log_series(noisy.noise.name) is None:
-            return len(noisy.sizes)
+            return (end,)
         each = np.exp(np.minimum(noisy.locations[first:] - lowest, 0.0))
-        together = np.cumsum((noisy.sizes[first:] * each)[::-1])[::-1]
-        number = int(((each > MOST_EACH) | (together > MOST_TOGETHER)).sum())
-        # Few different tails, so that nodes share them.
-        return min(first + -(-number // _STARTS) * _STARTS, len(noisy.sizes))
+        masses = noisy.sizes[first:] * each
+        together = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
+        light = int(((together[:-1] > LIGHT) | (each > LIGHT_EACH)).sum())
+        alone = int(np.flatnonzero(np.append(True, (each > HEAVY_EACH) | (masses > HEAVY / 2)))[-1])
+        if self.noisy.sizes[first + alone : first + light].sum() <= _WORTH:
+            # Few different tails, so that nodes share them.
+            return (min(first + -(-light // _STARTS) * _STARTS, end),)
+        blocks = ((together[alone] - together[alone:light]) // (HEAVY / 2)).astype(np.intp)
+        starts = alone + np.flatnonzero(np.append(True, np.diff(blocks) > 0))
+        return (*(first + starts).tolist(), first + light)
 
     def _nodes(self) -> tuple[FloatArray, FloatArray]:
         """Return nodes and weights where a mistake can happen.
@@ -274,13 +298,3 @@ class Split:
         return panels(
             cells, kept, np.concatenate([cuts, noisy.kinks[kinked[(noisy.kinks <= 0).astype(np.intp), place]]])
         )
-
-
-def _padded(part: FloatArray, powers: int) -> FloatArray:
-    """Return so many powers, zero where there were none, along the last axis but one."""
-    present = part.shape[-2]
-    if present >= powers:
-        return part[..., :powers, :]
-    result = np.zeros((*part.shape[:-2], powers, part.shape[-1]))
-    result[..., :present, :] = part
-    return result

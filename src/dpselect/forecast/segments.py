@@ -144,3 +144,26 @@ def group_law(noise: Distribution, shifted: FloatArray, size: float, last: int) 
     if size > last:
         law[last] = betainc(float(last), size - last + 1.0, survival) if last else 1.0
     return law
+
+
+def marked_product(law: FloatArray, marked: FloatArray, last: int) -> tuple[FloatArray, FloatArray]:
+    """Return the law of the sum of many numbers, and the sum of laws in which one of them is replaced by its mark."""
+    nodes = law.shape[-1]
+    while len(law) > 1:
+        if len(law) % 2:
+            nothing = np.zeros((1, *law.shape[1:]))
+            nothing[:, 0] = 1.0
+            law, marked = np.concatenate([law, nothing]), np.concatenate([marked, np.zeros_like(nothing)])
+        both = power_product(law[::2], marked[1::2], last) + power_product(law[1::2], marked[::2], last)
+        law, marked = law_product(law[::2], law[1::2], last), both
+    return (law[0], marked[0]) if len(law) else (np.ones((1, nodes)), np.zeros((1, nodes)))
+
+
+def padded(part: FloatArray, powers: int) -> FloatArray:
+    """Return so many powers, zero where there were none, along the last axis but one."""
+    present = part.shape[-2]
+    if present >= powers:
+        return part[..., :powers, :]
+    result = np.zeros((*part.shape[:-2], powers, part.shape[-1]))
+    result[..., :present, :] = part
+    return result
