@@ -19,6 +19,8 @@ from dpselect.verify import broken
 from dpselect.verify.domain import Domain
 from dpselect.verify.groups import gaussian_groups, oneshot_groups, peeling_groups
 from dpselect.verify.privacy import Check, Subject, check_privacy
+from dpselect.verify.ranking import NAME as RANKING
+from dpselect.verify.ranking import ranking_pairs, ranking_samples
 from dpselect.verify.sampler import SamplerCheck, check_groups, check_sampler
 from dpselect.verify.signals import NAME as SIGNALS
 from dpselect.verify.signals import signal_pairs, signal_samples
@@ -156,6 +158,10 @@ BROKEN: list[broken.Broken] = [
     broken.UnroundedPosition(k=1, epsilon=1.0),
     broken.FloatNoise(k=1, epsilon=1.0),
     broken.ForgottenMemory(k=2, epsilon=1.0),
+    broken.PromiseNotKept(k=1, epsilon=1.0),
+    broken.VotesNotCapped(k=1, epsilon=1.0),
+    broken.DenominatorFromTheData(k=1, epsilon=1.0),
+    broken.ErrorNotAdded(k=1, epsilon=1.0),
     broken.SwappedLoss(k=2, epsilon=1.0, noise="gumbel"),
     broken.MiscountedClasses(k=2, epsilon=1.0, noise="gumbel"),
     broken.SwappedOrderStatistics(k=2, epsilon=4.0, noise="gumbel"),
@@ -201,6 +207,7 @@ def privacy_checks(name: str | None = None, *, quick: bool = False) -> list[Call
         for setting in settings
     ]
     checks.extend(partial(check_privacy, mechanism, domain) for mechanism, domain in unknown_pairs(name, quick))
+    checks.extend(partial(check_privacy, ranked, domain) for ranked, domain in ranking_pairs(name, quick))
     checks.extend(partial(check_privacy, signals, domain) for signals, domain in signal_pairs(name, quick))
     return checks
 
@@ -229,6 +236,7 @@ def sampler_checks(name: str | None = None, *, quick: bool = False) -> list[Call
                 partial(check_sampler, replace(one, epsilon=2.0), LISTED, draws=draws // 4) for one in entry.variants
             )
     checks.extend(partial(check_sampler, one, scores, draws=draws) for one, scores in unknown_samples(name, quick))
+    checks.extend(partial(check_sampler, ranked, results, draws=draws) for ranked, results in ranking_samples(name))
     checks.extend(partial(check_sampler, signals, value, draws=draws) for signals, value in signal_samples(name))
     return checks
 
@@ -269,7 +277,7 @@ def _sampler_on_a_list(mechanism: Subject, scores: tuple[float, ...], draws: int
 def _entries(name: str | None) -> list[Entry]:
     if name is None:
         return list(UNDER_TEST.values())
-    known = [*UNDER_TEST, *UNKNOWN_UNDER_TEST, SIGNALS]
+    known = [*UNDER_TEST, *UNKNOWN_UNDER_TEST, SIGNALS, RANKING]
     if name not in known:
         raise InvalidInput("mechanism", name, "one of " + ", ".join(known) + " is needed")
     return [UNDER_TEST[name]] if name in UNDER_TEST else []

@@ -22,6 +22,13 @@ from dpselect.verify.broken.laws import (
     ShownValue,
     SwappedExtremes,
 )
+from dpselect.verify.broken.ranking import (
+    BrokenRanking,
+    DenominatorFromTheData,
+    ErrorNotAdded,
+    PromiseNotKept,
+    VotesNotCapped,
+)
 from dpselect.verify.broken.samplers import (
     FavouredMembers,
     ReusedNoise,
@@ -60,10 +67,13 @@ from dpselect.verify.broken.unknown import (
 __all__ = [
     "AtLeastForAbove",
     "Broken",
+    "BrokenRanking",
     "BrokenSignals",
     "BrokenUnknown",
     "ClassicalSigma",
+    "DenominatorFromTheData",
     "DummyWithoutSpread",
+    "ErrorNotAdded",
     "FavouredMembers",
     "FloatNoise",
     "ForgottenConversion",
@@ -83,6 +93,7 @@ __all__ = [
     "NarrowJoint",
     "PermuteAndFlipAsRange",
     "PoolFromTheData",
+    "PromiseNotKept",
     "ReusedNoise",
     "RoundsNotAdded",
     "SameNoise",
@@ -96,6 +107,7 @@ __all__ = [
     "ThresholdWithoutSpread",
     "UnnormalisedWeights",
     "UnroundedPosition",
+    "VotesNotCapped",
     "WalkByTrueScore",
     "WrongRatio",
     "WrongSign",

@@ -1,0 +1,184 @@
+"""Rankings under test: all comparisons of a few items, with the law of what the caps keep.
+
+A score vector of the check is how often each result of each pair was seen, so that neighbours differ by one comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations, product
+from math import comb, prod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.mechanisms import Mechanism, mechanism_for
+from dpselect.privacy import COUNTS, Guarantee, Sensitivity
+from dpselect.ranking.matrix import Pairs, Walk
+from dpselect.ranking.rank import scores_of
+from dpselect.ranking.sensitivity import Bounds
+from dpselect.ranking.stationary import stationary
+from dpselect.sampling import bit_source
+from dpselect.scores import Scores
+from dpselect.verify.domain import Domain
+
+NAME = "ranking"
+
+Units = tuple[int, ...]
+"""Units from loser to winner: for each pair of items those from low to high, then those from high to low."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranked:
+    """A ranking as one mechanism: for each pair low < high, the wins of low and of high, and the ties if they count.
+
+    Two numbers for each of the d (d − 1)/2 pairs, or three with ties: the length tells d, and whether there are ties.
+    """
+
+    name: ClassVar[str] = NAME
+    ordered: ClassVar[bool] = False
+    places_are_items: ClassVar[bool] = False
+    sensitivity: ClassVar[Sensitivity] = COUNTS
+
+    k: int
+    epsilon: float
+    comparisons_per_pair: int
+    max_degree: int
+    damping: float = 0.5
+    votes: int = 1
+
+    @property
+    def bounds(self) -> Bounds:
+        """The public facts."""
+        return Bounds(self.comparisons_per_pair, self.max_degree, self.damping, votes=self.votes)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is claimed."""
+        return Guarantee(epsilon=self.epsilon)
+
+    @lru_cache(maxsize=64)  # noqa: B019, frozen values
+    def mechanism(self, size: int) -> Mechanism:
+        """Return what chooses among so many items."""
+        return mechanism_for("auto", k=self.k, epsilon=self.epsilon, sensitivity=self.bounds.sensitivity(size))
+
+    def law(self, scores: Any) -> dict[Any, float]:
+        """Return `Σ P(kept) · P(y | kept)` over all that the caps may keep."""
+        size, results = results_of(scores)
+        law: dict[Any, float] = {}
+        for units, chance in self.kept(size, results).items():
+            for outcome, probability in self.law_of(size, units).items():
+                law[outcome] = law.get(outcome, 0.0) + float(chance) * probability
+        return law
+
+    def kept(self, size: int, results: Sequence[Units]) -> dict[Units, Fraction]:
+        """Return the law of the units that stay: L comparisons of each pair, then D·L lost by each item."""
+        law: dict[Units, Fraction] = {}
+        for pairs in _independent([_choices(result, self.comparisons_per_pair) for result in results]):
+            for units, chance in _capped_rows(size, pairs[0], self.bounds.units(size)):
+                law[units] = law.get(units, Fraction(0)) + pairs[1] * chance
+        return law
+
+    def law_of(self, size: int, units: Units) -> dict[Any, float]:
+        """Return the law of the answer for the walk of these units."""
+        return _law(self, size, units)
+
+    def scores(self, size: int, units: Units) -> list[float]:
+        """Return the scores that the program computes for the walk of these units."""
+        return stationary(walk_of(size, units, self.bounds.units(size)), self.bounds).tolist()  # type: ignore[no-any-return]
+
+    def select(self, scores: Any, *, seed: int | None = None) -> NDArray[Any]:
+        """Draw an answer: sample down, find the scores, choose."""
+        size, results = results_of(scores)
+        pairs = np.array(list(combinations(range(size), 2)), dtype=np.int64).T
+        seen = [np.array(column) for column in zip(*results, strict=True)]
+        bits = bit_source(seed)
+        found = scores_of(Pairs(size, *pairs, *seen), self.bounds, bits)
+        return self.mechanism(size).draw(found, bits).positions()
+
+
+@lru_cache(maxsize=1 << 16)
+def _law(ranked: Ranked, size: int, units: Units) -> dict[Any, float]:
+    return dict(ranked.mechanism(size).law(ranked.scores(size, units)))
+
+
+def results_of(scores: Any) -> tuple[int, list[Units]]:
+    """Return d, and for each pair how often low won, high won, and neither did."""
+    counts = [int(count) for count in Scores.of(scores).exact()]
+    for width, size in product((2, 3), range(2, 7)):
+        if width * comb(size, 2) == len(counts):
+            parts = [counts[start : start + width] for start in range(0, len(counts), width)]
+            return size, [(*part, 0)[:3] for part in parts]
+    raise AssertionError("results of all pairs are needed")
+
+
+def walk_of(size: int, units: Units, denominator: int) -> Walk:
+    """Return the walk of these units."""
+    pairs = np.array(list(combinations(range(size), 2)), dtype=np.int64)
+    losers, winners = pairs.ravel(), pairs[:, ::-1].ravel()
+    return Walk(size, denominator, losers, winners, np.array(units))
+
+
+@lru_cache(maxsize=1 << 14)
+def _choices(counts: Units, capacity: int) -> list[tuple[Units, Fraction]]:
+    """Return what may stay when `capacity` of so many members of each kind are chosen at random, and how likely."""
+    total = sum(counts)
+    if total <= capacity:
+        return [(counts, Fraction(1))]
+    return [
+        (kept, Fraction(prod(map(comb, counts, kept)), comb(total, capacity)))
+        for kept in product(*(range(count + 1) for count in counts))
+        if sum(kept) == capacity
+    ]
+
+
+def _independent(choices: Sequence[list[tuple[Units, Fraction]]]) -> Iterator[tuple[Units, Fraction]]:
+    """Yield all combinations of independent choices of pairs, as units, with their chances."""
+    for combination in product(*choices):
+        units = [unit for (low, high, tied), _ in combination for unit in (2 * high + tied, 2 * low + tied)]
+        yield tuple(units), prod((chance for _, chance in combination), start=Fraction(1))
+
+
+def _capped_rows(size: int, units: Units, capacity: int) -> Iterator[tuple[Units, Fraction]]:
+    losers = [loser for pair in combinations(range(size), 2) for loser in pair]
+    cells = [[cell for cell, loser in enumerate(losers) if loser == item] for item in range(size)]
+    for rows in product(*(_choices(tuple(units[cell] for cell in row), capacity) for row in cells)):
+        kept = list(units)
+        for row, (new, _) in zip(cells, rows, strict=True):
+            for cell, unit in zip(row, new, strict=True):
+                kept[cell] = unit
+        yield tuple(kept), prod((chance for _, chance in rows), start=Fraction(1))
+
+
+def comparisons_of(size: int, highest: int, *, ties: bool = False, votes: int = 1) -> Domain:
+    """Return all comparisons of so many items, each result seen up to `highest` times; a unit adds up to `votes`."""
+    return Domain((3 if ties else 2) * comb(size, 2), highest, COUNTS, items_per_person=votes)
+
+
+RANKED: list[tuple[Ranked, Domain]] = [
+    (Ranked(k=1, epsilon=1.0, comparisons_per_pair=1, max_degree=2), comparisons_of(3, 1)),
+    (Ranked(k=1, epsilon=1.0, comparisons_per_pair=1, max_degree=1), comparisons_of(3, 1, ties=True)),
+    (Ranked(k=1, epsilon=1.0, comparisons_per_pair=2, max_degree=1, damping=0.9), comparisons_of(3, 2)),
+    (Ranked(k=2, epsilon=2.0, comparisons_per_pair=2, max_degree=2, damping=0.9), comparisons_of(3, 2)),
+    (Ranked(k=1, epsilon=1.0, comparisons_per_pair=2, max_degree=2, votes=2), comparisons_of(3, 1, votes=2)),
+    (Ranked(k=1, epsilon=4.0, comparisons_per_pair=3, max_degree=1, damping=0.2), comparisons_of(2, 4, ties=True)),
+]
+QUICK = 2
+
+SAMPLES = [[2, 1, 0, 1, 2, 2], [1, 0, 1, 0, 2, 0, 2, 1, 1]]
+"""Comparisons to draw for: with both caps in use, and with ties."""
+
+
+def ranking_pairs(name: str | None, quick: bool) -> list[tuple[Ranked, Domain]]:
+    """Return rankings and the comparisons on which they are checked."""
+    return (RANKED[:QUICK] if quick else RANKED) if name in (None, NAME) else []
+
+
+def ranking_samples(name: str | None) -> list[tuple[Ranked, list[int]]]:
+    """Return rankings and comparisons to draw for."""
+    ranked = Ranked(k=1, epsilon=4.0, comparisons_per_pair=2, max_degree=1)
+    return [(ranked, sample) for sample in SAMPLES] if name in (None, NAME) else []
