@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+import tracemalloc
 from dataclasses import FrozenInstanceError, replace
 from fractions import Fraction
 from typing import Any
@@ -13,7 +14,8 @@ import numpy as np
 import pytest
 
 import dpselect as dps
-from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, UnknownDomain
+from dpselect.errors import InvalidInput
+from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, UnknownDomain, mechanism_for
 from dpselect.mechanisms.limited import with_dummy
 from dpselect.mechanisms.pool import FEW, Pool
 from dpselect.sampling import BitSource, bit_source
@@ -343,6 +345,47 @@ def test_a_pool_that_is_mostly_nameless_is_drawn_as_groups(mechanism: UnknownDom
     wide = replace(mechanism, pool=FEW + 100)
     members = wide.draw_from(Pool.of_rows(scores, wide.pool_size, 0), bit_source(1))
     assert sorted(members.positions().tolist()) == list(range(len(scores)))
+
+
+@pytest.mark.parametrize("scores", [[9, 5, 5, 2], [6, 2], [7, 7, 7]], ids=str)
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        dps.LimitedDomain(k=2, epsilon=2.0, delta=0.2, pool=5),
+        dps.LimitedDomain(k=2, epsilon=3.0, delta=0.2, pool=5, max_items_per_person=2, noise="laplace"),
+        dps.TopStable(k=2, epsilon=4.0, delta=0.4, pool=5),
+    ],
+    ids=lambda mechanism: mechanism.name,
+)
+def test_draws_with_nameless_items_in_one_group_follow_the_law(
+    mechanism: UnknownDomain, scores: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each check fails a sound sampler with a probability of 1e-6 at most."""
+    monkeypatch.setattr("dpselect.mechanisms.pool.FEW", 0)
+    assert check_sampler(mechanism, scores, draws=1500).passed
+
+
+def test_a_pool_of_millions_without_items_takes_little_memory() -> None:
+    """One byte for each of ten million nameless items would already be more."""
+    for name in FOR_UNKNOWN_DOMAINS:
+        mechanism = mechanism_for(name, k=5, epsilon=1.0, delta=1e-6, pool=10**7)
+        tracemalloc.start()
+        try:
+            assert mechanism.select({"a": 1, "b": 1}, seed=1).tolist() == []
+            assert tracemalloc.get_traced_memory()[1] < 10**7
+        finally:
+            tracemalloc.stop()
+
+
+@pytest.mark.parametrize("epsilon", [1.5e-249, 1e-300, 1e260])
+def test_an_epsilon_out_of_range_is_refused_as_it_was_given(epsilon: float) -> None:
+    for name in ("restricted", "top-stable"):
+        with pytest.raises(InvalidInput) as caught:
+            mechanism_for(name, k=10, epsilon=epsilon, delta=1e-6)
+        assert (caught.value.argument, caught.value.given) == ("epsilon", epsilon)
+    with pytest.raises(InvalidInput) as caught:
+        dps.RestrictedGumbel(k=3, epsilon=1.0, delta=1e-6, test_epsilon=1e-300)
+    assert (caught.value.argument, caught.value.given) == ("test_epsilon", 1e-300)
 
 
 def test_the_next_score_is_subtracted_without_error_whatever_kind_of_number_it_is() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from dpselect.privacy.thresholds import STEP, gumbel_threshold, laplace_threshold
 from dpselect.sampling import SeededBits
-from dpselect.sampling.threshold import MeasuredField, exceeds
+from dpselect.sampling.threshold import MeasuredField, exceeds, first_exceeding
 from dpselect.sampling.threshold_law import chance_of
 
 
@@ -34,6 +34,33 @@ def test_answers_follow_the_law_however_few_bits_are_drawn_at_a_time(width: int)
         expected = draws * chance_of(passed, failed)
         statistic += (counts[tuple(map(bool, answers))] - expected) ** 2 / expected
     assert statistic < 44
+
+
+STEPS = [-0.5, -1.0, 0.5, -0.5]
+
+
+def distance_from_the_first(counts: Counter[int | None], draws: int) -> float:
+    """Return χ², with 4 degrees of freedom, of which one of STEPS came first or None; above 36 with chance 3e-7."""
+    chances: dict[int | None, float] = {place: chance_of([STEPS[place]], STEPS[:place]) for place in range(4)}
+    chances[None] = chance_of([], STEPS)
+    return sum((counts[place] - draws * chance) ** 2 / (draws * chance) for place, chance in chances.items())
+
+
+@pytest.mark.parametrize(("width", "block"), [(1, 2), (3, 1), (64, 1), (64, 100)])
+def test_the_first_that_exceeds_follows_the_law_in_whatever_parts_it_is_looked_for(width: int, block: int) -> None:
+    fields, bits = [field(STEPS[:3]), field([]), field(STEPS[3:])], SeededBits(width + block)
+    draws = 4000 if width == 64 else 1500
+    counts = Counter(first_exceeding(fields, Fraction(0), bits, width=width, block=block) for _ in range(draws))
+    assert distance_from_the_first(counts, draws) < 36
+
+
+def test_the_first_that_exceeds_is_told_from_that_of_fresh_thresholds() -> None:
+    bits, draws = SeededBits(1), 4000
+    counts: Counter[int | None] = Counter()
+    for _ in range(draws):
+        passed = (place for place in range(4) if first_exceeding([field([STEPS[place]])], Fraction(0), bits) == 0)
+        counts[next(passed, None)] += 1
+    assert distance_from_the_first(counts, draws) > 36
 
 
 def test_one_threshold_is_shared_by_all_tests() -> None:

@@ -96,9 +96,12 @@ class LimitedDomain(UnknownDomain):
 
     def draw_from(self, pool: Pool, bits: BitSource) -> Members:
         """Return what comes before the dummy."""
-        groups = np.repeat(np.arange(len(pool.scores.values)), pool.scores.multiplicities)
+        groups, sizes = pool.entrants()
         values = with_dummy(pool.scores.values[groups], self.dummy(pool.following))
-        winners = top_k(Field(values, self.rate(), None, self.k), NOISES[self.noise], bits, ordered=True)
+        # Groups must come by descending score, single entrants in any order.
+        order = np.arange(len(values)) if sizes is None else np.argsort(-values, kind="stable")
+        field = Field(values[order], self.rate(), None if sizes is None else np.append(sizes, 1)[order], self.k)
+        winners = order[top_k(field, NOISES[self.noise], bits, ordered=True)]
         stop = np.flatnonzero(winners == len(groups))
         chosen = groups[winners[: stop[0] if len(stop) else len(winners)]]
         return pool.members(chosen[chosen < pool.named], bits)

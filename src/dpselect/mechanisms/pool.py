@@ -83,6 +83,15 @@ class Pool:
         """How many of the distinct scores belong to items that exist."""
         return int(np.count_nonzero(self.scores.values > 0))
 
+    def entrants(self) -> tuple[Array, Array | None]:
+        """Return the distinct score of each entrant, one by one; where nameless items are many, each score once, and
+        how many entrants it has.
+        """
+        scores, groups = self.scores, np.arange(len(self.scores.values))
+        if int(scores.multiplicities[self.named :].sum()) > FEW:
+            return groups, scores.multiplicities
+        return np.repeat(groups, scores.multiplicities), None
+
     def first(self, chosen: Members, number: int, bits: BitSource) -> Members:
         """Return the first few of what a mechanism chose of `scores`."""
         if self.everybody is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from math import log, sqrt
 from statistics import NormalDist
@@ -48,10 +50,10 @@ def RestrictedGumbel(  # noqa: N802
     """
     k, epsilon, delta = positive_integer("k", k), positive_number("epsilon", epsilon), positive_delta("delta", delta)
     for_tests = _share(epsilon, test_epsilon, ROUNDS_FOR_TESTS * range_per_round(epsilon, _half(delta), k))
-    for_choice = float_below(Fraction(epsilon) - Fraction(for_tests))
-    half = _half(delta) if test_delta is None else _rest("test_delta", delta, test_delta)
-    inner = Peeling(k=k, epsilon=for_choice, sensitivity=sensitivity, noise="gumbel", delta=half)
-    return _with_tests(inner, delta, for_tests, test_delta, pool)
+    left = float_below(Fraction(epsilon) - Fraction(for_tests)), _for_choice(delta, test_delta)
+    with _parts_of(epsilon, test_epsilon):
+        inner = Peeling(k=k, epsilon=left[0], sensitivity=sensitivity, noise="gumbel", delta=left[1])
+        return _with_tests(inner, delta, for_tests, test_delta, pool)
 
 
 def RestrictedNormal(  # noqa: N802
@@ -72,14 +74,14 @@ def RestrictedNormal(  # noqa: N802
     epsilon, delta = positive_number("epsilon", epsilon), positive_delta("delta", delta)
     most = positive_integer("max_items_per_person", max_items_per_person)
     for_tests = _share(epsilon, test_epsilon, ROUNDS_FOR_TESTS * Fraction(epsilon) / most)
-    inner = Gaussian(
-        k=k,
-        epsilon=float_below(Fraction(epsilon) - Fraction(for_tests)),
-        sensitivity=sensitivity,
-        delta=_half(delta) if test_delta is None else _rest("test_delta", delta, test_delta),
-        max_items_per_person=most,
-    )
-    return _with_tests(inner, delta, for_tests, test_delta, pool)
+    left = float_below(Fraction(epsilon) - Fraction(for_tests)), _for_choice(delta, test_delta)
+    if not left[1]:
+        raise InvalidInput("delta", delta, "a larger number is needed: half of this one is 0 in floating point")
+    with _parts_of(epsilon, test_epsilon):
+        inner = Gaussian(
+            k=k, epsilon=left[0], sensitivity=sensitivity, delta=left[1], max_items_per_person=max_items_per_person
+        )
+        return _with_tests(inner, delta, for_tests, test_delta, pool)
 
 
 def restricted_for(
@@ -133,6 +135,28 @@ def _share(epsilon: float, given: float | None, wanted: Fraction) -> float:
     if number >= epsilon:
         raise InvalidInput("test_epsilon", given, f"less than epsilon = {epsilon:g}, of which it is a part, is needed")
     return number
+
+
+@contextmanager
+def _parts_of(epsilon: float, test_epsilon: float | None) -> Iterator[None]:
+    """Refuse a part of ε that leaves the range of the noise in the name of what was given."""
+    try:
+        yield
+        return
+    except InvalidInput as error:
+        if error.argument not in ("epsilon", "test_epsilon"):
+            raise
+        accepted = error.accepted
+    if test_epsilon is None:
+        raise InvalidInput("epsilon", epsilon, f"a part of it goes to the tests, and of each part {accepted}")
+    raise InvalidInput("test_epsilon", test_epsilon, f"of it and of the rest of epsilon = {epsilon:g}, {accepted}")
+
+
+def _for_choice(delta: float, test_delta: float | None) -> float:
+    """Return what the choice may have of δ: half, or what the tests leave."""
+    if test_delta is None:
+        return _half(delta)
+    return _rest("test_delta", delta, positive_delta("test_delta", test_delta))
 
 
 def _half(delta: float) -> float:

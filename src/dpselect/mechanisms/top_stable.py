@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dpselect.mechanisms.base import FARTHEST, Law, in_random_order
+from dpselect.errors import InvalidInput
+from dpselect.mechanisms.base import FARTHEST, SCALE_RANGE, Law, in_random_order
 from dpselect.mechanisms.oneshot import OneShot
 from dpselect.mechanisms.pool import Pool
 from dpselect.mechanisms.ranking import exact
@@ -21,7 +22,7 @@ from dpselect.mechanisms.unknown import UnknownDomain, positive_delta
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.thresholds import laplace_threshold
 from dpselect.sampling import BitSource
-from dpselect.sampling.threshold import MeasuredField, exceeds
+from dpselect.sampling.threshold import MeasuredField, first_exceeding
 from dpselect.sampling.threshold_law import chance_of
 from dpselect.scores import Members, Scores
 from dpselect.validation import float_below
@@ -45,6 +46,8 @@ class TopStable(UnknownDomain):
         super().__post_init__()
         self.check_pool()
         object.__setattr__(self, "delta", positive_delta("delta", self.delta))
+        if Fraction(self.epsilon) / (2 * self.k * Fraction(self.sensitivity.spread)) < 1 / Fraction(SCALE_RANGE):
+            raise InvalidInput("epsilon", self.epsilon, "half of epsilon / (k * spread) must be at least 1e-250")
 
     @property
     def ordered(self) -> bool:
@@ -81,21 +84,34 @@ class TopStable(UnknownDomain):
 
     def draw_from(self, pool: Pool, bits: BitSource) -> Members:
         """Return the stable top, or k of it."""
-        order = self.order()
-        gaps = self._gaps(pool)[np.array(order) - 1]
-        tests = exceeds(MeasuredField(gaps, self.rate(), None, 1, origin=0), self.height(), bits)
-        size = next((size for size, passed in zip(order, tests, strict=False) if passed), 0)
+        fields = [MeasuredField(gaps, self.rate(), None, 1, origin=0) for gaps in self._gaps_in_order(pool)]
+        passed = first_exceeding(fields, self.height(), bits)
+        upwards = self.pool_size - self.k + 1
+        size = 0 if passed is None else self.k + passed if passed < upwards else self.k - 1 - (passed - upwards)
         if size > self.k and self.choice:
             groups = self.choice.draw(_top(pool.scores, size), bits).groups
         else:
-            ranked = np.repeat(np.arange(len(pool.scores.values)), pool.scores.multiplicities)
-            groups = in_random_order(ranked[:size], bits)
+            held = np.minimum(pool.scores.multiplicities, self.k).astype(np.int64)
+            groups = in_random_order(np.repeat(np.arange(len(held)), held)[:size], bits)
         return pool.members(groups[groups < pool.named], bits)
 
+    def _gaps_in_order(self, pool: Pool) -> list[npt.NDArray[Any]]:
+        """Return the gaps in the order of their tests, in parts; nameless items, of which there may be millions, in one
+        part that takes no memory.
+        """
+        gaps, spread = self._gaps(pool), Fraction(self.sensitivity.spread)
+        plain = (
+            int(spread) if spread.denominator == 1 else float(spread) if Fraction(float(spread)) == spread else spread
+        )
+        flat = np.array(plain, dtype=object if isinstance(plain, Fraction) else None)
+        nameless = self.pool_size - max(len(gaps), self.k - 1)
+        missing = np.broadcast_to(flat, max(self.k - 1 - len(gaps), 0))
+        return [gaps[self.k - 1 :], np.broadcast_to(flat, nameless), missing, gaps[: self.k - 1][::-1]]
+
     def _gaps(self, pool: Pool) -> npt.NDArray[Any]:
-        """Return `max(x_[i] − x_[i+1], w)` for i = 1 … pool, without error."""
+        """Return `max(x_[i] − x_[i+1], w)` for the items that exist, without error."""
         spread = Fraction(self.sensitivity.spread)
-        ranked = np.repeat(pool.scores.values, pool.scores.multiplicities)
+        ranked = np.repeat(pool.scores.values[: pool.named], pool.scores.multiplicities[: pool.named].astype(np.int64))
         if ranked.dtype == np.int64 and spread.denominator == 1:
             gaps: npt.NDArray[Any] = np.maximum(ranked - np.append(ranked[1:], pool.following), int(spread))
             return gaps

@@ -6,8 +6,8 @@ bits are kept, and further ones are appended when a test is too close to call (e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -23,6 +23,9 @@ from dpselect.sampling.noise import NOISES, FloatArray
 
 WORD = 64
 """Bits drawn at a time for each noise."""
+
+BLOCK = 1 << 16
+"""Entrants whose noises are drawn at a time."""
 
 Decisions = npt.NDArray[np.bool_]
 
@@ -67,6 +70,29 @@ def passing_at_first(entrants: MeasuredField, height: Fraction, bits: BitSource,
         if failed[place] or not _above(entrants, place, own, height, shared, bits, width):
             return int(place)
     return len(passed)
+
+
+def first_exceeding(
+    fields: Iterable[MeasuredField], height: Fraction, bits: BitSource, *, width: int = WORD, block: int = BLOCK
+) -> int | None:
+    """Return the first entrant, counted through all fields, of which `exceeds` would say True, or None.
+
+    The noises of one block of entrants are drawn at a time, so that millions of them take little memory.
+    """
+    word = bits.integers(1, width)
+    shared = Draw(int(word[0]), width)
+    before = 0
+    for entrants in fields:
+        for start in range(0, len(entrants.values), block):
+            here = replace(entrants, values=entrants.values[start : start + block])
+            known = np.concatenate([word, bits.integers(len(here.values), width)])
+            passed, failed = _decided(here, height, known, width)
+            for place in np.flatnonzero(~failed).tolist():
+                own = Draw(int(known[place + 1]), width)
+                if passed[place] or _above(here, place, own, height, shared, bits, width):
+                    return before + int(place)
+            before += len(here.values)
+    return None
 
 
 def _decided(entrants: MeasuredField, height: Fraction, known: BitArray, width: int) -> tuple[Decisions, Decisions]:
