@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,19 +59,27 @@ def postgresql_server() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def spark_session() -> Iterator[Any]:
     """Yield a real Spark session, one a test process."""
+    before = set(Path().iterdir())
     with servers.spark() as session:
         yield session
+    assert not [path.name for path in set(Path().iterdir()) - before if "warehouse" in path.name]
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark as slow what takes long as a whole, although no single test does, and let one process run all of Spark."""
     for item in items:
-        if item.nodeid.startswith(LONG) or any(server in item.name for server in ("postgresql", "spark")):
+        # A URL in the name of a test is refused before anything is started.
+        starts_spark = re.search(r"(?<!py)spark(?!(\+local)?://)", item.name) or "spark_session" in _fixtures(item)
+        if item.nodeid.startswith(LONG) or starts_spark or "postgresql" in item.name:
             item.add_marker(pytest.mark.slow)
-        if "spark" in item.name or "spark_session" in getattr(item, "fixturenames", ()):
+        if starts_spark:
             item.add_marker(pytest.mark.xdist_group("spark"))
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+
+
+def _fixtures(item: pytest.Item) -> tuple[str, ...]:
+    return tuple(getattr(item, "fixturenames", ()))
 
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:

@@ -18,6 +18,9 @@ rootLogger.level = off
 rootLogger.appenderRef.none.ref = none
 """
 
+BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Options for a Java that lives for a minute: what it compiles with care is never run often enough to pay."""
+
 
 @contextlib.contextmanager
 def postgresql() -> Iterator[str]:
@@ -59,7 +62,7 @@ def spark() -> Iterator[Any]:
         logs.write_text(QUIET)
         settings = {
             "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logs}",
+            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logs} {BRIEF_JAVA}",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.memory": "1g",
             "spark.local.dir": folder,

@@ -14,6 +14,7 @@ import pytest
 from engine_cases import BUYERS, GOODS
 from engine_places import DuckDbFile, PostgreSqlDatabase
 
+import servers
 from dpselect.privacy import Ledger
 
 pytestmark = pytest.mark.slow
@@ -73,7 +74,8 @@ def test_the_same_command_answers_the_same_from_spark(folder: Path) -> None:
     """Spark starts afresh for each command, so that one with everything in it has to do."""
     options = [*KINDS["values"], *KINDS["weights, a filter and few items"]]
     expected = run("orders.parquet", *options)
-    finished = run("spark+local://2", "--table", str(folder / "orders.parquet"), *options)
+    table = ["--table", str(folder / "orders.parquet")]
+    finished = run("spark+local://2", *table, *options, JDK_JAVA_OPTIONS=servers.BRIEF_JAVA)
     assert finished.returncode == 0, finished.stderr
     assert json.loads(finished.stdout) == json.loads(expected.stdout)
     assert "Traceback" not in finished.stderr

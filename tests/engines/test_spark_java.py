@@ -13,6 +13,7 @@ import pytest
 from engine_cases import BUYERS, GOODS
 
 import dpselect as dps
+import servers
 from dpselect.sources.java import java_runtime
 
 PROGRAM = """
@@ -43,9 +44,14 @@ def test_spark_starts_on_a_machine_without_java(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     environment = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "SPARK_HOME")}
     environment["PATH"] = without_java(tmp_path / "bin")
+    environment["JDK_JAVA_OPTIONS"] = servers.BRIEF_JAVA
     line = [sys.executable, "-c", PROGRAM, str(tmp_path / "orders.parquet"), json.dumps(GOODS)]
-    finished = subprocess.run(line, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    (tmp_path / "here").mkdir()
+    finished = subprocess.run(
+        line, env=environment, cwd=tmp_path / "here", capture_output=True, text=True, check=False, timeout=300
+    )
     assert finished.returncode == 0, finished.stderr
+    assert os.listdir(tmp_path / "here") == []
     arguments = {"item": "item", "person": "person", "k": 2, "epsilon": 1.0, "domain": GOODS, "seed": 3}
     assert json.loads(finished.stdout) == dps.top(BUYERS, **arguments).items
 
