@@ -104,9 +104,9 @@ def test_names_from_the_rows_are_a_weaker_promise_and_no_ledger_takes_it(folder:
 
 
 def test_a_ledger_is_charged_and_refuses_what_is_too_much(folder: Path) -> None:
-    made = CliRunner().invoke(app, ["ledger", "create", "games", "--epsilon", "70", "--ledger", "ledger.sqlite"])
-    assert made.exit_code == 0, made.stderr
-    bound = ["--domain", "players.csv", "--protects", "one person", "--ledger", "ledger.sqlite", "--dataset", "games"]
+    made = ["ledger", "create", "games", "--epsilon", "70", "--protects", "one comparison", "--ledger", "ledger.sqlite"]
+    assert CliRunner().invoke(app, made).exit_code == 0
+    bound = ["--domain", "players.csv", "--ledger", "ledger.sqlite", "--dataset", "games"]
     first, second = ask(*bound), ask(*bound)
     assert first.exit_code == 0, first.stderr
     assert second.exit_code == 1
@@ -195,6 +195,7 @@ def test_json_lines_are_read_and_their_weakness_is_noted(folder: Path) -> None:
         (["--max-votes-per-person", "3"], "--max-votes-per-person: 3 was given"),
         (["-k", "9", "--domain", "players.csv"], "-k: 9 was given"),
         (["--output", "games.csv"], "--output"),
+        (["--protects", "one person"], "--protects: 'one person' was given; without `person` one comparison"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_line_with_status_2(folder: Path, options: list[str], told: str) -> None:

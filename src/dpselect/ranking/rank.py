@@ -88,6 +88,10 @@ def rank(
         promised_rho=promised_rho,
         votes=_votes(person, max_votes_per_person),
     )
+    if person is None and protects is not None:
+        raise InvalidInput(
+            "protects", protects, "without `person` one comparison is protected: name the column of persons"
+        )
     possible = _possible(domain)
     _check_mechanism(mechanism)
     condition = _condition(bounds, possible)
