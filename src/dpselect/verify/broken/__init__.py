@@ -63,6 +63,7 @@ from dpselect.verify.broken.unknown import (
     ThresholdWithoutSpread,
     WalkByTrueScore,
 )
+from dpselect.verify.broken.vectors import EuclideanNoise, OneNoiseForAll, RowLeftOut, SwappedFeatures
 
 __all__ = [
     "AtLeastForAbove",
@@ -74,6 +75,7 @@ __all__ = [
     "DenominatorFromTheData",
     "DummyWithoutSpread",
     "ErrorNotAdded",
+    "EuclideanNoise",
     "FavouredMembers",
     "FloatNoise",
     "ForgottenConversion",
@@ -91,17 +93,20 @@ __all__ = [
     "MarginOneRankTooNear",
     "MiscountedClasses",
     "NarrowJoint",
+    "OneNoiseForAll",
     "PermuteAndFlipAsRange",
     "PoolFromTheData",
     "PromiseNotKept",
     "ReusedNoise",
     "RoundsNotAdded",
+    "RowLeftOut",
     "SameNoise",
     "ShortGamma",
     "ShownValue",
     "SlightlyWrongScale",
     "SortedSet",
     "SwappedExtremes",
+    "SwappedFeatures",
     "SwappedLoss",
     "SwappedOrderStatistics",
     "ThresholdWithoutSpread",
