@@ -163,6 +163,7 @@ def test_in_one_dimension_offsets_cost_what_the_formula_says(k: int) -> None:
     assert offset_cost(feature_offsets(k, 2.0, line), 2.0, line) == pytest.approx(expected_cost(k, 2.0), rel=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimensions", [2, 3])
 def test_the_cost_falls_as_promised(dimensions: int) -> None:
     """O(1/(ε k^{1/d'})): `ε k^{1/d'}` times the cost stays bounded, whatever n is; and ε only scales."""
@@ -194,6 +195,7 @@ def test_results_at_one_place_are_still_different() -> None:
     assert len({result.item for result in server.answer([1.0, 1.0, 1.0])}) == 5
 
 
+@pytest.mark.slow
 def test_more_results_bring_the_best_one_nearer() -> None:
     generator = np.random.default_rng(2)
     vectors = generator.normal(size=(3000, 6)) * [2.0, 1.5, 0.05, 0.05, 0.05, 0.05]
