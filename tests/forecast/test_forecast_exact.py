@@ -230,6 +230,16 @@ def test_the_largest_error_lies_between_the_others() -> None:
         assert low.value <= middle.low <= middle.value <= middle.high <= high.value
 
 
+def test_draws_that_miss_what_is_rare_leave_the_exact_bounds() -> None:
+    """The 20 draws of seed 0 are all right, which bounds nothing: the error lies between the two that are exact."""
+    outlook = dps.forecast.forecast(COUNTS, dps.Canonical(k=20, epsilon=0.4), draws=20)
+    low, middle, high = outlook.relative_error, outlook.largest_error, outlook.total_error
+    assert low is not None
+    assert middle is not None
+    assert high is not None
+    assert 0 < low.value == middle.low < middle.high == high.value
+
+
 def test_one_item_has_one_error() -> None:
     """With k = 1 the ℓ∞ error is the ℓ1 error, so that it needs no draws to be known."""
     outlook = dps.forecast.forecast([9, 7, 4], dps.Canonical(k=1, epsilon=0.3), draws=20)

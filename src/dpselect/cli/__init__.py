@@ -29,6 +29,7 @@ _OPTIONS = {
     "table": "SOURCE",
     "comparisons": "SOURCE",
     "catalogue": "FILE",
+    "file": "FILE",
     "table_name": "--table",
     "paper": "PAPER",
     "guarantee": "the release",

@@ -69,5 +69,10 @@ def counts_of_rows(table: str, item: str, person: str, domain: str, k: int, prog
     from dpselect.sources import Domain, open_counts
 
     possible = Domain.of(int(domain) if domain.isdecimal() else Path(domain))
-    with open_counts(table, item=item, person=person, domain=possible, k=k, progress=progress) as counts:
-        return dpselect.Scores.from_histogram(*counts.histogram())
+    try:
+        with open_counts(table, item=item, person=person, domain=possible, k=k, progress=progress) as counts:
+            return dpselect.Scores.from_histogram(*counts.histogram())
+    except dpselect.InvalidInput as error:
+        if error.argument != "table":
+            raise
+        raise dpselect.InvalidInput("file", error.given, error.accepted) from None

@@ -80,7 +80,7 @@ def _scores(
     if item is None and person is None:
         if domain is not None:
             raise dpselect.InvalidInput("domain", domain, "it goes with --item and --person; leave it out for counts")
-        return counts_in_file("table", file, count)
+        return counts_in_file("file", file, count)
     for argument, given in (("item", item), ("person", person), ("domain", domain)):
         if given is None:
             raise dpselect.InvalidInput(argument, None, "people's rows need --item, --person and --domain")

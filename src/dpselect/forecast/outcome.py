@@ -186,6 +186,9 @@ def _between(error: Figure | None, low: Figure | None, high: Figure | None) -> F
         return high
     least = error.low if low is None else max(error.low, low.value)
     most = error.high if high is None else min(error.high, high.value)
-    if least > most:
-        least = most = low.value if low is not None and error.high < low.value else most
+    if low is not None and error.high <= low.value:
+        # Draws that all but miss what is rare say nothing; what is exact does.
+        least, most = low.value, low.value if high is None else high.value
+    elif least > most:
+        least = most
     return Figure(min(max(error.value, least), most), False, least, most)

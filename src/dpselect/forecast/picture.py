@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from pathlib import Path
 from typing import Any
@@ -67,7 +66,7 @@ def draw_curves(
     limit: float | None = None,
     axes: Any = None,
 ) -> Any:
-    """Draw P[exact top k] against ε for each curve, labelled beside it, and return the axes.
+    """Draw P[exact top k] against ε for each curve, named in a legend, and return the axes.
 
     A vertical line marks the chosen ε, a horizontal one the accuracy wanted, and a grey band the ε below which no pure
     mechanism that treats items alike can reach it.
@@ -75,19 +74,18 @@ def draw_curves(
     axes = _new_axes() if axes is None else axes
     low, high = _range([curve for _, curve in curves], epsilon, limit)
     lines = [_sampled(curve, low, high) for _, curve in curves]
-    for place, (epsilons, chances) in enumerate(lines):
+    for place, ((label, _), (epsilons, chances)) in enumerate(zip(curves, lines, strict=True)):
         style = _LINES[place % len(_LINES)]
         spacing = (0.03 * (place % 4) + 0.02, 0.13)
-        axes.plot(epsilons, chances, linewidth=1.4, markersize=4.5, markevery=spacing, **style)
-    labelled = any(label for label, _ in curves)
-    right = high * (high / low) ** 0.3 if labelled else high
+        axes.plot(epsilons, chances, linewidth=1.4, markersize=4.5, markevery=spacing, label=label, **style)
     axes.set_xscale("log")
-    axes.set(xlabel="epsilon", ylabel="probability of exactly the top k", xlim=(low, right), ylim=(-0.02, 1.05))
+    axes.set(xlabel="epsilon", ylabel="probability of exactly the top k", xlim=(low, high), ylim=(-0.02, 1.05))
     axes.grid(True, which="major", color="0.9", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     _mark(axes, epsilon, accuracy, limit)
-    if labelled:
-        _label(axes, [label for label, _ in curves], lines, math.log10(right / low))
+    if any(label for label, _ in curves):
+        # Beside the picture: curves lie so close together that lines to labels among them would cross others.
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 0.9), frameon=False, handlelength=4.0, labelspacing=0.9)
     return axes
 
 
@@ -161,36 +159,3 @@ def _mark(axes: Any, epsilon: float | None, accuracy: float | None, limit: float
             va="bottom",
             ha="center",
         )
-
-
-def _label(axes: Any, labels: list[str], lines: list[tuple[FloatArray, FloatArray]], decades: float) -> None:
-    """Write each label to the right of the bundle of curves that its own belongs to, with a line that leads to it."""
-    middles = [_place(line, 0.5) for line in lines]
-    order = sorted(range(len(labels)), key=lambda place: middles[place])
-    bundles: list[list[int]] = []
-    for place in order:
-        # Between two bundles there must be room for the longest label of the first.
-        needed = 0.04 + 0.0075 * max((len(labels[other]) for other in bundles[-1]), default=0) if bundles else 0.0
-        if bundles and math.log10(middles[place] / middles[bundles[-1][-1]]) < needed * decades:
-            bundles[-1].append(place)
-        else:
-            bundles.append([place])
-    for bundle in bundles:
-        for rank, place in enumerate(bundle):
-            height = 0.9 - 0.7 * (rank + 0.5) / len(bundle)
-            side = max(_place(lines[other], height) for other in bundle) * 10 ** (0.03 * decades)
-            axes.annotate(
-                labels[place],
-                (_place(lines[place], height), height),
-                (side, height),
-                fontsize=9,
-                va="center",
-                arrowprops={"arrowstyle": "-", "color": "0.4", "linewidth": 0.7, "shrinkA": 1, "shrinkB": 0},
-                bbox={"boxstyle": "square,pad=0.15", "facecolor": "white", "edgecolor": "none"},
-            )
-
-
-def _place(line: tuple[FloatArray, FloatArray], height: float) -> float:
-    """Return the ε at which a rising curve reaches a height, within what is drawn."""
-    epsilons, chances = line
-    return float(np.exp(np.interp(height, np.maximum.accumulate(chances), np.log(epsilons))))
