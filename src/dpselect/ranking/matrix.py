@@ -62,10 +62,17 @@ class Walk:
     def of(cls, pairs: Pairs, bounds: Bounds, bits: BitSource) -> Walk:
         """Return the walk of the comparisons that the caps leave: L of each pair, then D·L lost by each item."""
         pairs = pairs.capped(bounds.comparisons_per_pair, bits)
-        losers = np.concatenate([pairs.low, pairs.high])
-        winners = np.concatenate([pairs.high, pairs.low])
-        units = np.concatenate([2 * pairs.high_won + pairs.tied, 2 * pairs.low_won + pairs.tied])
-        walk = cls(pairs.size, bounds.units(pairs.size), losers, winners, units)
+        upwards, downwards = 2 * pairs.high_won + pairs.tied, 2 * pairs.low_won + pairs.tied
+        up, down = np.flatnonzero(upwards), np.flatnonzero(downwards)
+        # Most pairs of a sparse graph lead one way only, and half as wide numbers are half as much to move.
+        low, high = (place.astype(np.int32 if pairs.size < 2**31 else np.int64) for place in (pairs.low, pairs.high))
+        walk = cls(
+            pairs.size,
+            bounds.units(pairs.size),
+            losers=np.concatenate([low[up], high[down]]),
+            winners=np.concatenate([high[up], low[down]]),
+            units=np.concatenate([upwards[up], downwards[down]]),
+        )
         return walk._with_capped_rows(bits)
 
     @cached_property
@@ -79,8 +86,7 @@ class Walk:
         """The sparse matrix whose row j holds the units that lead to item j."""
         from scipy.sparse import csr_array
 
-        held = self.units > 0
-        entries = (self.units[held].astype(np.float64), (self.winners[held], self.losers[held]))
+        entries = (self.units.astype(np.float64), (self.winners, self.losers))
         return csr_array(entries, shape=(self.size, self.size))
 
     def _with_capped_rows(self, bits: BitSource) -> Walk:
