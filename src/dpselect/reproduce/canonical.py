@@ -119,18 +119,33 @@ def _judge_sets(rows: list[Row]) -> Verdict:
     return counted(checks, f"Sets at hand: {said}.")
 
 
-def _another_set(number: int, title: str, name: str) -> Study:
-    """Return one of Figures 6 to 10."""
+def _kinds(
+    number: int,
+    title: str,
+    claim: str,
+    name: str,
+    lengths: Callable[[bool], tuple[int, ...]],
+    judge: Callable[[list[Row]], Verdict],
+    kept_as: str = "",
+) -> Study:
+    """Return a study of top, great and good answers on one set."""
     return Study(
         name=f"figure-{number}",
         title=f"top, great and good answers on {title}",
-        claim="As on Netflix: both forms of Canonical need less epsilon than the mechanisms that divide it by k.",
+        claim=claim,
         data=(name,),
-        points=_curve_points(name, _shorter),
+        points=_curve_points(name, lengths),
         compute=_compute,
-        judge=judge_set,
+        judge=judge,
         draw=against_epsilon(("top", "great", "good")),
+        kept_as=kept_as,
     )
+
+
+def _another_set(number: int, title: str, name: str) -> Study:
+    """Return one of Figures 6 to 10."""
+    claim = "As on Netflix: both forms of Canonical need less epsilon than the mechanisms that divide it by k."
+    return _kinds(number, title, claim, name, _shorter, judge_set)
 
 
 PAPER = Paper(
@@ -182,16 +197,14 @@ PAPER = Paper(
             judge=judge_noises,
             draw=noises,
         ),
-        Study(
-            name="figure-5",
-            title="top, great and good answers on Netflix",
-            claim="Both forms of Canonical need less epsilon than the others for great and good answers too.",
-            data=(NETFLIX,),
-            points=_curve_points(NETFLIX, _all_lengths),
-            compute=_compute,
-            judge=judge_kinds,
-            draw=against_epsilon(("top", "great", "good")),
-            kept_as="netflix",
+        _kinds(
+            5,
+            "Netflix",
+            "Both forms of Canonical need less epsilon than the others for great and good answers too.",
+            NETFLIX,
+            _all_lengths,
+            judge_kinds,
+            "netflix",
         ),
         *(_another_set(number, title, name) for number, (title, name) in enumerate(SETS.items(), start=6)),
         Study(

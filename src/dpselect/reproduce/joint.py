@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 from dpselect.reproduce.joint_plots import draw_baselines, draw_each_set, draw_errors
@@ -117,6 +118,22 @@ def judge_baselines(rows: list[Row]) -> Verdict:
 _errors = error_points(SETS, CORE)
 _real = tuple(REAL.values())
 
+
+def _of_errors(name: str, title: str, claim: str, judge: Callable[[list[Row]], Verdict], column: str) -> Study:
+    """Return a study of the same answers as Figure 1, which shows another column of them."""
+    return Study(
+        name=name,
+        title=title,
+        claim=claim,
+        data=_real,
+        points=_errors,
+        compute=compute,
+        judge=judge,
+        draw=draw_each_set(column),
+        kept_as="errors",
+    )
+
+
 PAPER = Paper(
     "joint",
     "A joint exponential mechanism for top-k sequences",
@@ -134,31 +151,23 @@ PAPER = Paper(
             draw=draw_errors,
             kept_as="errors",
         ),
-        Study(
-            name="figure-2",
-            title="the rank at which the ℓ∞ error occurs",
-            claim="With growing k the rank of Joint's largest error changes monotonically, while those of PNF-PEEL and "
+        _of_errors(
+            "figure-2",
+            "the rank at which the ℓ∞ error occurs",
+            "With growing k the rank of Joint's largest error changes monotonically, while those of PNF-PEEL and "
             "CDP-PEEL may move down the list and back, because they divide their budget by k.",
-            data=_real,
-            points=_errors,
-            compute=compute,
-            judge=judge_ranks,
-            draw=draw_each_set("worst_rank"),
-            kept_as="errors",
+            judge_ranks,
+            "worst_rank",
         ),
         times(),
         histograms(),
-        Study(
-            name="figure-5",
-            title="errors relative to the k-th count at epsilon = 1",
-            claim="As in Figure 1, with smaller differences: Joint matches or beats PNF-PEEL, mostly beats CDP-PEEL "
+        _of_errors(
+            "figure-5",
+            "errors relative to the k-th count at epsilon = 1",
+            "As in Figure 1, with smaller differences: Joint matches or beats PNF-PEEL, mostly beats CDP-PEEL "
             "where gaps are large, and is mostly beaten by it where they are small, unless k is small.",
-            data=_real,
-            points=_errors,
-            compute=compute,
-            judge=judge_relative,
-            draw=draw_each_set("k_relative"),
-            kept_as="errors",
+            judge_relative,
+            "k_relative",
         ),
         Study(
             name="figure-6",
