@@ -111,7 +111,10 @@ def open_comparisons(
             stack, embedded, table, list(named.values()), table_name=table_name, where=where, progress=progress
         )
         engine = source.engine
-        given = with_exact_text(engine, source.table, neutral_name(1))
+        given = source.table
+        if engine is not embedded or source.named is not None:
+            # Winners are compared byte by byte already; files and frames have no other way.
+            given = with_exact_text(engine, given, neutral_name(1))
         rows = given.select(**{argument: given[neutral_name(place)] for place, argument in enumerate(named)})
         for argument in set(named) - {"tie"}:
             check_type(argument, named[argument], rows[argument].type())
