@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Mapping
 
 from dpselect.errors import DpSelectError, InvalidInput, plain
@@ -33,13 +34,12 @@ def run(
         timeout_keep_alive=30,
     )
     try:
-        listening = settings.bind_socket()
-    except (OSError, OverflowError, SystemExit):
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listening = socket.create_server((host, port), family=family, backlog=2048)
+    except (OSError, OverflowError):
         given = plain(f"{host}:{port}")
         raise InvalidInput("port", given, "it cannot be listened on; name another with --host and --port") from None
     with listening:
-        # From here on connections wait, so that whoever reads the address can use it at once.
-        listening.listen(2048)
         name, number = listening.getsockname()[:2]
         ready(f"http://{f'[{name}]' if ':' in name else name}:{number}/")
         uvicorn.Server(settings).run(sockets=[listening])
