@@ -82,7 +82,7 @@ def test_every_mechanism_has_its_proof_beside_it() -> None:
 
 def examples() -> list[object]:
     """Every Python block of the manual that is followed by what it prints."""
-    pattern = re.compile(r"```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
+    pattern = re.compile(r"```python\n((?:(?!```).)*)```\n\n```text\n(.*?)```", re.DOTALL)
     return [
         pytest.param(code, output, id=f"{page.name}-{number}")
         for page in PAGES
