@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +100,25 @@ def test_no_other_answers_cost_less(shape: str, k: int) -> None:
         found.append(expected_cost(result.x, 1.0, h))
     assert min(found) >= stated * (1 - 1e-8)
     assert min(found) <= stated * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 9])
+def test_a_jump_is_missed_as_often_as_the_answers_leave_room(k: int) -> None:
+    """When only distances above 1 cost anything, k answers cover 2k units of the line: `P[|X| > k] = e^{−k}`."""
+    jump = Disutility("jump", lambda distance: np.where(distance > 1, 1.0, 0.0))
+    np.testing.assert_allclose(optimal_offsets(k, 1.0, jump)[k // 2 :], np.arange(1 - k % 2, k, 2), atol=1e-9)
+    assert expected_cost(k, 1.0, jump) == pytest.approx(math.exp(-k), rel=1e-8)
+
+
+def test_answers_next_to_jumps_and_slopes_are_the_best() -> None:
+    jumps = Disutility("jumps", lambda distance: 0.1 * distance + (distance > 0.37) + 2 * (distance > 1.1))
+    for k in (2, 3, 4, 7):
+        offsets, stated = optimal_offsets(k, 1.0, jumps), expected_cost(k, 1.0, jumps)
+        assert expected_cost(offsets, 1.0, jumps) == pytest.approx(stated, rel=1e-8)
+        for place, shift in product(range(k), (-0.3, -0.02, 0.02, 0.3)):
+            moved = offsets.copy()
+            moved[place] += shift
+            assert expected_cost(moved, 1.0, jumps) > stated
 
 
 def test_a_shifted_answer_costs_more() -> None:

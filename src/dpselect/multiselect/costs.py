@@ -10,7 +10,7 @@ import numpy.typing as npt
 from dpselect.errors import InvalidInput, plain
 from dpselect.multiselect.disutility import FloatArray, as_disutility
 from dpselect.multiselect.moments import Moments, checked_rate
-from dpselect.multiselect.offsets import checked_answers, half_gaps
+from dpselect.multiselect.offsets import checked_answers, half_gaps, middle_cost
 
 
 def expected_cost(answers: int | npt.ArrayLike, epsilon: float, disutility: object = "linear") -> float:
@@ -25,7 +25,11 @@ def expected_cost(answers: int | npt.ArrayLike, epsilon: float, disutility: obje
     if np.ndim(answers) == 0:
         k = checked_answers(answers)
         costs, halves = half_gaps((k + 1) // 2, epsilon, wanted)
-        return float(costs[-1]) if k % 2 else float(wanted(halves[-1] / epsilon))
+        if k % 2:
+            return float(costs[-1])
+        if wanted.name == "linear":
+            return float(halves[-1]) / epsilon
+        return middle_cost(Moments(wanted, epsilon), float(halves[-1]), float(costs[-1]))
     offsets = given_offsets(answers)
     moments = Moments(wanted, epsilon)
     return (_right(offsets * epsilon, moments) + _right(-offsets[::-1] * epsilon, moments)) / 2

@@ -47,6 +47,7 @@ def half_gaps(count: int, epsilon: float, disutility: Disutility) -> tuple[Float
         `D_1 = ∫_0^∞ e^{−t} dH(t)`,  `∫_0^{x_b} e^t dH(t) = D_b`,  `D_{b+1} = ∫_0^{x_b} e^{−t} dH(t)`.
 
     For h(t) = t: `D_b = 1/(εb)`, `x_b = ln(1 + 1/b)`. Source: multi-selection, appendix B, solved in multiselect.md.
+    D_{b+1} is computed as what that gap costs, in which an error of x_b, or a jump of h there, hardly shows.
     """
     if disutility.name == "linear":
         numbers = np.arange(1, count + 1, dtype=np.float64)
@@ -56,19 +57,24 @@ def half_gaps(count: int, epsilon: float, disutility: Disutility) -> tuple[Float
     for _ in range(count):
         x = _half_gap(moments, costs[-1], halves[-1])
         halves.append(x)
-        costs.append(math.exp(-x) * moments.value(x) + moments.ahead(0.0, x))
+        costs.append(moments.ahead(0.0, x) + math.exp(-x) * middle_cost(moments, x, costs[-1]))
     return np.array(costs[:count]), np.array(halves[1:])
 
 
+def middle_cost(moments: Moments, x: float, beyond: float) -> float:
+    """Return `∫_0^x H(x − t) e^{−t} dt + e^{−x} D`: the cost from x before an answer on, when D is that beyond it."""
+    return moments.behind(x) + math.exp(-x) * beyond
+
+
 def _half_gap(moments: Moments, cost: float, highest: float) -> float:
-    """Return x with `∫_0^x e^t dH(t) = e^x (H(x) − behind(x)) = cost`: the left side rises, so there is one."""
+    """Return x where `∫_0^x e^t dH(t) = e^x (H(x) − behind(x))`, which rises, passes the cost."""
     from scipy.optimize import brentq
 
     def excess(x: float) -> float:
         return moments.value(x) - moments.behind(x) - cost * math.exp(-x)
 
     high = min(highest, 1.0)
-    while high < highest and excess(high) < 0:
+    while high < highest and excess(high) <= 0:
         high = min(2 * high, highest)
     low = high / 2
     while excess(low) > 0:
