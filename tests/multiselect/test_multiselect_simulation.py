@@ -37,6 +37,19 @@ def test_a_fine_grid_costs_what_theory_says_and_a_coarse_one_more() -> None:
     assert not _holds(simulate(3, 1.0, grid=2.0, trials=400_000, seed=5), 0.5)
 
 
+def test_the_finest_grid_costs_what_theory_says() -> None:
+    assert _holds(simulate(3, 1.0, grid=1e-30, trials=100_000, seed=5), 0.5)
+    with pytest.raises(dps.InvalidInput, match="grid: 1e-200 was given; a step between 1e-100 and 1e\\+100"):
+        simulate(3, 1.0, grid=1e-200)
+
+
+@pytest.mark.parametrize("epsilon", [1e-140, 1e140])
+def test_costs_of_any_size_have_an_interval(epsilon: float) -> None:
+    found = simulate(2, epsilon, "square", trials=1000, seed=1)
+    assert 0 < found.low < found.cost < found.high < math.inf
+    assert _holds(found, found.theory)
+
+
 def test_the_same_seed_gives_the_same_simulation() -> None:
     assert simulate(2, 1.0, trials=1000, seed=1) == simulate(2, 1.0, trials=1000, seed=1)
     assert simulate(2, 1.0, trials=1000, seed=1) != simulate(2, 1.0, trials=1000, seed=2)

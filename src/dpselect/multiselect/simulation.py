@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dpselect.errors import InvalidInput
 from dpselect.multiselect.costs import expected_cost
 from dpselect.multiselect.disutility import FloatArray, as_disutility
 from dpselect.multiselect.moments import checked_rate
@@ -82,19 +83,24 @@ def simulate(
     k, epsilon = checked_answers(k), checked_rate(epsilon)
     trials = positive_integer("trials", trials)
     step = None if grid is None else positive_number("grid", grid)
+    if step is not None and not 1e-100 <= epsilon * step <= 1e100:
+        raise InvalidInput("grid", grid, f"a step between {1e-100 / epsilon:g} and {1e100 / epsilon:g} is needed")
     wanted = as_disutility(disutility)
     generator = np.random.default_rng(seed_or_none(seed))
     offsets = optimal_offsets(k, epsilon, wanted)
+    theory = expected_cost(k, epsilon, wanted)
+    # In units of the theory, so that squares of large or small costs stay within floats.
+    unit = theory or 1.0
     count, total, squares = 0, 0.0, 0.0
     while count < trials:
         size = min(_BATCH, trials - count)
-        costs = wanted(_misses(_noise(epsilon, step, size, generator), offsets))
+        costs = wanted(_misses(_noise(epsilon, step, size, generator), offsets)) / unit
         count, total, squares = count + size, total + costs.sum(), squares + np.square(costs).sum()
     mean = float(total / trials)
     variance = max(float(squares / trials) - mean**2, 0.0) * trials / max(trials - 1, 1)
     error = _NORMAL * math.sqrt(variance / trials) if trials > 1 else math.inf
-    theory = expected_cost(k, epsilon, wanted)
-    return Simulation(k, epsilon, wanted.name, trials, mean, max(mean - error, 0.0), mean + error, theory)
+    low, high = max(mean - error, 0.0), mean + error
+    return Simulation(k, epsilon, wanted.name, trials, mean * unit, low * unit, high * unit, theory)
 
 
 def simulate_up_to(
@@ -118,8 +124,8 @@ def _noise(epsilon: float, step: float | None, size: int, generator: np.random.G
     """Return what separates signals from their users."""
     if step is None:
         return generator.laplace(scale=1 / epsilon, size=size)
-    ending = -math.expm1(-epsilon * step)
-    steps = generator.geometric(ending, size) - generator.geometric(ending, size)
+    # The whole part of an exponential variable is geometric; as a float it has no largest value.
+    steps = np.subtract(*np.floor(generator.exponential(1 / (epsilon * step), (2, size))))
     rounding = generator.uniform(-0.5, 0.5, size)
     return np.asarray((steps + rounding) * step, dtype=np.float64)
 
