@@ -81,6 +81,15 @@ def test_bad_input_ends_with_status_2_and_one_message(
     assert not (tmp_path / "reproduced").exists()
 
 
+def test_a_folder_of_data_sets_is_asked_for_only_where_one_is_read(tmp_path: Path) -> None:
+    made = run("multi-selection", "--figure", "2", "--quick", "--out", str(tmp_path))
+    assert made.exit_code == 0
+    assert (tmp_path / "multi-selection" / "figure-2.svg").is_file()
+    refused = run("joint", "--figure", "1", "--quick", "--out", str(tmp_path))
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith("dpselect: --data: nothing was given; the folder with the data sets ")
+
+
 def test_help_names_the_papers() -> None:
     text = " ".join(run("--help").stdout.replace("│", " ").split())
     assert "canonical, joint, oneshot, restricted or multi-selection" in text

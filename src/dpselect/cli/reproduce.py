@@ -29,7 +29,14 @@ def reproduce_command(
             show_default=False,
         ),
     ],
-    data: Annotated[Path, typer.Option(help="The folder with the data sets.", metavar="FOLDER", show_default=False)],
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="The folder with the data sets; oneshot and multi-selection need none.",
+            metavar="FOLDER",
+            show_default=False,
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Where pictures, numbers and verdicts go.", metavar="FOLDER")] = Path(
         "reproduced"
     ),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpselect.errors import InvalidInput
+from dpselect.errors import InvalidInput, plain
 from dpselect.reproduce.data import Data
 from dpselect.reproduce.drawing import check_plotting, picture
 from dpselect.reproduce.papers import PAPERS
@@ -47,7 +47,7 @@ class Outcome:
 def reproduce(
     paper: str,
     *,
-    data: str | Path,
+    data: str | Path | None = None,
     out: str | Path,
     figure: str | None = None,
     quick: bool = False,
@@ -57,14 +57,18 @@ def reproduce(
     """Yield the outcome of every study of a paper, or of one, and write its files to the folder OUT/PAPER.
 
     Finished points are kept there and not computed again, so that an interrupted run goes on where it stopped.
+    The folder of data sets may be left out where no study reads one.
     """
     chosen = paper_named(paper)
     studies = studies_named(chosen, figure)
     if plot_format not in PLOT_FORMATS:
         raise InvalidInput("plot_format", plot_format, f"{' or '.join(PLOT_FORMATS)} is needed")
     check_plotting()
-    source, folder = Data(Path(data)), Path(out) / chosen.name
-    for name in dict.fromkeys(name for study in studies for name in study.data):
+    needed = dict.fromkeys(name for study in studies for name in study.data)
+    if data is None and needed:
+        raise InvalidInput("data", plain("nothing"), f"the folder with the data sets {', '.join(needed)} is needed")
+    source, folder = Data(Path(data or ".")), Path(out) / chosen.name
+    for name in needed:
         source.file_of(name)
     return _outcomes(chosen, studies, source, folder, quick, plot_format, progress or (lambda _: None))
 
