@@ -6,6 +6,7 @@ import http.client
 import json
 import logging
 import math
+import socket
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,7 +20,7 @@ from dpselect.multiselect.catalogue import Catalogue
 from dpselect.multiselect.client import Client
 from dpselect.multiselect.costs import expected_cost
 from dpselect.multiselect.server import Server
-from dpselect.service import Offer, RemoteServer
+from dpselect.service import Offer, RemoteServer, create_app
 from dpselect.service.app import LARGEST_BODY
 
 POSITIONS = np.arange(-200, 200) / 4
@@ -103,6 +104,7 @@ BODIES: list[Any] = [
     b'{"Signal": 61.8034}',
     b"\xff\xfe",
     b'{"signal": 1e305}',
+    b'{"signal": 61.8034, "signal": 1}',
 ]
 
 
@@ -127,6 +129,14 @@ def test_anything_but_one_finite_signal_is_refused_without_being_repeated(servic
         ("/v1/multiselect/line?epsilon=0.618034", 422),
         ("/v1/multiselect/line?epsilon=nan", 422),
         ("/v1/multiselect/line?value=61.8034", 422),
+        ("/v1/multiselect/line?k=61.8034&k=3", 422),
+        ("/v1/multiselect/line?k=3&k=3", 422),
+        ("/v1/multiselect/line?k=003", 422),
+        ("/v1/multiselect/line?epsilon=0.5000000000000000000618034", 422),
+        ("/v1/multiselect/line?epsilon=0.50", 422),
+        ("/v1/multiselect/line?epsilon=+0.5", 422),
+        ("/v1/multiselect/line/?value=61.8034", 404),
+        ("/v1/multiselect/?value=61.8034", 404),
         ("/elsewhere/61.8034", 404),
     ],
 )
@@ -134,6 +144,35 @@ def test_settings_that_are_not_on_offer_are_refused(service: Served, path: str, 
     found, reply = post(service, path, {"signal": 1})
     assert found == status
     assert "61.8" not in json.dumps(reply)
+
+
+def test_the_list_takes_no_field(service: Served) -> None:
+    status, _, content = send(service, "GET", "/v1/multiselect?value=61.8034")
+    assert status == 422
+    assert b"61.8" not in content
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 0.05, 1e-7, 1e16, 1 / 3, 250.0])
+def test_epsilon_may_be_spelt_as_in_python_and_in_javascript(epsilon: float) -> None:
+    offer = Offer([1.0, 2.0], k=1, epsilon=epsilon)
+    spellings = {1.0: ["1"], 1e-7: ["1e-7"], 1e16: ["10000000000000000"], 250.0: ["250"]}.get(epsilon, [])
+    for text in [repr(epsilon), *spellings]:
+        assert offer.settings([("epsilon", text)]) == (1, epsilon)
+    with pytest.raises(dps.InvalidInput, match="epsilon"):
+        offer.settings([("epsilon", repr(epsilon) + "0")])
+
+
+@pytest.mark.parametrize("name", ["", "a/b", ".", ".."])
+def test_a_name_that_no_address_can_hold_is_refused(name: str) -> None:
+    with pytest.raises(dps.InvalidInput, match="name"):
+        create_app({name: Offer([1.0], k=1)})
+
+
+def test_a_body_that_does_not_arrive_is_not_waited_for(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpselect.service.app.LONGEST_WAIT", 0.05)
+    with socket.create_connection(urlsplit(service.url).netloc.split(":"), timeout=30) as slow:
+        slow.sendall(b'POST /v1/multiselect/line HTTP/1.1\r\nHost: here\r\nContent-Length: 13\r\n\r\n{"sig')
+        assert slow.recv(12) == b"HTTP/1.1 408"
 
 
 def test_large_bodies_are_refused_whether_they_state_their_size_or_not(service: Served) -> None:

@@ -57,7 +57,7 @@ def checked_signal(signal: Any) -> float:
     except InvalidInput:
         number = math.inf
     if not abs(number) < LARGEST:
-        raise InvalidInput("signal", plain("something else"), "a finite number is needed")
+        raise InvalidInput("signal", plain("something else"), "a number between -1e300 and 1e300 is needed")
     return number
 
 

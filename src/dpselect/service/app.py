@@ -5,6 +5,7 @@ No request is logged, no cookie is set, and no error repeats what was sent.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from importlib.resources import files
@@ -20,6 +21,9 @@ from dpselect.service.offer import Offer
 
 LARGEST_BODY = 256
 """Bytes; a signal needs about thirty."""
+
+LONGEST_WAIT = 10.0
+"""Seconds in which a body has to arrive."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -60,20 +64,23 @@ SIGNAL_SCHEMA = {
 
 def create_app(offers: Mapping[str, Offer]) -> FastAPI:
     """Return an ASGI application that serves the offers by name."""
-    app = FastAPI(title="dpselect", docs_url=None, redoc_url=None)
+    # A redirection would repeat the address that was asked for, with whatever is in it.
+    app = FastAPI(title="dpselect", docs_url=None, redoc_url=None, redirect_slashes=False)
     app.add_middleware(Guard)
     app.add_exception_handler(HTTPException, _http_error)
-    known = dict(offers)
+    known = {_checked_name(name): offer for name, offer in offers.items()}
 
     @app.get("/v1/multiselect")
-    async def catalogues() -> Response:
+    async def catalogues(request: Request) -> Response:
+        if request.query_params:
+            return _error(422, "query: no field is accepted here")
         return _json({"catalogues": [{"name": name, **offer.summary()} for name, offer in known.items()]})
 
     @app.get("/v1/multiselect/{catalogue}")
     async def description(catalogue: str, request: Request) -> Response:
         try:
             offer = _found(known, catalogue)
-            return _json({"name": catalogue, **offer.description(*offer.settings(request.query_params))})
+            return _json({"name": catalogue, **offer.description(*offer.settings(request.query_params.multi_items()))})
         except InvalidInput as error:
             return _refusal(error)
 
@@ -81,7 +88,7 @@ def create_app(offers: Mapping[str, Offer]) -> FastAPI:
     async def answer(catalogue: str, request: Request) -> Response:
         try:
             offer = _found(known, catalogue)
-            settings = offer.settings(request.query_params)
+            settings = offer.settings(request.query_params.multi_items())
             return Response(offer.answer(await _signal(request), *settings), media_type="application/json")
         except InvalidInput as error:
             return _refusal(error)
@@ -120,14 +127,29 @@ class Guard:
 async def _signal(request: Request) -> float:
     """Read a body of the form {"signal": number}, and never more of it than a signal needs."""
     body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > LARGEST_BODY:
-            raise HTTPException(413, f"body: at most {LARGEST_BODY} bytes are accepted")
     try:
-        return Signal.model_validate_json(body).signal
+        async with asyncio.timeout(LONGEST_WAIT):
+            async for part in request.stream():
+                body += part
+                if len(body) > LARGEST_BODY:
+                    raise HTTPException(413, f"body: at most {LARGEST_BODY} bytes are accepted")
+    except TimeoutError:
+        raise HTTPException(408, f"body: it did not arrive within {LONGEST_WAIT:g} seconds") from None
+    try:
+        signal = Signal.model_validate_json(body).signal
     except ValidationError:
-        raise HTTPException(422, 'body: exactly {"signal": a finite number} is accepted, and no other field') from None
+        signal = None
+    # JSON may repeat a field, and parsers keep the last; the others could carry anything.
+    if signal is None or body.count(b":") != 1:
+        raise HTTPException(422, 'body: exactly {"signal": a finite number} is accepted, and no other field')
+    return signal
+
+
+def _checked_name(name: str) -> str:
+    """Return the name of a catalogue if an address can hold it."""
+    if name and "/" not in name and name not in (".", ".."):
+        return name
+    raise InvalidInput("name", name, "at least one character is needed, and no /")
 
 
 def _found(offers: Mapping[str, Offer], name: str) -> Offer:

@@ -42,6 +42,7 @@ class Offer:
         self._results = Catalogue.of(catalogue)
         self.epsilon = positive_number("epsilon", epsilon)
         self.epsilons = tuple(sorted({self.epsilon, *(positive_number("epsilons", each) for each in epsilons)}))
+        self._spelt = {text: each for each in self.epsilons for text in _spellings(each)}
         self.k = positive_integer("k", k)
         if self.k > len(self._results):
             raise InvalidInput("k", k, f"at most {len(self._results)} are needed, the number of results")
@@ -58,12 +59,15 @@ class Offer:
         """How many results there are."""
         return len(self._results)
 
-    def settings(self, asked: Any) -> tuple[int, float]:
-        """Return k and ε as asked for in a query, or the usual ones; only those on offer are accepted."""
-        for name in asked:
-            if name not in ("k", "epsilon"):
-                raise InvalidInput("query", plain("another field"), "only k and epsilon are accepted")
-        return self._asked_k(asked.get("k")), self._asked_epsilon(asked.get("epsilon"))
+    def settings(self, asked: Sequence[tuple[str, str]]) -> tuple[int, float]:
+        """Return k and ε as asked for in the fields of a query, or the usual ones; only those on offer are accepted.
+
+        Each may be given once and in its usual spelling: a second one or more digits could carry a private number.
+        """
+        fields = dict(asked)
+        if len(fields) != len(asked) or not fields.keys() <= {"k", "epsilon"}:
+            raise InvalidInput("query", plain("another field"), "only k and epsilon are accepted, each once")
+        return self._asked_k(fields.get("k")), self._asked_epsilon(fields.get("epsilon"))
 
     def answer(self, signal: float, k: int, epsilon: float) -> bytes:
         """Return the JSON of k results for a signal."""
@@ -104,20 +108,16 @@ class Offer:
     def _asked_k(self, text: str | None) -> int:
         if text is None:
             return self.k
-        if text.isascii() and text.isdecimal() and len(text) <= 6 and 1 <= int(text) <= self.most:
+        if text.isascii() and text.isdecimal() and len(text) <= 6 and text[0] != "0" and int(text) <= self.most:
             return int(text)
         raise InvalidInput("k", plain("something else"), f"a whole number from 1 to {self.most} is needed")
 
     def _asked_epsilon(self, text: str | None) -> float:
         if text is None:
             return self.epsilon
-        try:
-            number = float(text)
-        except ValueError:
-            number = -1.0
-        if number in self.epsilons:
-            return number
-        accepted = ", ".join(f"{each:g}" for each in self.epsilons)
+        if text in self._spelt:
+            return self._spelt[text]
+        accepted = ", ".join(repr(each).removesuffix(".0") for each in self.epsilons)
         raise InvalidInput("epsilon", plain("something else"), f"one of {accepted} is needed")
 
 
@@ -142,6 +142,13 @@ def coast(count: int = 1_000_000, **settings: Any) -> Offer:
     return Offer(
         Catalogue(positions, Places(count)), title="Places along a coast", **{"unit": "km", "most": 15, **settings}
     )
+
+
+def _spellings(number: float) -> set[str]:
+    """Return how Python, JavaScript and people write a number."""
+    shown = repr(number)
+    whole = {f"{number:.0f}"} if number.is_integer() and number < 1e21 else set()
+    return {shown, shown.replace("e-0", "e-"), *whole}
 
 
 def _plain(item: Any) -> Any:
