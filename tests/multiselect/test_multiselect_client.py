@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
+import os
+import pickle
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 
 import pytest
 
@@ -60,6 +68,54 @@ def test_without_reuse_nothing_is_sent_when_the_budget_is_gone() -> None:
     for value in (1, 2):
         with pytest.raises(dps.BudgetExceeded):
             client.signal(value)
+
+
+class Hesitating(Client):
+    """Waits after it has looked up what is spent, so that threads that do not take turns all see the same."""
+
+    @property
+    def _spent(self) -> Fraction:
+        spent = super()._spent
+        time.sleep(0.01)
+        return spent
+
+
+def test_threads_do_not_overspend_together() -> None:
+    client = Hesitating(1.0, 0.5, budget=3.0, reuse=False)
+    start = threading.Barrier(8)
+
+    def ask() -> bool:
+        start.wait()
+        try:
+            client.signal(1)
+        except dps.BudgetExceeded:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as threads:
+        answered = sum(task.result() for task in [threads.submit(ask) for _ in range(8)])
+    assert answered == client.signals == 3
+
+
+def test_a_client_is_neither_copied_nor_written_down() -> None:
+    client = Client(1.0, 0.5, budget=1.0)
+    client.signal(1)
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="spend the whole budget again"):
+            copied(client)
+
+
+def test_another_process_cannot_spend_the_budget_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Client(1.0, 0.5, budget=1.0)
+    here = os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: here + 1)
+    with pytest.raises(dps.DpSelectError, match="another process"):
+        client.signal(1)
+
+
+def test_signals_beyond_what_floats_hold_stay_at_the_end() -> None:
+    client = Client(5e-324, 2.0**900, seed=1)
+    assert {abs(client.signal(0)) for _ in range(5)} == {sys.float_info.max}
 
 
 def test_the_nearest_result_is_chosen_in_every_form() -> None:

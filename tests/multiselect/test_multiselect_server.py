@@ -62,6 +62,15 @@ def test_near_the_end_of_a_catalogue_answers_fill_up_inwards() -> None:
     assert [result.position for result in server.answer(-1000)] == [1, 2, 3]
 
 
+@pytest.mark.parametrize("signal", [1e9, -1e9, 0.0])
+def test_many_answers_at_one_place_take_the_whole_run_beside_it(signal: float) -> None:
+    """Walking the run anew for every target would take minutes."""
+    catalogue = Catalogue(np.arange(-100_000.0, 100_000.0))
+    found = catalogue.nearest(np.full(100_000, signal))
+    first = {1e9: 100_000, -1e9: 0, 0.0: 50_000}[signal]
+    assert sorted(found) == list(range(first, first + 100_000))
+
+
 def test_catalogues_take_mappings_arrays_and_lists_in_any_order() -> None:
     places = {"north": 9.0, "south": 1.0, "middle": 5.0}
     assert Server(places, 2, 1.0).answer(0.5) == [Result("south", 1.0), Result("middle", 5.0)]

@@ -72,7 +72,8 @@ class Catalogue:
     def nearest(self, targets: Positions) -> list[int]:
         """Return a place for each target, all different: the nearest that no earlier target has, the lower of equals.
 
-        One binary search a target; the places taken remember the free ones beside them, so that runs are not walked.
+        One binary search a target; the places taken point to the free ones beside their run, so that none is walked
+        again and again.
         """
         if len(targets) > len(self):
             raise InvalidInput("k", len(targets), f"at most {len(self)} are needed, the number of results")
@@ -81,16 +82,22 @@ class Catalogue:
         upper: dict[int, int] = {}
         chosen = []
         for target, start in zip(targets.tolist(), np.searchsorted(self._positions, targets).tolist(), strict=True):
-            below, above = start - 1, start
-            while below in lower:
-                below = lower[below]
-            while above in upper:
-                above = upper[above]
+            below, above = _free(lower, start - 1), _free(upper, start)
             left = below >= 0 and (above == last or target - view[below] <= view[above] - target)
             place = below if left else above
             lower[place], upper[place] = (below - 1, above) if left else (below, above + 1)
             chosen.append(place)
         return chosen
+
+
+def _free(taken: dict[int, int], place: int) -> int:
+    """Return the first free place that a taken one leads to, and make all on the way lead there at once."""
+    free = place
+    while free in taken:
+        free = taken[free]
+    while place != free:
+        taken[place], place = free, taken[place]
+    return free
 
 
 def _numbers(positions: Any) -> Positions:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from threading import Lock
+from typing import Any, NoReturn
 
-from dpselect.errors import BudgetExceeded, InvalidInput, plain
+from dpselect.errors import BudgetExceeded, DpSelectError, InvalidInput, plain
 from dpselect.multiselect.grid import DistanceGuarantee, GridNoise
 from dpselect.privacy.conversion import float_above
 from dpselect.sampling.bits import bit_source
@@ -21,6 +23,9 @@ class Client:
     noise when the next signal would exceed it. It then sends the last signal for the same grid point again, which tells
     nothing new about that point, and refuses other positions with BudgetExceeded. That it sends or refuses
     shows whether the user is back at an earlier place; with `reuse=False` it always refuses, and nothing shows.
+
+    Threads may share a client, and `choose` is then about the last position of them all. Copies and other processes
+    may not: each would spend the whole budget again.
 
     A seed makes signals reproducible, for tests and examples; `secure` is then False.
     """
@@ -41,6 +46,8 @@ class Client:
         self._signals = 0
         self._remembered: dict[int, float] = {}
         self._value: Fraction | None = None
+        self._lock = Lock()
+        self._process = os.getpid()
 
     @property
     def epsilon(self) -> float:
@@ -86,14 +93,21 @@ class Client:
 
         The position stays here, for `choose`. The cost is written down before the noise is drawn.
         """
+        if os.getpid() != self._process:
+            raise DpSelectError("this client belongs to another process; make one in each and share the budget out")
         place = self._noise.nearest(value)
-        if self._budget is None or self._spent + Fraction(self.epsilon) <= self._budget:
-            self._signals += 1
-            self._remembered[place] = self._noise.position(self._noise.draw(place, self._bits))
-        elif not self._reuse or place not in self._remembered:
-            raise BudgetExceeded(self.epsilon, float_below(self._budget - self._spent))
-        self._value = Fraction(finite_number("value", value))
-        return self._remembered[place]
+        with self._lock:
+            if self._budget is None or self._spent + Fraction(self.epsilon) <= self._budget:
+                self._signals += 1
+                signal = self._noise.position(self._noise.draw(place, self._bits))
+                if self._budget is not None and self._reuse:
+                    self._remembered[place] = signal
+            elif place in self._remembered:
+                signal = self._remembered[place]
+            else:
+                raise BudgetExceeded(self.epsilon, float_below(self._budget - self._spent))
+            self._value = Fraction(finite_number("value", value))
+            return signal
 
     def choose(self, results: Any) -> Any:
         """Return the result nearest to the last private position, the first of equals; nothing is sent.
@@ -107,6 +121,10 @@ class Client:
         value = self._value
         answers = _listed(results)
         return min(answers, key=lambda result: abs(_position(result) - value))
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or written down: the account would be, and the private position."""
+        raise TypeError("a client cannot be copied or pickled: each copy would spend the whole budget again")
 
     def __repr__(self) -> str:
         """Show what is public; positions and signals are not."""

@@ -7,6 +7,7 @@ comparisons. Proof in grid.md.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -112,8 +113,11 @@ class GridNoise:
         return place + discrete_laplace(self.scale, bits)
 
     def position(self, place: int) -> float:
-        """Return where a grid point is: the float nearest to `r n`."""
-        return float(Fraction(self.step) * place)
+        """Return where a grid point is: the float nearest to `r n`, or the last one for those beyond all."""
+        try:
+            return float(Fraction(self.step) * place)
+        except OverflowError:
+            return math.copysign(sys.float_info.max, place)
 
     def law(self, value: Any, low: int, high: int) -> dict[int, float]:
         """Return the probability of every grid point from low to high, low < high, for a position.
