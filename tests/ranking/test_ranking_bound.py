@@ -164,6 +164,7 @@ def test_the_error_is_part_of_the_sensitivity_and_rounded_towards_privacy() -> N
         for size in (2, 9, 10**5):
             needed = bounds.spread(size) + 2 * bounds.tolerance(size)
             assert Fraction(bounds.sensitivity(size).spread) >= needed
+            assert bounds.sensitivity(size).reach >= bounds.spread(size) / 2 + 2 * bounds.tolerance(size)
             assert bounds.tolerance(size) * bounds.contraction > bounds.rounding(size)
             assert bounds.largest_residual(size) > 0
 

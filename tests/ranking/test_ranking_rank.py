@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas
+import pyarrow
 import pytest
 
 import dpselect as dps
@@ -62,6 +63,11 @@ def test_ties_are_those_that_the_column_says(ties: list[Any]) -> None:
     assert counted(games, tie="tie") == expected
 
 
+def test_what_is_not_a_number_is_no_tie() -> None:
+    table = pyarrow.table({"winner": ["bob", "bob"], "loser": ["ann", "ann"], "tie": [float("nan"), 0.5]})
+    assert counted(table, tie="tie") == {("bob", ">", "ann"): 1, ("ann", "bob", "="): 1}
+
+
 def test_a_person_keeps_so_many_votes_whatever_others_do() -> None:
     votes = frame([("ann", "bob")] * 2 + [("bob", "cem")] * 2 + [("cem", "ann")] * 2, voter=[1] * 6)
     more = frame([("dan", "ann")], voter=[2])
@@ -111,6 +117,13 @@ def test_the_best_comes_first_and_the_never_compared_can_win() -> None:
 def test_no_comparison_at_all_gives_an_answer() -> None:
     nothing = frame(GAMES).head(0)
     assert len(rank(nothing, k=2, epsilon=1.0, domain=PLAYERS, **FACTS).items) == 2
+
+
+@pytest.mark.parametrize("games", [[], [("ann", "ann")], [("ann", None)]], ids=str)
+def test_where_the_rows_name_no_item_there_is_nothing_to_choose(games: Any) -> None:
+    with pytest.raises(dps.InvalidInput, match="name fewer items") as refused:
+        rank(games, k=1, epsilon=1.0, **FACTS)
+    assert refused.value.argument == "k"
 
 
 def test_items_keep_their_type() -> None:
@@ -201,6 +214,16 @@ def test_winners_and_losers_must_be_of_one_kind() -> None:
         rank(mixed, k=1, epsilon=1.0, domain=["1", "2"], **FACTS)
     floats = pandas.DataFrame({"winner": [1, 1], "loser": [2.0, None]})
     assert rank(floats, k=1, epsilon=SURE, domain=[1, 2], **FACTS).items == [1]
+
+
+@pytest.mark.parametrize("largest", [7, 2**64 - 1])
+def test_whole_numbers_of_kinds_without_a_common_one_are_refused_whatever_they_are(largest: int) -> None:
+    """No row decides: a number that does not fit would fail where a smaller one does not."""
+    winners, losers = pyarrow.array([largest], pyarrow.uint64()), pyarrow.array([1], pyarrow.int64())
+    with pytest.raises(dps.InvalidInput, match="of winners, uint64, is needed"):
+        rank(pyarrow.table({"winner": winners, "loser": losers}), k=1, epsilon=1.0, domain=[1, 7], **FACTS)
+    alike = pyarrow.table({"winner": winners, "loser": winners})
+    assert rank(alike, k=1, epsilon=1.0, domain=[1, 7], **FACTS).k == 1
 
 
 def test_a_mechanism_that_covers_a_vote_may_be_given() -> None:

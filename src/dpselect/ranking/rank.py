@@ -62,7 +62,7 @@ def rank(
         out.
     comparisons_per_pair, max_degree: L and D, public caps. Each pair of items keeps at most L comparisons and each
         item at most D·L that it lost, a random choice. Choose them from how the comparisons were planned, not from the
-        rows. Where pairs have few comparisons, a small L loses little and lowers the noise.
+        rows. Caps far above what the rows hold gain nothing.
     damping: the chance that a step of the random walk starts afresh. More means less noise, and less regard for how
         strong the losers were.
     winner, loser, person, tie: columns. Without `person` one comparison is protected. With it one person is, of whose
@@ -124,7 +124,7 @@ def rank(
 
     def charge(size: int) -> None:
         nonlocal plan
-        plan = planned(size)
+        plan = planned(max(size, 1))  # rows that name no item name fewer than k
         _check_size(plan.mechanism, size, listed=possible is not None)
         plan = plan.charge(reserved, secure=bits.secure)
         if promised_rho is not None:

@@ -104,13 +104,13 @@ class Bounds:
         return float_below((self.tolerance(size) * self.contraction - roundings) / _MARGIN)
 
     def sensitivity(self, size: int) -> Sensitivity:
-        """Return how far one unit moves the computed scores of d items, up or down: a spread of `w + 2τ`.
+        """Return how far one unit moves the computed scores of d items, up or down: each by at most `w/2 + 2τ`.
 
         >>> Bounds(comparisons_per_pair=10, max_degree=19).sensitivity(20).spread < 0.01
         True
         """
-        half = (self.spread(size) + 2 * self.tolerance(size)) / 2
-        return Sensitivity(-half, half)  # type: ignore[arg-type]
+        reach = self.spread(size) / 2 + 2 * self.tolerance(size)
+        return Sensitivity(-reach, reach)  # type: ignore[arg-type]
 
     def describe(self) -> dict[str, Any]:
         """Return what the ledger keeps of it."""

@@ -141,8 +141,11 @@ def _of_one_type(rows: Any, columns: Columns) -> Any:
     winner, loser = (rows[column].type().copy(nullable=True) for column in ("winner", "loser"))
     if winner == loser or (winner.is_string() and loser.is_string()):
         return rows
-    if winner.is_numeric() and loser.is_numeric() and not (winner.is_decimal() or loser.is_decimal()):
-        kind = "int64" if winner.is_integer() and loser.is_integer() else "float64"
+    whole = winner.is_integer() and loser.is_integer()
+    # No type holds all whole numbers of 64 bits with and without a sign, and a row that does not fit would show.
+    fits = not (winner.is_decimal() or loser.is_decimal() or (whole and (winner.is_uint64() or loser.is_uint64())))
+    if winner.is_numeric() and loser.is_numeric() and fits:
+        kind = "int64" if whole else "float64"
         return rows.mutate(winner=rows.winner.cast(kind), loser=rows.loser.cast(kind))
     raise InvalidInput(
         "loser",
@@ -174,6 +177,8 @@ def _says_yes(column: Any, name: str) -> Any:
     kind = column.type()
     if kind.is_boolean():
         return column
+    if kind.is_floating():
+        return (column != 0) & ~column.isnan()
     if kind.is_numeric():
         return column != 0
     if kind.is_string():
