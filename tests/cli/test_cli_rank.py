@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpselect.cli import app
+from dpselect.ranking import DEFAULT_DAMPING
 
 PLAYERS = ["ann", "bob", "cem", "dia", "eve"]
 """From best to worst; each wins 9 of 10 against all that come later."""
@@ -61,6 +62,11 @@ def test_the_example_of_the_help_runs(folder: Path) -> None:
     result = CliRunner().invoke(app, shlex.split(line)[1:])
     assert result.exit_code == 0, result.stderr
     assert "Private top 1" in result.stdout
+
+
+def test_the_help_tells_the_damping_that_is_taken() -> None:
+    text = CliRunner().invoke(app, ["rank", "--help"], env={"COLUMNS": "80"}).stdout
+    assert f"Default: {DEFAULT_DAMPING:g}." in " ".join(text.replace("│", " ").split())
 
 
 def test_the_best_are_found_and_the_guarantee_is_said(folder: Path) -> None:
@@ -189,6 +195,7 @@ def test_json_lines_are_read_and_their_weakness_is_noted(folder: Path) -> None:
         (["--loser", "winner"], "--loser: 'winner' was given; another column"),
         (["--damping", "1.5"], "--damping: 1.5 was given"),
         (["--damping", "much"], "--damping: 'much' was given"),
+        (["--damping", "0.5", "--promised-rho", "0.9"], "--damping: 0.5 was given; --promised-rho stands in its place"),
         (["--mechanism", "gaussian"], "--mechanism: 'gaussian' was given"),
         (["--max-degree", "0"], "--max-degree: 0 was given"),
         (["--promised-rho", "1"], "--promised-rho: 1.0 was given"),

@@ -82,7 +82,8 @@ def rank_command(
         float | None,
         typer.Option(
             parser=number,
-            help="More means less noise, less means more regard for who was beaten; above 0 and below 1.",
+            help="More means less noise, less means more regard for who was beaten and less for who played often; "
+            "from 0.001 up to, but not including, 1. Default: 0.8.",
             metavar="NUMBER",
         ),
     ] = None,
@@ -133,8 +134,10 @@ def rank_command(
     dpselect rank games.csv -k 1 --epsilon 1 --comparisons-per-pair 1 [/bold]\
     [bold]    --max-degree 2[/bold]
     """
-    from dpselect import ranking
+    from dpselect import InvalidInput, ranking
 
+    if damping is not None and promised_rho is not None:
+        raise InvalidInput("damping", damping, "--promised-rho stands in its place; leave out one of the two")
     inputs = [Path(source), Path(domain or ""), Path((ledger or "").removeprefix("sqlite:///"))]
     check_output(output, inputs)
     with engine_notes(), progress_bar("Counting comparisons per pair") as progress:
