@@ -59,6 +59,13 @@ def browser() -> Iterator[Any]:
         running.close()
 
 
+@pytest.fixture(scope="module")
+def shops() -> Iterator[Served]:
+    """A catalogue of somebody's own, with a name that an address cannot hold as it is."""
+    with served({"50% #1": Offer({"west": 1000.0, "east": 1500.0, "far": 3000.0}, k=2, unit="mile")}) as running:
+        yield running
+
+
 @pytest.fixture
 def page(browser: Any, service: Served) -> Iterator[Any]:
     """A page of a fresh profile on the service, which must not complain about anything."""
@@ -253,3 +260,34 @@ def test_trials_agree_with_theory(page: Any) -> None:
     measured = float(text.split("gave ")[1].split(" ±")[0])
     assert abs(measured - expected_cost(5, 0.2)) < 0.8
     assert page.locator("#costs .measured").count() == 9 + 1
+
+
+def test_the_page_fits_itself_to_any_catalogue(browser: Any, shops: Served) -> None:
+    context = browser.new_context(viewport={"width": 360, "height": 700})
+    page = context.new_page()
+    page.goto(shops.url)
+    page.wait_for_selector("#ask:not([disabled])")
+    position = page.evaluate(
+        "(({ min, max, value }) => [min, max, value].map(Number))(document.getElementById('position'))"
+    )
+    assert position == pytest.approx([1000, 3000, 1748])
+    assert page.locator("#strip .town").count() == 0
+    assert page.locator("#k").get_attribute("max") == "3"
+    assert page.text_content("footer").count("mile") == 2
+    page.click("#ask")
+    page.wait_for_selector("#sent:has-text('signal')")
+    assert page.text_content("#sent").startswith("POST /v1/multiselect/50%25%20%231?k=2&epsilon=0.05")
+    assert "at 1500.0 mile" in page.text_content("#kept-choice")
+    # On a narrow screen the map is scrolled to the user, and nothing else is.
+    assert page.evaluate("document.querySelector('.map').scrollLeft") > 0
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+    context.close()
+
+
+def test_an_answer_for_an_earlier_position_is_not_shown_for_the_present_one(page: Any) -> None:
+    page.route("**/v1/multiselect/coast?*", lambda route: (page.locator("#position").fill("80"), route.continue_()))
+    page.evaluate("document.getElementById('ask').click()")
+    page.wait_for_selector("#sent:has-text('signal')")
+    assert page.text_content("#kept-position") == "80.00 km"
+    assert page.text_content("#kept-choice") == "–"
+    assert page.locator("#strip .pin").count() == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
@@ -64,5 +65,5 @@ def _port(given: Any) -> int:
 
 def _ready(address: str, offers: dict[str, Any]) -> None:
     for name, offer in offers.items():
-        note(f"serving {len(offer):,} results as {address}v1/multiselect/{name}")
+        note(f"serving {len(offer):,} results as {address}v1/multiselect/{quote(name)}")
     note(f"the page is at {address}; stop with Ctrl-C")

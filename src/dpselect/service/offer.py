@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -23,7 +23,7 @@ class Offer:
     """A catalogue with the values of k and epsilon that may be asked for.
 
     Both come from short public lists, so that neither can carry a private number. `grid` is the step that
-    clients should use.
+    clients should use. The page shows the stretch `shown`, usually all results, with the landmarks on it.
     """
 
     def __init__(
@@ -38,6 +38,8 @@ class Offer:
         disutility: Any = "linear",
         unit: str = "unit",
         title: str = "",
+        shown: tuple[float, float] | None = None,
+        landmarks: Mapping[str, float] | None = None,
     ) -> None:
         self._results = Catalogue.of(catalogue)
         self.epsilon = positive_number("epsilon", epsilon)
@@ -50,6 +52,8 @@ class Offer:
         self.grid = GridNoise(self.epsilons[-1], grid).step
         self.unit = unit
         self.title = title
+        self.shown = self._stretch() if shown is None else shown
+        self.landmarks = dict(landmarks or {})
         self._disutility = disutility
         self._server = lru_cache(maxsize=None)(self._new_server)
         self._cost = lru_cache(maxsize=None)(self._new_cost)
@@ -85,6 +89,8 @@ class Offer:
             "most": self.most,
             "epsilon": self.epsilon,
             "epsilons": list(self.epsilons),
+            "shown": list(self.shown),
+            "landmarks": self.landmarks,
         }
 
     def description(self, k: int, epsilon: float) -> dict[str, Any]:
@@ -98,6 +104,11 @@ class Offer:
             for count in range(1, k + 1)
         ]
         return {**self.summary(), "k": k, "epsilon": epsilon, "answers": answers}
+
+    def _stretch(self) -> tuple[float, float]:
+        """Return from where to where results lie, or some noise to both sides of a single place."""
+        low, high = self._results.positions[[0, -1]].tolist()
+        return (low, high) if low < high else (low - 1 / self.epsilon, high + 1 / self.epsilon)
 
     def _new_server(self, k: int, epsilon: float) -> Server:
         return Server(self._results, k, epsilon, self._disutility)
@@ -121,6 +132,18 @@ class Offer:
         raise InvalidInput("epsilon", plain("something else"), f"one of {accepted} is needed")
 
 
+TOWNS = {
+    "Arden Bay": 6,
+    "Holm": 21,
+    "Saltwick": 34,
+    "Marlow Sands": 52,
+    "Tern Point": 68,
+    "Eastry": 81,
+    "Cape Lorn": 95,
+}
+"""Invented, like the coast."""
+
+
 class Places(Sequence[str]):
     """Names of a million places, made when asked for."""
 
@@ -139,9 +162,8 @@ class Places(Sequence[str]):
 def coast(count: int = 1_000_000, **settings: Any) -> Offer:
     """Return the invented example: places every metre along 1000 km of coast, of which the page shows 100."""
     positions = np.linspace(-450, 550, count)
-    return Offer(
-        Catalogue(positions, Places(count)), title="Places along a coast", **{"unit": "km", "most": 15, **settings}
-    )
+    usual = {"unit": "km", "most": 15, "title": "Places along a coast", "shown": (0.0, 100.0), "landmarks": TOWNS}
+    return Offer(Catalogue(positions, Places(count)), **{**usual, **settings})
 
 
 def _spellings(number: float) -> set[str]:

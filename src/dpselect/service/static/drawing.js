@@ -10,12 +10,11 @@ function add(parent, name, attributes, text) {
   return element;
 }
 
-const TOWNS = [[6, "Arden Bay"], [21, "Holm"], [34, "Saltwick"], [52, "Marlow Sands"], [68, "Tern Point"], [81, "Eastry"], [95, "Cape Lorn"]];
 const LEFT = 30;
 const WIDTH = 940;
 const ROAD = 150;
 
-export const along = (position) => LEFT + (WIDTH * position) / 100;
+const placing = ([low, high]) => (position) => LEFT + (WIDTH * (position - low)) / (high - low);
 
 function shore() {
   let path = `M0 88`;
@@ -23,7 +22,9 @@ function shore() {
   return path;
 }
 
-export function drawStrip(svg, { position, half, signal, targets, results, chosen }) {
+// Returns how far along the map the user is, from 0 to 1.
+export function drawStrip(svg, { offer, position, half, signal, targets, results, chosen }) {
+  const along = placing(offer.shown);
   svg.replaceChildren();
   const clip = add(add(svg, "defs", {}), "clipPath", { id: "frame" });
   add(clip, "rect", { x: 0, y: 0, width: 1000, height: 250, rx: 8 });
@@ -34,20 +35,26 @@ export function drawStrip(svg, { position, half, signal, targets, results, chose
   const low = along(position - half);
   add(map, "rect", { x: low, y: 0, width: along(position + half) - low, height: 250, class: "noise-band" });
   for (const kind of ["road-edge", "road"]) add(map, "line", { x1: -20, y1: ROAD, x2: 1020, y2: ROAD, class: kind });
-  for (const [place, name] of TOWNS) {
+  for (const [name, place] of Object.entries(offer.landmarks)) {
     add(map, "rect", { x: along(place) - 4, y: ROAD + 12, width: 8, height: 8, class: "town" });
     add(map, "text", { x: along(place), y: ROAD + 38, "text-anchor": "middle", class: "town-name" }, name);
   }
-  for (let km = 0; km <= 100; km += 10) {
-    add(map, "line", { x1: along(km), y1: 222, x2: along(km), y2: 228, class: "tick" });
-    add(map, "text", { x: along(km), y: 243, "text-anchor": "middle" }, km === 0 ? "0 km" : `${km}`);
+  const [start, end] = offer.shown;
+  const step = roundStep((end - start) / 10);
+  const first = Math.ceil(start / step);
+  for (let count = first; count * step <= end; count += 1) {
+    const place = count * step;
+    const label = Number(place.toPrecision(6)).toString();
+    add(map, "line", { x1: along(place), y1: 222, x2: along(place), y2: 228, class: "tick" });
+    add(map, "text", { x: along(place), y: 243, "text-anchor": "middle" }, count === first ? `${label} ${offer.unit}` : label);
   }
-  if (signal !== null) drawAnswer(map, { signal, targets, results, chosen });
+  if (signal !== null) drawAnswer(map, along, { signal, targets, results, chosen });
   add(map, "circle", { cx: along(position), cy: ROAD, r: 9, class: "you-mark" });
   add(map, "text", { x: along(position), y: ROAD + 58, "text-anchor": "middle", class: "you-text" }, "you");
+  return along(position) / 1000;
 }
 
-function drawAnswer(map, { signal, targets, results, chosen }) {
+function drawAnswer(map, along, { signal, targets, results, chosen }) {
   const inside = (place) => along(place) > 4 && along(place) < 996;
   for (const target of targets) {
     if (inside(target) || inside(signal)) {

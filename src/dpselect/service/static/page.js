@@ -3,7 +3,8 @@
 import { BudgetExceeded, Client, Ledger, ask } from "./dpselect.js";
 import { drawCosts, drawStrip } from "./drawing.js";
 
-const BUDGET = 5;
+// So many signals with the epsilon that the page starts with.
+const SIGNALS = 25;
 const BATCH = 100;
 const element = (name) => document.getElementById(name);
 
@@ -32,12 +33,14 @@ class Trials {
   }
 }
 
-const state = { clients: new Map(), ledger: new Ledger(BUDGET), signal: null, targets: [], results: [], chosen: null };
+const state = { clients: new Map(), signal: null, targets: [], results: [], chosen: null };
 
 const position = () => Number(element("position").value);
 const epsilon = () => state.offer.epsilons[Number(element("epsilon").value)];
 const k = () => Number(element("k").value);
-const kilometres = (value, digits = 2) => `${value.toFixed(digits)} ${state.offer.unit}`;
+const address = (count) => `/v1/multiselect/${encodeURIComponent(state.offer.name)}?k=${count}&epsilon=${epsilon()}`;
+// A hundredth of a hundredth of the map is the last digit.
+const length = (value, more = 0) => `${value.toFixed(Math.min(20, state.digits + more))} ${state.offer.unit}`;
 
 // One client for each epsilon, all on one ledger; each remembers what it sent.
 function client() {
@@ -53,32 +56,37 @@ function forget() {
 }
 
 function show() {
-  element("position-shown").textContent = `at ${kilometres(position())}`;
+  element("position-shown").textContent = `at ${length(position())}`;
   element("epsilon-shown").textContent = `${epsilon()} per ${state.offer.unit}`;
   element("k-shown").textContent = `${k()}`;
-  element("kept-position").textContent = kilometres(position());
+  element("kept-position").textContent = length(position());
   element("spent").textContent = Number(state.ledger.spent.toPrecision(3)).toString();
-  element("budget").textContent = `${BUDGET}`;
-  element("meter").value = state.ledger.spent / BUDGET;
+  element("budget").textContent = `${state.budget}`;
+  element("meter").value = state.ledger.spent / state.budget;
   // Half of all Laplace noise is smaller than ln 2 / epsilon.
-  drawStrip(element("strip"), { ...state, position: position(), half: Math.LN2 / epsilon() });
+  const place = drawStrip(element("strip"), { ...state, position: position(), half: Math.LN2 / epsilon() });
+  // A narrow screen shows a part of the map: the one around the user.
+  const map = element("strip").parentElement;
+  map.scrollLeft = place * map.scrollWidth - map.clientWidth / 2;
   showTrials();
 }
 
 function showTrials() {
   const { trials } = state;
   drawCosts(element("costs"), { answers: state.answers, trials, k: k(), unit: state.offer.unit });
+  const digits = Math.min(20, state.digits + 1);
   const theory = state.answers[k() - 1].expected_cost;
   const found = trials.count > 1 ? trials.means()[k() - 1] : null;
-  const measured = found ? ` ${trials.count.toLocaleString("en")} trials gave ${found.mean.toFixed(3)} ± ${(1.96 * found.error).toFixed(3)}.` : "";
-  element("trial-text").textContent = `Theory for k = ${k()} and ε = ${epsilon()}: ${kilometres(theory, 3)}.${measured}`;
+  const measured = found ? ` ${trials.count.toLocaleString("en")} trials gave ${found.mean.toFixed(digits)} ± ${(1.96 * found.error).toFixed(digits)}.` : "";
+  element("trial-text").textContent = `Theory for k = ${k()} and ε = ${epsilon()}: ${length(theory, 1)}.${measured}`;
 }
 
 async function settings() {
   const wanted = epsilon();
-  const reply = await fetch(`/v1/multiselect/${state.offer.name}?k=${element("k").max}&epsilon=${wanted}`);
+  const reply = await fetch(address(element("k").max));
   const described = await reply.json();
   if (wanted !== epsilon()) return;
+  if (!reply.ok) throw new Error(described.error);
   state.answers = described.answers;
   state.trials = new Trials(described.answers);
   forget();
@@ -87,20 +95,22 @@ async function settings() {
 
 async function onAsk() {
   element("ask").disabled = true;
-  const [from, answers] = [client(), state.answers[k() - 1]];
+  const [from, answers, place, to] = [client(), state.answers[k() - 1], position(), address(k())];
   try {
     const before = state.ledger.spent;
-    const signal = from.signal(position());
+    const signal = from.signal(place);
     const again = state.ledger.spent === before;
-    const address = `/v1/multiselect/${state.offer.name}?k=${k()}&epsilon=${epsilon()}`;
-    const { body, results } = await ask(address, signal);
-    const chosen = from.choose(results);
-    Object.assign(state, { signal, results, chosen, targets: answers.offsets.map((offset) => signal + offset) });
-    element("sent").textContent = `POST ${address}\n${body}`;
-    element("kept-noise").textContent = kilometres(signal - position());
-    element("kept-choice").textContent = `${chosen.item}, at ${kilometres(chosen.position)}`;
-    element("kept-distance").textContent = kilometres(Math.abs(chosen.position - position()));
+    const { body, results } = await ask(to, signal);
+    element("sent").textContent = `POST ${to}\n${body}`;
     say(again ? "The budget is gone: the earlier signal for this place was sent again, which tells nothing new." : "", false);
+    // Whoever moved a slider meanwhile has asked about something else.
+    if (place === position() && to === address(k())) {
+      const chosen = from.choose(results);
+      Object.assign(state, { signal, results, chosen, targets: answers.offsets.map((offset) => signal + offset) });
+      element("kept-noise").textContent = length(signal - place);
+      element("kept-choice").textContent = `${chosen.item}, at ${length(chosen.position)}`;
+      element("kept-distance").textContent = length(Math.abs(chosen.position - place));
+    }
   } catch (error) {
     say(error instanceof BudgetExceeded ? "Refused: another signal would tell more than your budget allows. Nothing was sent." : `It failed: ${error.message}`, true);
   } finally {
@@ -132,14 +142,22 @@ function onTrials() {
 async function start() {
   const reply = await fetch("/v1/multiselect");
   [state.offer] = (await reply.json()).catalogues;
-  element("epsilon").max = state.offer.epsilons.length - 1;
-  element("epsilon").value = Math.max(0, state.offer.epsilons.indexOf(0.2));
-  element("k").max = Math.min(9, state.offer.most);
-  element("k").value = Math.min(5, state.offer.most);
+  const { epsilons, shown: [low, high], unit, most } = state.offer;
+  // The page starts with noise of about a twentieth of the map.
+  const far = (each) => Math.abs(Math.log((each * (high - low)) / 20));
+  element("epsilon").max = epsilons.length - 1;
+  element("epsilon").value = epsilons.indexOf(epsilons.reduce((best, each) => (far(each) < far(best) ? each : best)));
+  element("k").max = Math.min(9, most);
+  element("k").value = Math.min(9, state.offer.k);
+  Object.assign(element("position"), { min: low, max: high, value: low + 0.374 * (high - low) });
+  for (const name of document.querySelectorAll(".unit-name")) name.textContent = unit;
+  state.digits = Math.max(0, 2 - Math.floor(Math.log10((high - low) / 100)));
+  state.budget = SIGNALS * epsilon();
+  state.ledger = new Ledger(state.budget);
   await settings();
   element("position").addEventListener("input", () => { forget(); show(); });
   element("k").addEventListener("input", () => { forget(); show(); });
-  element("epsilon").addEventListener("input", settings);
+  element("epsilon").addEventListener("input", () => settings().catch((error) => say(`It failed: ${error.message}`, true)));
   element("ask").addEventListener("click", onAsk);
   element("trials").addEventListener("click", onTrials);
   element("ask").disabled = false;
