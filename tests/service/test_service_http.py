@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import http.client
+import http.server
 import json
 import logging
 import math
 import socket
+import threading
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -256,14 +258,35 @@ def test_a_remote_server_says_what_is_wrong(service: Served) -> None:
         RemoteServer(service.url, "unknown")
     with pytest.raises(dps.InvalidInput, match="a whole number from 1 to 9"):
         RemoteServer(service.url, "line", k=99)
-    with pytest.raises(dps.InvalidInput, match="http://"):
-        RemoteServer("file:///etc/passwd", "line")
+    for bad in ("file:///etc/passwd", None):
+        with pytest.raises(dps.InvalidInput, match="http://"):
+            RemoteServer(bad, "line")  # type: ignore[arg-type]
     with pytest.raises(dps.SourceError, match="cannot be reached"):
         RemoteServer("http://127.0.0.1:9", "line", timeout=5)
     remote = RemoteServer(service.url, "line")
     for bad in (math.nan, "3"):
         with pytest.raises(dps.InvalidInput, match="signal"):
             remote.answer(bad)
+
+
+def test_a_service_cannot_give_an_epsilon_that_was_not_asked_for(service: Served) -> None:
+    """The epsilon is changed on the way, as a dishonest service could change it."""
+
+    class Relay(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            path = self.path.replace("epsilon=0.5", "epsilon=5")
+            status, _, content = send(service, "GET", path)
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Relay) as relay:
+        threading.Thread(target=relay.handle_request, daemon=True).start()
+        with pytest.raises(dps.SourceError, match="other settings"):
+            RemoteServer(f"http://127.0.0.1:{relay.server_port}", "line", epsilon=0.5)
 
 
 def test_an_offer_needs_as_many_results_as_answers() -> None:

@@ -18,19 +18,21 @@ LARGEST_ANSWER = 1 << 20
 
 
 class RemoteServer:
-    """A catalogue of a service. `k`, `epsilon` and `grid` are its public settings; clients should use the last two.
+    """A catalogue of a service: `k` and `epsilon` are what its answers are best for, `grid` is the one it proposes.
 
-    Only signals are sent. Whoever runs the service sees from which address they come: use a proxy where that matters.
+    How much noise is enough is not for the service to say: state the epsilon you want, and give clients no grid or
+    your own. Only signals are sent. Whoever runs the service sees from which address they come: use a proxy where that
+    matters.
     """
 
     def __init__(
         self, url: str, catalogue: str, *, k: int | None = None, epsilon: float | None = None, timeout: float = 10.0
     ) -> None:
-        if not url.startswith(("http://", "https://")):
+        if not isinstance(url, str) or not url.startswith(("http://", "https://")):
             raise InvalidInput("url", url, "an address that begins with http:// or https:// is needed")
         asked = {name: value for name, value in (("k", k), ("epsilon", epsilon)) if value is not None}
         query = f"?{urllib.parse.urlencode(asked)}" if asked else ""
-        self._address = f"{url.rstrip('/')}/v1/multiselect/{urllib.parse.quote(catalogue, safe='')}{query}"
+        self._address = f"{url.rstrip('/')}/v1/multiselect/{urllib.parse.quote(str(catalogue), safe='')}{query}"
         self._timeout = timeout
         described = self._exchange(None)
         try:
@@ -38,6 +40,9 @@ class RemoteServer:
             self.grid = float(described["grid"])
         except (KeyError, TypeError, ValueError):
             raise SourceError("the service did not describe the catalogue as expected") from None
+        # A client that takes its epsilon from here must not get more than was asked for.
+        if (k is not None and self.k != k) or (epsilon is not None and self.epsilon != epsilon):
+            raise SourceError("the service answers with other settings than those asked for")
 
     def answer(self, signal: Any) -> list[Result]:
         """Send a signal and return the results."""
