@@ -167,6 +167,9 @@ def test_far_offsets_do_not_overflow() -> None:
     assert expected_cost([1000.0], 1.0) == pytest.approx(1000, rel=1e-12)
     assert expected_cost([1000.0], 1.0, "square") == pytest.approx(1e6 + 2, rel=1e-8)
     assert expected_cost([-1e6, 0.0], 1.0, "root") == pytest.approx(math.sqrt(math.pi) / 2, rel=1e-8)
+    assert expected_cost([1e17], 1.0) == pytest.approx(1e17)
+    with pytest.raises(dps.InvalidInput, match="answers: one too far away was given; none beyond 2e"):
+        expected_cost([-1e18, 1e17], 0.5, "root")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,9 @@ from dpselect.multiselect.disutility import FloatArray, as_disutility
 from dpselect.multiselect.moments import Moments, checked_rate
 from dpselect.multiselect.offsets import checked_answers, half_gaps, middle_cost
 
+FARTHEST = 1e6
+"""Units of 1/ε up to which an offset leaves enough digits for the noise around it."""
+
 
 def expected_cost(answers: int | npt.ArrayLike, epsilon: float, disutility: object = "linear") -> float:
     """Return `E min_i h(|X − a_i|)`, X ~ Laplace(1/ε), for k (the best offsets are meant) or for given offsets.
@@ -31,6 +34,8 @@ def expected_cost(answers: int | npt.ArrayLike, epsilon: float, disutility: obje
             return float(halves[-1]) / epsilon
         return middle_cost(Moments(wanted, epsilon), float(halves[-1]), float(costs[-1]))
     offsets = given_offsets(answers)
+    if wanted.name != "linear" and np.abs(offsets).max() * epsilon > FARTHEST:
+        raise InvalidInput("answers", plain("one too far away"), f"none beyond {FARTHEST / epsilon:g} is needed")
     moments = Moments(wanted, epsilon)
     return (_right(offsets * epsilon, moments) + _right(-offsets[::-1] * epsilon, moments)) / 2
 
