@@ -258,6 +258,28 @@ def test_answers_must_be_places(answers: Any) -> None:
         Ring(epsilon=1.0, heights=(0, 1, 1), answers=answers)
 
 
+@pytest.mark.parametrize("places", [[], None, ["a"], [2.5], [24], [-1]])
+def test_only_places_are_answered_and_chosen_from(places: Any) -> None:
+    with pytest.raises(dps.InvalidInput, match="results: something else was given; places from 0 to 23 are needed"):
+        RINGS[0].choose(1.0, places)
+    for signal in places or [None]:
+        with pytest.raises(dps.InvalidInput, match="signal: something else was given; places from 0 to 23"):
+            RINGS[0].answer(signal)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+def test_only_distance_times_epsilon_counts(scale: float) -> None:
+    usual, scaled = (optimal_ring(2, 0.375 / by, circumference=2 * math.pi * by, places=60) for by in (1, scale))
+    assert scaled.cost == pytest.approx(usual.cost * scale, rel=1e-9)
+
+
+def test_costs_that_are_0_everywhere_or_infinite_somewhere() -> None:
+    assert optimal_ring(2, 1.0, places=12, disutility=lambda distance: np.maximum(distance - 9, 0)).cost == 0
+    assert optimal_ring(2, 1e-320, places=12).cost == pytest.approx(2 * math.pi / 12 * 1.5)
+    with pytest.raises(dps.InvalidInput, match="disutility: a function that is infinite on the ring"):
+        optimal_ring(2, 1.0, places=12, circumference=1e5, disutility=np.expm1)
+
+
 @pytest.mark.parametrize("position", [math.nan, math.inf, "12.3456", None])
 def test_a_position_that_is_none_is_refused_without_showing_it(position: Any) -> None:
     with pytest.raises(dps.InvalidInput, match="position: something else") as error:

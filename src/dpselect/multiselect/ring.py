@@ -125,12 +125,23 @@ class Ring:
 
     def answer(self, signal: int) -> list[int]:
         """Return the k places that the server answers with."""
+        (signal,) = self._places("signal", [signal])
         return [(signal + answer) % self.places for answer in self.answers]
 
     def choose(self, position: float, results: list[int]) -> int:
         """Return the place among the results that is nearest to the position, on the user's side."""
-        place = self.place_of(position)
-        return min(results, key=lambda result: int(steps_between(self.places, [result])[place]))
+        apart = steps_between(self.places, [self.place_of(position)])
+        return min(self._places("results", results), key=lambda result: int(apart[result]))
+
+    def _places(self, argument: str, given: Any) -> tuple[int, ...]:
+        """Return places of the ring, at least one, or refuse what are none."""
+        try:
+            places = tuple(operator.index(place) for place in given)
+        except TypeError:
+            places = ()
+        if not places or not all(0 <= place < self.places for place in places):
+            raise InvalidInput(argument, plain("something else"), f"places from 0 to {self.places - 1} are needed")
+        return places
 
 
 def optimal_ring(
@@ -203,7 +214,10 @@ class _Problem:
 
 def _costs(places: int, answers: Answers, step: float, disutility: Disutility) -> Floats:
     """Return the disutility of the nearest answer at each place."""
-    return disutility(steps_between(places, answers) * step)
+    costs = disutility(steps_between(places, answers) * step)
+    if not np.isfinite(costs).all():
+        raise InvalidInput("disutility", plain("a function that is infinite on the ring"), "finite costs are needed")
+    return costs
 
 
 def _whole_numbers(argument: str, given: Any) -> tuple[int, ...]:

@@ -45,14 +45,22 @@ def best_noise(costs: Floats, rate: float) -> tuple[Whole, float]:
     from scipy.optimize import linprog
 
     rate = min(rate, STEEPEST)
+    # The solver's tolerances are absolute, so costs are given to it as shares of the largest.
+    largest = float(costs.max()) or 1.0
     matrix = _constraints(len(costs), rate)
     total = np.ones((1, len(costs)))
     solved = linprog(
-        costs, A_ub=matrix, b_ub=np.zeros(matrix.shape[0]), A_eq=total, b_eq=[1.0], bounds=(0, None), method="highs-ds"
+        costs / largest,
+        A_ub=matrix,
+        b_ub=np.zeros(matrix.shape[0]),
+        A_eq=total,
+        b_eq=[1.0],
+        bounds=(0, None),
+        method="highs-ds",
     )
     if solved.status != 0:
         raise DpSelectError(f"the linear program of the ring was not solved: {solved.message}")
-    return heights_of(solved.x, rate), float(solved.fun)
+    return heights_of(solved.x, rate), float(solved.fun) * largest
 
 
 @lru_cache(maxsize=16)
@@ -71,7 +79,9 @@ def heights_of(probabilities: Floats, rate: float) -> Whole:
     top = probabilities.max()
     known = probabilities > LOST * top
     hints = np.full(len(probabilities), len(probabilities), dtype=np.int64)
-    hints[known] = np.round(np.log(top / probabilities[known]) / rate).astype(np.int64)
+    with np.errstate(over="ignore"):
+        steps = np.log(top / probabilities[known]) / rate
+    hints[known] = np.round(np.minimum(steps, len(probabilities))).astype(np.int64)
     return lipschitz(hints)
 
 
