@@ -125,6 +125,13 @@ def test_a_client_sends_grid_points_and_stops_at_its_budget() -> None:
     assert "0.3" not in repr(client)
 
 
+def test_a_client_keeps_the_vector_as_it_was_when_asked_about() -> None:
+    client, vector = FeatureClient(1.0, 2, seed=1), np.array([1.0, 1.0])
+    client.signal(vector)
+    vector[:] = 50.0
+    assert client.choose([{"vector": [40, 40]}, {"vector": [1, 2]}])["vector"] == [1, 2]
+
+
 def test_a_client_keeps_the_nearest_result() -> None:
     client = FeatureClient(1.0, 2, seed=1)
     with pytest.raises(dps.InvalidInput, match="ask for a signal first"):
@@ -137,7 +144,9 @@ def test_a_client_keeps_the_nearest_result() -> None:
             client.choose(wrong)
 
 
-@pytest.mark.parametrize("vector", [[1.0], [1.0, math.nan], [math.inf, 0], "secret", None, [[1, 2]], [1.0, "x"]])
+@pytest.mark.parametrize(
+    "vector", [[1.0], [1.0, math.nan], [math.inf, 0], [1e308, 0], "secret", None, [[1, 2]], [1.0, "x"]]
+)
 def test_a_vector_that_is_none_is_refused_without_showing_it(vector: Any) -> None:
     with pytest.raises(dps.InvalidInput, match="vector: something else") as error:
         FeatureClient(1.0, 2).signal(vector)
@@ -223,6 +232,8 @@ def test_more_results_bring_the_best_one_nearer() -> None:
         ({"vectors": []}, "vectors: something else was given"),
         ({"vectors": [[1.0, math.nan]]}, "vectors: something else was given"),
         ({"vectors": [[1.0], [1.0, 2.0]]}, "vectors: something else was given"),
+        ({"vectors": [[1e200, 1.0], [1.0, 2.0], [1.0, 3.0]]}, "vectors: something else was given"),
+        ({"epsilon": 1e-300}, "epsilon: 1e-300 was given"),
     ],
 )
 def test_bad_input_is_refused(arguments: dict[str, Any], message: str) -> None:

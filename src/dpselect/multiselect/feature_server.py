@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dpselect.errors import InvalidInput, plain
-from dpselect.multiselect.features import Floats, checked_vector
-from dpselect.validation import positive_integer, positive_number
+from dpselect.multiselect.features import FARTHEST, Floats, checked_vector
+from dpselect.multiselect.moments import checked_rate
+from dpselect.validation import positive_integer
 
 SAMPLES, ROUNDS = 20_000, 60
 """How many draws of the noise stand for its law when the offsets are computed, and how often they are improved."""
@@ -55,7 +56,7 @@ class FeatureServer:
         self._vectors = _checked_catalogue(vectors)
         number, size = self._vectors.shape
         self.k = positive_integer("k", k)
-        self.epsilon = positive_number("epsilon", epsilon)
+        self.epsilon = checked_rate(epsilon)
         if self.k > number:
             raise InvalidInput("k", k, f"at most {number} are needed, the number of results")
         if positive_integer("dimensions", dimensions) > min(number, size):
@@ -154,11 +155,13 @@ def _nearest(points: Floats, offsets: Floats) -> tuple[Floats, npt.NDArray[np.in
 
 
 def _checked_catalogue(vectors: Any) -> npt.NDArray[np.float64]:
-    accepted = "at least one feature vector is needed, all of the same length: finite numbers"
+    accepted = (
+        f"at least one feature vector is needed, all of the same length: finite numbers, none beyond {FARTHEST:g}"
+    )
     try:
         numbers = np.array(vectors, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InvalidInput("vectors", plain("something else"), accepted) from None
-    if numbers.ndim != 2 or not numbers.size or not np.isfinite(numbers).all():
+    if numbers.ndim != 2 or not numbers.size or not (np.abs(numbers) <= FARTHEST).all():
         raise InvalidInput("vectors", plain("something else"), accepted)
     return numbers

@@ -25,6 +25,9 @@ from dpselect.validation import finite_number, float_below, positive_integer, po
 Floats = npt.NDArray[np.float64]
 Places = tuple[int, ...]
 
+FARTHEST = 1e100
+"""Numbers beyond this are refused: squares of distances between them might not be floats."""
+
 
 @dataclass(frozen=True)
 class VectorGuarantee:
@@ -154,12 +157,13 @@ class FeatureClient:
 
         The vector stays here, for `choose`. The cost is written down before the noise is drawn.
         """
-        places = self._noise.nearest(vector)
+        private = checked_vector("vector", vector, self._noise.dimensions)
+        places = self._noise.nearest(private)
         cost = Fraction(self._noise.epsilon)
         if self._budget is not None and self._spent + cost > self._budget:
             raise BudgetExceeded(self._noise.epsilon, float_below(self._budget - self._spent))
         self._spent += cost
-        self._vector = np.asarray(vector, dtype=np.float64)
+        self._vector = private
         return self._noise.position(self._noise.draw(places, self._bits))
 
     def choose(self, results: Any) -> Any:
@@ -179,14 +183,14 @@ class FeatureClient:
 
 
 def checked_vector(argument: str, vector: Any, dimensions: int) -> Floats:
-    """Return a vector of so many finite numbers; no error shows what it holds."""
+    """Return a copy of a vector of so many numbers, all within ±FARTHEST; no error shows what it holds."""
     try:
-        numbers = np.asarray(vector, dtype=np.float64)
+        numbers = np.array(vector, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         numbers = np.array(math.nan)
-    if numbers.shape != (dimensions,) or not np.isfinite(numbers).all():
+    if numbers.shape != (dimensions,) or not (np.abs(numbers) <= FARTHEST).all():
         given = plain("something else (it is not shown)")
-        raise InvalidInput(argument, given, f"{dimensions} finite numbers are needed")
+        raise InvalidInput(argument, given, f"{dimensions} finite numbers are needed, none beyond {FARTHEST:g}")
     return numbers
 
 
