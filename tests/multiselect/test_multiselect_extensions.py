@@ -154,6 +154,21 @@ def test_a_rate_bounds_how_fast_the_log_density_changes(name: str) -> None:
     assert Noise("gaussian").rate == math.inf
 
 
+def test_a_name_with_the_rate_of_another_distribution_is_refused() -> None:
+    with pytest.raises(dps.InvalidInput, match="noise: laplace with a distribution of its own"):
+        Noise("laplace", 1.0, stats.norm())
+    assert noise_cost(1, stats.norm()) == pytest.approx(math.sqrt(2 / math.pi), rel=1e-7)
+
+
+@pytest.mark.parametrize("growth", [1.0, 2.0])
+def test_a_cost_without_an_expected_value_is_refused(growth: float) -> None:
+    with pytest.raises(dps.InvalidInput, match="disutility: a function that grows about as fast as the noise falls"):
+        noise_cost(3, "laplace", lambda distance: np.expm1(growth * distance))
+    assert noise_cost(3, "laplace", "square") == pytest.approx(
+        expected_cost(quantile_offsets(3, "laplace"), 1.0, "square"), rel=1e-6
+    )
+
+
 def test_a_distribution_of_ones_own() -> None:
     np.testing.assert_allclose(
         quantile_offsets(4, stats.norm(scale=2)), quantile_offsets(4, "gaussian:2"), rtol=1e-12, atol=1e-12

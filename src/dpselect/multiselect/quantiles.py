@@ -44,6 +44,9 @@ class Noise:
             from scipy import stats
 
             object.__setattr__(self, "distribution", getattr(stats, _SCIPY[self.name])(scale=scale))
+        elif self.name in _SCIPY:
+            given = plain(f"{self.name} with a distribution of its own")
+            raise InvalidInput("noise", given, "pass the distribution itself where noise is asked for")
 
     @property
     def rate(self) -> float | None:
@@ -126,4 +129,8 @@ def noise_cost(answers: int | npt.ArrayLike, noise: object, disutility: object =
         return float(h(np.abs(y - offsets).min()) * wanted.distribution.pdf(y))
 
     pieces = [quad(weighted, low, high, epsabs=1e-14, epsrel=1e-8, limit=200)[0] for low, high in pairwise(cuts)]
-    return math.fsum(pieces)
+    total = math.fsum(pieces)
+    if not pieces[0] + pieces[-1] <= 1e-6 * total + 1e-12:
+        given = plain("a function that grows about as fast as the noise falls")
+        raise InvalidInput("disutility", given, "its expected value must be finite, and soon near to it")
+    return total
