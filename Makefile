@@ -29,14 +29,19 @@ test: $(VENV)/.test browser  ## run every test
 	@echo "Running every test ..."
 	@$(BIN)/python -m pytest -n auto --dist loadgroup
 
+# Never asks, waits for another apt for a minute at most, and gives up after a while; without Chromium some tests are skipped.
+APT := apt-get -qq -o DPkg::Lock::Timeout=60 -o Acquire::Retries=1 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20
+CHROMIUM := install -y --no-install-recommends -o Dpkg::Options::=--force-confold chromium
+
 browser:
 	@if ! command -v chromium >/dev/null 2>&1 && ! command -v chromium-browser >/dev/null 2>&1 && ! command -v google-chrome >/dev/null 2>&1; then \
-	  if command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ]; then as_root=; \
-	  elif command -v apt-get >/dev/null 2>&1 && sudo -n true 2>/dev/null; then as_root="sudo -n"; \
-	  else as_root=none; fi; \
-	  if [ "$$as_root" != none ]; then \
-	    echo "Installing Chromium for the tests of the web page ..."; \
-	    { $$as_root apt-get -qq update && $$as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends chromium; } >/dev/null 2>&1 || true; \
+	  if command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ]; then as_root=env; \
+	  elif command -v apt-get >/dev/null 2>&1 && sudo -n true 2>/dev/null; then as_root="sudo -n env"; \
+	  else as_root=; fi; \
+	  if [ -n "$$as_root" ]; then \
+	    echo "Installing Chromium for the tests of the web page (ten minutes at most) ..."; \
+	    limited() { seconds=$$1; shift; $$as_root DEBIAN_FRONTEND=noninteractive timeout -k 10 $$seconds "$$@"; }; \
+	    { limited 120 $(APT) update; limited 300 $(APT) --download-only $(CHROMIUM) && limited 180 $(APT) $(CHROMIUM); } </dev/null >/dev/null 2>&1 || true; \
 	  fi; \
 	  command -v chromium >/dev/null 2>&1 || echo "No Chromium here, and it cannot be installed: tests/service/test_service_browser.py is skipped. To run it: apt-get install chromium"; \
 	fi
