@@ -103,21 +103,14 @@ def simulate(
     return Simulation(k, epsilon, wanted.name, trials, mean * unit, low * unit, high * unit, theory)
 
 
-def simulate_up_to(
-    k: int,
-    epsilon: float,
-    disutility: object = "linear",
-    *,
-    trials: int = 100_000,
-    grid: float | None = None,
-    seed: int | None = None,
-) -> Simulations:
-    """Return simulations for 1, 2, 3 … k answers, or for about a dozen numbers up to k where it is large."""
+def simulate_up_to(k: int, epsilon: float, disutility: object = "linear", **settings: Any) -> Simulations:
+    """Return simulations for 1, 2, 3 … k answers, or for about a dozen numbers up to k where it is large.
+
+    The settings are those of `simulate`.
+    """
     k = checked_answers(k)
     steps = range(1, k + 1) if k <= 12 else sorted({round(size) for size in np.geomspace(1, k, 12).tolist()})
-    return Simulations(
-        tuple(simulate(size, epsilon, disutility, trials=trials, grid=grid, seed=seed) for size in steps)
-    )
+    return Simulations(tuple(simulate(size, epsilon, disutility, **settings) for size in steps))
 
 
 def _noise(epsilon: float, step: float | None, size: int, generator: np.random.Generator) -> FloatArray:
