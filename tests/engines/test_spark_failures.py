@@ -86,6 +86,18 @@ def test_a_filter_that_fails_on_one_row(place: SparkSession, ledger: dps.privacy
     assert spent(ledger) == 1
 
 
+def test_a_row_in_memory_that_fails_is_paid_for_too(place: SparkSession, ledger: dps.privacy.Ledger) -> None:
+    """Spark computes such rows while it plans; that one of them fails must not be had for nothing."""
+    rows = place.session.sql("SELECT * FROM VALUES ('1', 1), ('ham', 2) AS rows (item, person)")
+    told(rows, where="CAST(item AS INT) > 0", ledger=ledger, dataset="shop")
+    assert spent(ledger) == 1
+    numbers = place.session.sql(
+        "SELECT CAST(item AS INT) AS item, person FROM VALUES ('1', 1), ('x', 2) AS rows (item, person)"
+    )
+    told(numbers, domain=[1, 2], ledger=ledger, dataset="shop")
+    assert spent(ledger) == 2
+
+
 def test_a_file_that_is_gone_or_damaged(place: SparkSession, ledger: dps.privacy.Ledger) -> None:
     place.put("others", BUYERS)
     frame = place.frame("others")

@@ -56,7 +56,7 @@ def filtered(engine: Engine, table: Any, where: str, condition: Any) -> Any:
     query = sqlglot.select("*").from_(source.subquery("source")).where(condition.copy()).sql(dialect)
     rows = operations.SQLQueryResult(query, table.schema(), engine.backend).to_expr()
     try:
-        engine.fetch(rows.limit(0))
+        engine.check(rows)
         return rows
     except EngineError as error:
         reason = error.reason

@@ -75,16 +75,31 @@ class SparkEngine(ThreadedEngine):
         self.backend._run_pre_execute_hooks(expression)
         return self.session.sql(self.backend.compile(expression))
 
+    def check(self, expression: Any) -> None:
+        """Let Spark analyse an expression and no more.
+
+        Of a table in memory it computes rows while it plans, also where none are asked for; one that fails would show.
+        """
+        self.run(lambda: self._frame(expression).schema)
+
     def tag(self, name: str) -> None:
         """Mark the jobs of the second thread, so that these alone are cancelled.
 
-        The tags of a session will not do: only the thread that set one can interrupt by it, and that one is waiting.
+        The tags of a session do for Spark Connect only: elsewhere none but the thread that set one can interrupt by it,
+        and that one is waiting.
         """
         self._tag = name
-        self._worker.submit(self.session.sparkContext.addJobTag, name).result()
+        mark = self.session.addTag if is_remote(self.session) else self.session.sparkContext.addJobTag
+        self._worker.submit(mark, name).result()
 
     def _cancel(self) -> None:
-        self.session.sparkContext.cancelJobsWithTag(self._tag)
+        cancel = self.session.interruptTag if is_remote(self.session) else self.session.sparkContext.cancelJobsWithTag
+        cancel(self._tag)
+
+
+def is_remote(session: Any) -> bool:
+    """Tell whether a session is one of Spark Connect, a client whose Java is elsewhere."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 @contextlib.contextmanager
@@ -125,7 +140,8 @@ def spark_cluster(master: str, progress: Progress | None) -> Iterator[SparkEngin
         attempt(lambda: _check_reachable(master), progress, lambda _: None)
     running = SparkSession.getActiveSession()
     if running is not None:
-        if not (master.startswith("local") and str(running.sparkContext.master).startswith("local")):
+        local = not is_remote(running) and str(running.sparkContext.master).startswith("local")
+        if not (local and master.startswith("local")):
             raise InvalidInput(
                 "table",
                 plain("a Spark URL"),
