@@ -57,6 +57,17 @@ def test_the_recursion_finds_the_closed_form(k: int) -> None:
     assert expected_cost(k, 0.7, same) == pytest.approx(expected_cost(k, 0.7), rel=1e-9)
 
 
+def test_a_function_that_is_called_linear_is_computed_as_it_is() -> None:
+    def linear(distance: np.ndarray) -> np.ndarray:
+        return 3 * distance
+
+    for k in (1, 2, 3):
+        assert expected_cost(k, 1.0, linear) == pytest.approx(3 * expected_cost(k, 1.0), rel=1e-9)
+        assert expected_cost(optimal_offsets(k, 1.0, linear), 1.0, linear) == pytest.approx(
+            3 * expected_cost(k, 1.0), rel=1e-9
+        )
+
+
 def test_two_answers_to_squares_lie_at_one_scale() -> None:
     np.testing.assert_allclose(optimal_offsets(2, 0.5, "square"), [-2, 2], rtol=1e-9)
     assert expected_cost(1, 0.5, "square") == pytest.approx(8, rel=1e-9)

@@ -30,11 +30,11 @@ def expected_cost(answers: int | npt.ArrayLike, epsilon: float, disutility: obje
         costs, halves = half_gaps((k + 1) // 2, epsilon, wanted)
         if k % 2:
             return float(costs[-1])
-        if wanted.name == "linear":
+        if wanted.is_distance:
             return float(halves[-1]) / epsilon
         return middle_cost(Moments(wanted, epsilon), float(halves[-1]), float(costs[-1]))
     offsets = given_offsets(answers)
-    if wanted.name != "linear" and np.abs(offsets).max() * epsilon > FARTHEST:
+    if not wanted.is_distance and np.abs(offsets).max() * epsilon > FARTHEST:
         raise InvalidInput("answers", plain("one too far away"), f"none beyond {FARTHEST / epsilon:g} is needed")
     moments = Moments(wanted, epsilon)
     return (_right(offsets * epsilon, moments) + _right(-offsets[::-1] * epsilon, moments)) / 2

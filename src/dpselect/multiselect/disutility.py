@@ -36,6 +36,11 @@ class Disutility:
         """Refuse a function that is not increasing from h(0) = 0."""
         check_increasing(self, _SAMPLES)
 
+    @property
+    def is_distance(self) -> bool:
+        """Whether h(t) = t, which has closed forms; a function may be called linear and be another."""
+        return self.function is _same
+
     def __call__(self, distance: npt.ArrayLike) -> FloatArray:
         """Return h at each distance."""
         distances = np.asarray(distance, dtype=np.float64)
@@ -71,9 +76,13 @@ def as_disutility(given: object) -> Disutility:
     raise InvalidInput("disutility", given, _ACCEPTED)
 
 
+def _same(distance: FloatArray) -> FloatArray:
+    return distance
+
+
 def _named(name: str) -> Disutility:
     if name == "linear":
-        return Disutility(name, lambda distance: distance)
+        return Disutility(name, _same)
     if name == "square":
         return Disutility(name, np.square)
     if name == "root":

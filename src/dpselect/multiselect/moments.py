@@ -46,7 +46,7 @@ class Moments:
     def __init__(self, disutility: Disutility, rate: float) -> None:
         self._rate = rate
         self._function = disutility.function
-        self._linear = disutility.name == "linear"
+        self._linear = disutility.is_distance
         if not self._linear:
             check_increasing(disutility, np.array(_EDGES) / rate)
         self._edge_behind = lru_cache(maxsize=None)(self._behind_edge)

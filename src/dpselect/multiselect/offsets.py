@@ -49,7 +49,7 @@ def half_gaps(count: int, epsilon: float, disutility: Disutility) -> tuple[Float
     For h(t) = t: `D_b = 1/(εb)`, `x_b = ln(1 + 1/b)`. Source: multi-selection, appendix B, solved in multiselect.md.
     D_{b+1} is computed as what that gap costs, in which an error of x_b, or a jump of h there, hardly shows.
     """
-    if disutility.name == "linear":
+    if disutility.is_distance:
         numbers = np.arange(1, count + 1, dtype=np.float64)
         return 1 / (numbers * epsilon), np.log1p(1 / numbers)
     moments = Moments(disutility, epsilon)
