@@ -200,12 +200,23 @@ def test_bad_arguments_are_named(argument: str, options: dict[str, Any]) -> None
     assert refused.value.argument == argument
 
 
-@pytest.mark.parametrize("given", [[("ann",)], ["ab"], np.zeros((3, 3)), np.zeros(4)], ids=str)
+@pytest.mark.parametrize(
+    "given",
+    [[("ann",)], ["ab"], np.zeros((3, 3)), np.zeros(4), np.zeros((2, 2), complex), np.zeros((2, 2), np.longdouble)],
+    ids=str,
+)
 def test_lists_of_something_else_are_refused_without_a_row_of_them(given: Any) -> None:
     with pytest.raises(dps.InvalidInput) as refused:
         rank(given, k=1, epsilon=1.0, domain=PLAYERS, **FACTS)
     assert refused.value.argument == "comparisons"
     assert "ann" not in str(refused.value)
+
+
+def test_what_an_array_masks_and_what_is_no_text_is_left_out() -> None:
+    masked = np.ma.array([[1, 2], [2, 3]], mask=[[False, True], [False, False]])
+    assert sorted(rank(masked, k=2, epsilon=1.0, **FACTS).items) == [2, 3]
+    broken = np.array([["ann", "bob"], ["cem", "a\ud800"]])
+    assert sorted(rank(broken, k=2, epsilon=1.0, **FACTS).items) == ["ann", "bob"]
 
 
 def test_winners_and_losers_must_be_of_one_kind() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from collections.abc import Callable, Sequence
@@ -226,16 +227,30 @@ def _table(comparisons: Any, columns: Columns) -> Any:
     import pyarrow
 
     if isinstance(comparisons, np.ndarray):
-        if comparisons.ndim != 2 or comparisons.shape[1] != 2 or comparisons.dtype.kind == "O":
-            raise InvalidInput(
-                "comparisons", plain("an array"), "an array of numbers or text with two columns is needed"
-            )
-        winners, losers = (pyarrow.array(np.ascontiguousarray(comparisons[:, side])) for side in (0, 1))
+        if comparisons.ndim != 2 or comparisons.shape[1] != 2:
+            raise _no_pairs()
+        winners, losers = (_column(comparisons[:, side]) for side in (0, 1))
     else:
         if not all(isinstance(pair, Sequence) and not isinstance(pair, str) and len(pair) == 2 for pair in comparisons):
             raise InvalidInput("comparisons", plain("a list"), "pairs (winner, loser) are needed")
         winners, losers = (_texts([pair[side] for pair in comparisons]) for side in (0, 1))
     return pyarrow.table({columns.winner: winners, columns.loser: losers})
+
+
+def _column(values: np.ndarray[Any, Any]) -> Any:
+    """Return one side of an array; its type alone decides whether it is refused."""
+    import pyarrow
+
+    if values.dtype.kind in "UT":
+        return _texts(values.tolist())
+    if values.dtype.kind in "biufM":
+        with contextlib.suppress(pyarrow.ArrowException):
+            return pyarrow.array(values)
+    raise _no_pairs()
+
+
+def _no_pairs() -> InvalidInput:
+    return InvalidInput("comparisons", plain("an array"), "an array of numbers or text with two columns is needed")
 
 
 def _texts(values: list[Any]) -> Any:
