@@ -112,7 +112,10 @@ class Ring:
         return math.floor(exact / Fraction(self.step) + Fraction(1, 2)) % self.places
 
     def signal(self, position: float, *, seed: int | None = None) -> int:
-        """Return the place that a user at a position sends; a seed is for tests and protects nobody."""
+        """Return the place that a user at a position sends; a seed is for tests and protects nobody.
+
+        No account is kept: m signals tell at most m times what the guarantee states for one.
+        """
         return self.draw(self.place_of(position), bit_source(seed_or_none(seed)))
 
     def draw(self, place: int, bits: BitSource) -> int:
