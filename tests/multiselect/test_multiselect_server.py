@@ -136,7 +136,6 @@ def test_bad_signals_are_refused_without_being_shown(signal: object) -> None:
         (([1.0], 1, -1.0), "epsilon"),
         (([1.0], 1, 1.0, lambda t: -t), "disutility"),
     ],
-    ids=str,
 )
 def test_bad_settings_name_the_argument(arguments: tuple[Any, ...], argument: str) -> None:
     with pytest.raises(dps.InvalidInput) as caught:
