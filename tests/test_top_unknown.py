@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pandas
 import pytest
 
@@ -79,6 +81,38 @@ def test_only_the_pool_and_one_more_row_leave_the_engine(monkeypatch: pytest.Mon
     table = pandas.DataFrame({"query": [f"q{number}" for number in range(500)], "user": list(range(500))})
     ask(table, pool=7)
     assert fetched == [8]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"max_items_per_person": 2}, {"weight": "share"}, {"where": "user <> 'user1'"}]
+)
+@pytest.mark.parametrize("kind", ["parquet", "csv", "duckdb"])
+def test_the_rows_are_read_once(
+    kind: str, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plan of the one query that reads rows has one place where it reads them; the others ask for no row."""
+    from dpselect.sources.engine import EmbeddedEngine
+
+    scans: list[int] = []
+    original = EmbeddedEngine._arrow
+
+    def counting(self: EmbeddedEngine, expression: Any) -> Any:
+        [[_, plan]] = self.connection.execute(f"EXPLAIN (FORMAT JSON) {self.backend.compile(expression)}").fetchall()
+        scans.append(len(re.findall(r"\"name\": \"\w*(?:PARQUET|CSV|SEQ)\w*\s*\"", plan)))
+        return original(self, expression)
+
+    table, source = ROWS.assign(share=0.5), {"table": str(tmp_path / f"rows.{kind}")}
+    if kind == "duckdb":
+        with duckdb.connect(source["table"]) as connection:
+            connection.from_df(table).create("queries")
+        source = {"table": f"duckdb://{source['table']}", "table_name": "queries"}
+    elif kind == "csv":
+        table.to_csv(source["table"], index=False)
+    else:
+        table.to_parquet(source["table"])
+    monkeypatch.setattr(EmbeddedEngine, "_arrow", counting)
+    assert ask(**source, **options).items[:1] == ["weather"]
+    assert sum(scans) == scans[-1] == 1
 
 
 def test_the_rows_of_the_pool_come_highest_first_and_ties_in_an_order_that_rows_cannot_change() -> None:
