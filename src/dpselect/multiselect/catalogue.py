@@ -82,7 +82,8 @@ class Catalogue:
         upper: dict[int, int] = {}
         chosen = []
         for target, start in zip(targets.tolist(), np.searchsorted(self._positions, targets).tolist(), strict=True):
-            below, above = _free(lower, start - 1), _free(upper, start)
+            below = _free(lower, start - 1) if start - 1 in lower else start - 1
+            above = _free(upper, start) if start in upper else start
             left = below >= 0 and (above == last or target - view[below] <= view[above] - target)
             place = below if left else above
             lower[place], upper[place] = (below - 1, above) if left else (below, above + 1)

@@ -56,6 +56,7 @@ class Signal(BaseModel):
 SIGNAL_SCHEMA = {
     "requestBody": {"required": True, "content": {"application/json": {"schema": Signal.model_json_schema()}}},
     "parameters": [
+        {"name": "catalogue", "in": "path", "required": True, "schema": {"type": "string"}},
         {"name": "k", "in": "query", "required": False, "schema": {"type": "integer"}},
         {"name": "epsilon", "in": "query", "required": False, "schema": {"type": "number"}},
     ],
@@ -70,6 +71,16 @@ def create_app(offers: Mapping[str, Offer]) -> FastAPI:
     app.add_exception_handler(HTTPException, _http_error)
     known = {_checked_name(name): offer for name, offer in offers.items()}
 
+    # First, and without arguments of its own to be checked, since this is what has to be fast.
+    @app.post("/v1/multiselect/{catalogue}", openapi_extra=SIGNAL_SCHEMA)
+    async def answer(request: Request) -> Response:
+        try:
+            offer = _found(known, request.path_params["catalogue"])
+            settings = offer.settings(request.query_params.multi_items())
+            return Response(offer.answer(await _signal(request), *settings), media_type="application/json")
+        except InvalidInput as error:
+            return _refusal(error)
+
     @app.get("/v1/multiselect")
     async def catalogues(request: Request) -> Response:
         if request.query_params:
@@ -81,15 +92,6 @@ def create_app(offers: Mapping[str, Offer]) -> FastAPI:
         try:
             offer = _found(known, catalogue)
             return _json({"name": catalogue, **offer.description(*offer.settings(request.query_params.multi_items()))})
-        except InvalidInput as error:
-            return _refusal(error)
-
-    @app.post("/v1/multiselect/{catalogue}", openapi_extra=SIGNAL_SCHEMA)
-    async def answer(catalogue: str, request: Request) -> Response:
-        try:
-            offer = _found(known, catalogue)
-            settings = offer.settings(request.query_params.multi_items())
-            return Response(offer.answer(await _signal(request), *settings), media_type="application/json")
         except InvalidInput as error:
             return _refusal(error)
 

@@ -75,8 +75,9 @@ class Offer:
 
     def answer(self, signal: float, k: int, epsilon: float) -> bytes:
         """Return the JSON of k results for a signal."""
-        results = [result.to_dict() for result in self._server(k, epsilon).answer(signal)]
-        return json.dumps({"results": results, "k": k, "epsilon": epsilon}, ensure_ascii=False, default=_plain).encode()
+        answered = self._server(k, epsilon).answer(signal)
+        results = [{"item": item, "position": position} for item, position in answered]
+        return _JSON.encode({"results": results, "k": k, "epsilon": epsilon}).encode()
 
     def summary(self) -> dict[str, Any]:
         """Return what may be chosen from."""
@@ -176,3 +177,6 @@ def _spellings(number: float) -> set[str]:
 def _plain(item: Any) -> Any:
     """Return an item of a catalogue as JSON can hold it."""
     return item.item() if isinstance(item, np.generic) else str(item)
+
+
+_JSON = json.JSONEncoder(ensure_ascii=False, default=_plain)
