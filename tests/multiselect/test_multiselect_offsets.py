@@ -232,6 +232,13 @@ def test_bad_numbers_are_refused(arguments: tuple[Any, Any]) -> None:
         optimal_offsets(*arguments)
 
 
+def test_gaps_that_would_take_minutes_to_search_for_are_refused() -> None:
+    assert len(optimal_offsets(20_001, 1.0)) == 20_001
+    for compute in (optimal_offsets, expected_cost):
+        with pytest.raises(dps.InvalidInput, match="k: 20001 was given; at most 20,000 answers can be computed"):
+            compute(20_001, 1.0, "square")
+
+
 @pytest.mark.parametrize("answers", [[], [math.nan], [0, math.inf], [[0.0, 1.0]], ["a"]])
 def test_offsets_that_are_none_are_refused(answers: Any) -> None:
     with pytest.raises(dps.InvalidInput, match="answers"):

@@ -26,7 +26,7 @@ def expected_cost(answers: int | npt.ArrayLike, epsilon: float, disutility: obje
     epsilon = checked_rate(epsilon)
     wanted = as_disutility(disutility)
     if np.ndim(answers) == 0:
-        k = checked_answers(answers)
+        k = checked_answers(answers, wanted)
         costs, halves = half_gaps((k + 1) // 2, epsilon, wanted)
         if k % 2:
             return float(costs[-1])

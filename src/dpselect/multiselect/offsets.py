@@ -12,6 +12,9 @@ from dpselect.multiselect.moments import Moments, checked_rate
 from dpselect.validation import positive_integer
 
 MOST_ANSWERS = 1_000_000
+MOST_SEARCHED = 20_000
+"""Most answers where each gap is searched for, which takes about a millisecond."""
+
 _FLOAT = 4 * np.finfo(np.float64).eps
 
 
@@ -22,19 +25,21 @@ def optimal_offsets(k: int, epsilon: float, disutility: object = "linear") -> Fl
     `±ln(1 + 1/b)` and from there outwards `2 ln(b/(b−i))`. For every other increasing h the recursion of
     `half_gaps`, whose costs have a relative error of about 1e-9. Sources: multi-selection, appendix B; multiselect.md.
     """
-    k, epsilon = checked_answers(k), checked_rate(epsilon)
-    half = half_gaps((k + 1) // 2, epsilon, as_disutility(disutility))[1]
+    wanted = as_disutility(disutility)
+    k, epsilon = checked_answers(k, wanted), checked_rate(epsilon)
+    half = half_gaps((k + 1) // 2, epsilon, wanted)[1]
     first, further = (half[:0], half[: k // 2]) if k % 2 else (half[k // 2 - 1 :], half[: k // 2 - 1])
     steps = np.concatenate([first, 2 * further[::-1]])
     right = np.cumsum(steps) / epsilon
     return np.concatenate([-right[::-1], np.zeros(k % 2), right])
 
 
-def checked_answers(k: object) -> int:
-    """Return the number of answers, if they are few enough to be listed."""
+def checked_answers(k: object, disutility: Disutility | None = None) -> int:
+    """Return the number of answers, if they are few enough to be listed or, for a disutility, searched for."""
     number = positive_integer("k", k)
-    if number > MOST_ANSWERS:
-        raise InvalidInput("k", k, f"at most {MOST_ANSWERS:,} answers can be computed")
+    most = MOST_ANSWERS if disutility is None or disutility.is_distance else MOST_SEARCHED
+    if number > most:
+        raise InvalidInput("k", k, f"at most {most:,} answers can be computed")
     return number
 
 
