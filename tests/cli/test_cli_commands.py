@@ -153,7 +153,7 @@ BAD: dict[str, tuple[dict[str, str | None], str]] = {
     "no name": ({"FILE": ""}, "SOURCE: '' was given; the path of a file is needed"),
     "missing column": ({"--item": "movie"}, "no column 'movie' was given; the columns are 'film', 'viewer'"),
     "missing domain file": ({"--domain": "none.csv"}, "--domain: 'none.csv' was given; there is no such file"),
-    "unknown domain": ({"--domain": "unknown"}, "--delta: 0.0 was given; a number above 0 and below 1 is needed"),
+    "unknown domain": ({"--domain": "unknown"}, "--delta: none, or 0, was given; on an unknown domain a number"),
     "negative domain": ({"--domain": "-4"}, "--domain: -4 was given; the number of possible items must be at least 1"),
     "domain too small": ({"--domain": "5"}, "--domain: 5 was given; the table holds more distinct items than that"),
     "k too large": ({"-k": "13"}, "-k: 13 was given; a number from 1 to 12"),

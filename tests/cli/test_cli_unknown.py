@@ -74,7 +74,10 @@ def test_the_other_two_can_be_asked_for(folder: Path, name: str) -> None:
     [
         (["--mechanism", "canonical"], "--mechanism: 'canonical' was given; on an unknown domain"),
         (["--pool", "3"], "--pool: 3 was given; at least k = 10 is needed"),
-        (["--delta", "0"], "--delta: 0.0 was given; a number above 0 and below 1 is needed"),
+        (
+            ["--delta", "0"],
+            "--delta: none, or 0, was given; on an unknown domain a number above 0 and below 1 is needed",
+        ),
     ],
     ids=["mechanism", "pool", "delta"],
 )

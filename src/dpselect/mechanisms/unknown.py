@@ -108,14 +108,17 @@ def total(*parts: float) -> float:
 
 def positive_delta(argument: str, delta: Any) -> float:
     """Return a probability above 0 and below 1, rounded down."""
+    given = delta
     try:
         number = probability_of_failure(delta)
+        given = plain("none, or 0,")
     except InvalidInput:
         number = 0.0
     if not number:
         raise InvalidInput(
             argument,
-            delta,
-            "a number above 0 and below 1 is needed: which items exist can only be hidden up to a delta",
+            given,
+            "on an unknown domain a number above 0 and below 1 is needed, such as 1e-6: which items exist can only be "
+            "hidden up to a delta",
         )
     return number
