@@ -16,8 +16,10 @@ from fractions import Fraction
 import pytest
 
 import dpselect as dps
+from dpselect.multiselect.account import Account
 from dpselect.multiselect.catalogue import Result
 from dpselect.multiselect.client import Client
+from dpselect.multiselect.features import FeatureClient
 
 
 def test_a_signal_is_a_multiple_of_the_step() -> None:
@@ -70,39 +72,52 @@ def test_without_reuse_nothing_is_sent_when_the_budget_is_gone() -> None:
             client.signal(value)
 
 
-class Hesitating(Client):
+class Hesitating(Account):
     """Waits after it has looked up what is spent, so that threads that do not take turns all see the same."""
 
     @property
     def _spent(self) -> Fraction:
-        spent = super()._spent
+        spent = self.kept
         time.sleep(0.01)
         return spent
 
+    @_spent.setter
+    def _spent(self, spent: Fraction) -> None:
+        self.kept = spent
 
-def test_threads_do_not_overspend_together() -> None:
-    client = Hesitating(1.0, 0.5, budget=3.0, reuse=False)
+
+def clients() -> list[tuple[Client | FeatureClient, object]]:
+    return [(Client(1.0, 0.5, budget=3.0, reuse=False), 1), (FeatureClient(1.0, 1, 0.5, budget=3.0), [1])]
+
+
+@pytest.mark.parametrize(("client", "value"), clients(), ids=repr)
+def test_threads_do_not_overspend_together(client: Client | FeatureClient, value: object) -> None:
+    client._account = Hesitating(3.0)
     start = threading.Barrier(8)
 
     def ask() -> bool:
         start.wait()
         try:
-            client.signal(1)
+            client.signal(value)
         except dps.BudgetExceeded:
             return False
         return True
 
     with ThreadPoolExecutor(8) as threads:
         answered = sum(task.result() for task in [threads.submit(ask) for _ in range(8)])
-    assert answered == client.signals == 3
+    assert answered == client.spent == 3
 
 
-def test_a_client_is_neither_copied_nor_written_down() -> None:
-    client = Client(1.0, 0.5, budget=1.0)
-    client.signal(1)
-    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+@pytest.mark.parametrize(("client", "value"), clients(), ids=repr)
+def test_a_client_is_written_down_nowhere_and_its_account_not_copied(
+    client: Client | FeatureClient, value: object
+) -> None:
+    client.signal(value)
+    for copied in (copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match="spend the whole budget again"):
             copied(client)
+    copy.copy(client).signal(value)
+    assert client.spent == 2
 
 
 def test_another_process_cannot_spend_the_budget_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,6 +126,7 @@ def test_another_process_cannot_spend_the_budget_again(monkeypatch: pytest.Monke
     monkeypatch.setattr(os, "getpid", lambda: here + 1)
     with pytest.raises(dps.DpSelectError, match="another process"):
         client.signal(1)
+    assert client.spent == 0
 
 
 def test_signals_beyond_what_floats_hold_stay_at_the_end() -> None:

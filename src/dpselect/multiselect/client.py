@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from threading import Lock
-from typing import Any, NoReturn
+from typing import Any
 
-from dpselect.errors import BudgetExceeded, DpSelectError, InvalidInput, plain
+from dpselect.errors import BudgetExceeded, InvalidInput, plain
+from dpselect.multiselect.account import Account
 from dpselect.multiselect.grid import DistanceGuarantee, GridNoise
-from dpselect.privacy.conversion import float_above
 from dpselect.sampling.bits import bit_source
-from dpselect.validation import finite_number, float_below, positive_number, seed_or_none
+from dpselect.validation import finite_number, seed_or_none
 
 
 class Client:
@@ -24,8 +22,8 @@ class Client:
     nothing new about that point, and refuses other positions with BudgetExceeded. That it sends or refuses
     shows whether the user is back at an earlier place; with `reuse=False` it always refuses, and nothing shows.
 
-    Threads may share a client, and `choose` is then about the last position of them all. Copies and other processes
-    may not: each would spend the whole budget again.
+    Threads may share a client, and `choose` is then about the last position of them all. It cannot be pickled or
+    used in a forked process, which would spend the whole budget again.
 
     A seed makes signals reproducible, for tests and examples; `secure` is then False.
     """
@@ -40,14 +38,11 @@ class Client:
         reuse: bool = True,
     ) -> None:
         self._noise = GridNoise(epsilon, grid)
-        self._budget = None if budget is None else Fraction(positive_number("budget", budget))
+        self._account = Account(budget)
         self._bits = bit_source(seed_or_none(seed))
         self._reuse = reuse
-        self._signals = 0
         self._remembered: dict[int, float] = {}
         self._value: Fraction | None = None
-        self._lock = Lock()
-        self._process = os.getpid()
 
     @property
     def epsilon(self) -> float:
@@ -72,42 +67,34 @@ class Client:
     @property
     def signals(self) -> int:
         """How many signals were drawn; those sent again do not count."""
-        return self._signals
+        return self._account.charges
 
     @property
     def spent(self) -> float:
         """What all signals together cost per unit of distance, rounded up."""
-        return float_above(self._spent) if self._signals else 0.0
+        return self._account.spent
 
     @property
     def remaining(self) -> float | None:
         """What is left of the budget, rounded down; None without a budget."""
-        return None if self._budget is None else float_below(self._budget - self._spent)
-
-    @property
-    def _spent(self) -> Fraction:
-        return self._signals * Fraction(self.epsilon)
+        return self._account.remaining
 
     def signal(self, value: Any) -> float:
         """Return what to send in place of a private position: a multiple of the grid step, with noise.
 
         The position stays here, for `choose`. The cost is written down before the noise is drawn.
         """
-        if os.getpid() != self._process:
-            raise DpSelectError("this client belongs to another process; make one in each and share the budget out")
         place = self._noise.nearest(value)
-        with self._lock:
-            if self._budget is None or self._spent + Fraction(self.epsilon) <= self._budget:
-                self._signals += 1
-                signal = self._noise.position(self._noise.draw(place, self._bits))
-                if self._budget is not None and self._reuse:
-                    self._remembered[place] = signal
-            elif place in self._remembered:
-                signal = self._remembered[place]
-            else:
-                raise BudgetExceeded(self.epsilon, float_below(self._budget - self._spent))
-            self._value = Fraction(finite_number("value", value))
-            return signal
+        if self._account.charge(self.epsilon):
+            signal = self._noise.position(self._noise.draw(place, self._bits))
+            if self._account.limited and self._reuse:
+                self._remembered[place] = signal
+        elif place in self._remembered:
+            signal = self._remembered[place]
+        else:
+            raise BudgetExceeded(self.epsilon, self._account.remaining or 0.0)
+        self._value = Fraction(finite_number("value", value))
+        return signal
 
     def choose(self, results: Any) -> Any:
         """Return the result nearest to the last private position, the first of equals; nothing is sent.
@@ -121,10 +108,6 @@ class Client:
         value = self._value
         answers = _listed(results)
         return min(answers, key=lambda result: abs(_position(result) - value))
-
-    def __reduce__(self) -> NoReturn:
-        """Refuse to be copied or written down: the account would be, and the private position."""
-        raise TypeError("a client cannot be copied or pickled: each copy would spend the whole budget again")
 
     def __repr__(self) -> str:
         """Show what is public; positions and signals are not."""

@@ -16,11 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dpselect.errors import BudgetExceeded, InvalidInput, plain
+from dpselect.multiselect.account import Account
 from dpselect.multiselect.grid import GridNoise
 from dpselect.privacy.conversion import float_above
 from dpselect.sampling import BitSource, bit_source
 from dpselect.shown import shown_above
-from dpselect.validation import finite_number, float_below, positive_integer, positive_number, seed_or_none
+from dpselect.validation import finite_number, positive_integer, seed_or_none
 
 Floats = npt.NDArray[np.float64]
 Places = tuple[int, ...]
@@ -132,9 +133,8 @@ class FeatureClient:
         seed: int | None = None,
     ) -> None:
         self._noise = VectorNoise(epsilon, dimensions, grid)
-        self._budget = None if budget is None else Fraction(positive_number("budget", budget))
+        self._account = Account(budget)
         self._bits = bit_source(seed_or_none(seed))
-        self._spent = Fraction()
         self._vector: Floats | None = None
 
     @property
@@ -150,7 +150,7 @@ class FeatureClient:
     @property
     def spent(self) -> float:
         """What all signals together cost per unit of ℓ1 distance, rounded up."""
-        return float_above(self._spent) if self._spent else 0.0
+        return self._account.spent
 
     def signal(self, vector: Any) -> Floats:
         """Return what to send in place of a private vector: multiples of the grid step, with noise.
@@ -159,10 +159,8 @@ class FeatureClient:
         """
         private = checked_vector("vector", vector, self._noise.dimensions)
         places = self._noise.nearest(private)
-        cost = Fraction(self._noise.epsilon)
-        if self._budget is not None and self._spent + cost > self._budget:
-            raise BudgetExceeded(self._noise.epsilon, float_below(self._budget - self._spent))
-        self._spent += cost
+        if not self._account.charge(self._noise.epsilon):
+            raise BudgetExceeded(self._noise.epsilon, self._account.remaining or 0.0)
         self._vector = private
         return self._noise.position(self._noise.draw(places, self._bits))
 
