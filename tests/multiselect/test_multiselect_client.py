@@ -24,7 +24,7 @@ from dpselect.multiselect.features import FeatureClient
 
 def test_a_signal_is_a_multiple_of_the_step() -> None:
     for step in (0.25, 0.1, 3.0):
-        client = Client(1.0, step)
+        client = Client(1.0, step, seed=1)
         signals = [client.signal(7.3) for _ in range(20)]
         assert all(signal == round(signal / step) * step for signal in signals)
         assert len(set(signals)) > 1
