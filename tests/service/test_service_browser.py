@@ -291,3 +291,18 @@ def test_an_answer_for_an_earlier_position_is_not_shown_for_the_present_one(page
     assert page.text_content("#kept-position") == "80.00 km"
     assert page.text_content("#kept-choice") == "–"
     assert page.locator("#strip .pin").count() == 0
+
+
+def test_a_signal_without_an_answer_is_shown_as_sent(browser: Any, service: Served) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(service.url)
+    page.wait_for_selector("#ask:not([disabled])")
+    page.route("**/v1/multiselect/coast?*", lambda route: route.abort())
+    page.click("#ask")
+    page.wait_for_selector("#status.refused")
+    assert "signal" in page.text_content("#sent")
+    assert page.text_content("#spent") == "0.2"
+    page.locator("#epsilon").fill("4")
+    page.wait_for_selector("#status:has-text('failed')")
+    context.close()

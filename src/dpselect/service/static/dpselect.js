@@ -155,17 +155,16 @@ export class Client {
   }
 }
 
-// Sends a signal, and nothing else, and returns what was sent and the results.
+// Sends a signal, and nothing else, and returns the results.
 export async function ask(address, signal) {
-  const body = JSON.stringify({ signal });
   const reply = await fetch(address, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
-    body,
+    body: JSON.stringify({ signal }),
     credentials: "omit",
     referrerPolicy: "no-referrer",
   });
   const answer = await reply.json();
   if (!reply.ok) throw new Error(answer.error);
-  return { body, results: answer.results };
+  return { results: answer.results };
 }

@@ -96,12 +96,13 @@ async function settings() {
 async function onAsk() {
   element("ask").disabled = true;
   const [from, answers, place, to] = [client(), state.answers[k() - 1], position(), address(k())];
+  let sent = null;
   try {
     const before = state.ledger.spent;
     const signal = from.signal(place);
     const again = state.ledger.spent === before;
-    const { body, results } = await ask(to, signal);
-    element("sent").textContent = `POST ${to}\n${body}`;
+    sent = `POST ${to}\n${JSON.stringify({ signal })}`;
+    const { results } = await ask(to, signal);
     say(again ? "The budget is gone: the earlier signal for this place was sent again, which tells nothing new." : "", false);
     // Whoever moved a slider meanwhile has asked about something else.
     if (place === position() && to === address(k())) {
@@ -114,6 +115,8 @@ async function onAsk() {
   } catch (error) {
     say(error instanceof BudgetExceeded ? "Refused: another signal would tell more than your budget allows. Nothing was sent." : `It failed: ${error.message}`, true);
   } finally {
+    // Also when no answer came: the server may have the signal all the same.
+    if (sent !== null) element("sent").textContent = sent;
     element("ask").disabled = false;
   }
   show();
