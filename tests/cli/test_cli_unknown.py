@@ -99,7 +99,7 @@ def test_the_noise_of_limited_can_be_named_with_what_it_relies_on(folder: Path) 
     assert (described["noise"], described["max_items_per_person"], described["pool"]) == ("laplace", 3, 20)
     refused = ask("queries.csv", "--mechanism", "limited", "--noise", "laplace")
     assert refused.exit_code == 2
-    assert "--max-items-per-person" in refused.stderr
+    assert "--max-items-per-person: nothing was given" in refused.stderr
 
 
 @pytest.mark.parametrize(

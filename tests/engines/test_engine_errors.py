@@ -95,7 +95,7 @@ def test_a_table_without_a_name(quick_place: Place) -> None:
     quick_place.put("orders", ROWS)
     error = refused({**quick_place.source("orders"), "table_name": None})
     assert isinstance(error, dps.InvalidInput)
-    assert error.argument == "table_name"
+    assert str(error) == "table_name: nothing was given; with a URL, the name of the table is needed"
 
 
 def test_a_name_beside_a_table_that_needs_none() -> None:

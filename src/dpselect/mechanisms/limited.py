@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dpselect.errors import InvalidInput
+from dpselect.errors import InvalidInput, plain
 from dpselect.mechanisms.base import FARTHEST, Law, check_noise
 from dpselect.mechanisms.pool import Pool
 from dpselect.mechanisms.ranking import exact
@@ -57,7 +57,9 @@ class LimitedDomain(UnknownDomain):
             object.__setattr__(self, "max_items_per_person", most)
         if self.noise == "laplace" and self.max_items_per_person is None:
             raise InvalidInput(
-                "max_items_per_person", None, "a whole number is needed: the scale of laplace noise follows it"
+                "max_items_per_person",
+                plain("nothing"),
+                "a whole number is needed: the scale of laplace noise follows it",
             )
         if self.noise == "laplace" and self.sensitivity.low:
             raise InvalidInput("sensitivity", self.sensitivity, "laplace noise needs scores that a person only raises")

@@ -43,7 +43,8 @@ def open_url(
     if scheme not in ("duckdb", "postgresql", "postgres", "spark", "spark+local"):
         raise InvalidInput("table", plain("another kind of URL"), _ACCEPTED)
     if not isinstance(table_name, str) or not table_name:
-        raise InvalidInput("table_name", table_name, "with a URL, the name of the table is needed")
+        given = plain("nothing") if table_name is None else table_name
+        raise InvalidInput("table_name", given, "with a URL, the name of the table is needed")
     if scheme == "duckdb":
         _attach(embedded, rest)
         named: Callable[[str], Any] = partial(_duckdb_table, embedded)
