@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpselect.forecast.chances import FloatArray
+from dpselect.forecast.noise_values import merged, values_at
 from dpselect.sampling.laws import Distribution
 from dpselect.sampling.logcount import log_falling
 
@@ -82,8 +83,8 @@ class NoisyGroups:
             z, weights = self._nodes(edge, lowest, included, excluded)
             log_rest = self._log_below(z, lowest + 1)
             shifted = z - self.locations[:edge, None]
-            survival = self.noise.survival(shifted)
-            hazard = np.where(survival > 0, self.noise.density(shifted) / survival, 0.0)
+            _, survival, density = values_at(self.noise, shifted)
+            hazard = np.where(survival > 0, density / survival, 0.0)
             log_musts = self.sizes[:edge] @ np.log(survival)
             plain, marked = self._free(z, edge, lowest, included, excluded, held - musts)
             total = np.exp(log_rest + log_musts) * (marked + self.sizes[:edge] @ hazard * plain)
@@ -100,7 +101,7 @@ class NoisyGroups:
         by_included = included <= excluded
         cap = included if by_included else int(excluded)
         shifted = z - self.locations[edge : lowest + 1, None]
-        cdf, survival, density = self.noise.cdf(shifted), self.noise.survival(shifted), self.noise.density(shifted)
+        cdf, survival, density = values_at(self.noise, shifted)
         constant, linear = (cdf, survival) if by_included else (survival, cdf)
         plain, marked = np.zeros((cap + 1, len(z))), np.zeros((cap + 1, len(z)))
         plain[0] = 1.0
@@ -185,11 +186,16 @@ class NoisyGroups:
         of the rest has to be at z; and the number of free items above z is bounded by Chernoff.
         """
         shifted = z - self.locations[: lowest + 1, None]
-        sizes, survival = self.sizes[: lowest + 1], self.noise.survival(shifted)
-        log_density = np.log(sizes @ self.noise.density(shifted))
+        sizes, (cdf, survival, density) = self.sizes[: lowest + 1], values_at(self.noise, shifted)
+        log_density = np.log(sizes @ density)
         log_pattern = sizes[:edge] @ np.log(survival[:edge])
-        log_pattern += _chernoff(sizes[edge:], self.noise.cdf(shifted[edge:]), survival[edge:], included)
-        bound: FloatArray = self._log_below(z, lowest + 1) + np.minimum(log_pattern, log_density)
+        log_pattern += _chernoff(sizes[edge:], cdf[edge:], survival[edge:], included)
+        rest = self.locations[lowest + 1 :], self.sizes[lowest + 1 :]
+        if log_series(self.noise.name) is not None:
+            # Merged, the sum is off by less than 1%.
+            rest = merged(*rest, rest[1])[:2]
+        log_rest = NoisyGroups(*rest, self.k, self.noise)._log_below(z, 0)
+        bound: FloatArray = log_rest + np.minimum(log_pattern, log_density)
         return bound
 
 

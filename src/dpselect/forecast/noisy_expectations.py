@@ -23,7 +23,10 @@ from functools import cached_property
 import numpy as np
 
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.noisy import NoisyGroups, binomial, log_series, logarithms, panels
+from dpselect.forecast.mistake_reach import Reach
+from dpselect.forecast.noise_values import values_at
+from dpselect.forecast.noisy import NoisyGroups, binomial, log_series, logarithms
+from dpselect.forecast.rare_items import Borders, RareItems
 from dpselect.forecast.segments import (
     COSTLY,
     MARKED,
@@ -35,21 +38,12 @@ from dpselect.forecast.segments import (
     padded,
     power_product,
 )
-from dpselect.forecast.tails import HEAVY, HEAVY_EACH, HEAVY_TERMS, LIGHT, LIGHT_EACH, LIGHT_TERMS, Tails
+from dpselect.forecast.tails import Tails
 
-_TAIL = 50.0
-_DEPTH = 30.0
-_TINY = 40.0
 _FAR = 2.0
 _NEGLIGIBLE = 1e-15
-_UNSEEN = 1e-30
-_VISIBLE = 24.0
+_UNSEEN = 1e-15
 _FEW_TIED = 8
-_STARTS = 16
-_WORTH = 64
-_SPOTS = 7
-_CHUNK = 128
-_HIGH_CAP = 24
 _MOST_WORK = 1e10
 
 
@@ -103,31 +97,46 @@ class Split:
         if noisy.ends[-1] == noisy.k:
             return Mistakes(0.0, 0.0, 0.0)
         with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-            nodes, weights = self._nodes()
-            parts = self._chunks(nodes)
-            caps = [self._cap(nodes[part]) for part in parts]
-            rare = [self._rare(float(nodes[part].min())) for part in parts]
-            work = 0.0
-            for part, cap, cuts in zip(parts, caps, rare, strict=True):
-                items = self.above + np.minimum(noisy.sizes[self.border + 1 : cuts[0]], cap).sum() + 12 * len(cuts)
-                work += 20 * (part.stop - part.start) * cap * items
-            if work > _MOST_WORK:
-                return None
-            tails = {cuts: self._tails(cuts) for cuts in set(rare)}
-            found = [
-                self._integrands(nodes[part], cap, cuts[0], tails[cuts])
-                for part, cap, cuts in zip(parts, caps, rare, strict=True)
+            reach = Reach(noisy, self.costs, self.border, self.room)
+            nodes, weights, settled = reach.nodes()
+            low = int(np.searchsorted(nodes[:-1], settled))
+            lost = float(weights[:low] @ self._surely_missing(nodes[:low]))
+            nodes, weights = nodes[low:], weights[low:]
+            parts = reach.chunks(nodes)
+            caps = [reach.cap_of(nodes[part]) for part in parts]
+            rare = self._rare_items
+            end = len(noisy.sizes) - self.border - 1
+            borders = [
+                Borders(end, end, 0.0, 0.0) if rare is None else rare.borders(float(nodes[part][0])) for part in parts
             ]
-        return Mistakes(*(float(weights @ np.concatenate(values)) for values in zip(*found, strict=True)))
+            if self._work(parts, caps, borders) > _MOST_WORK:
+                return None
+            tails = [[]] * len(parts) if rare is None else rare.tails(borders)
+            found = [
+                self._integrands(nodes[part], cap, border.heavy, own)
+                for part, cap, border, own in zip(parts, caps, borders, tails, strict=True)
+            ]
+        wrong, more_lost, depth = (float(weights @ np.concatenate(values)) for values in zip(*found, strict=True))
+        return Mistakes(wrong, lost + more_lost, depth)
 
-    def _chunks(self, nodes: FloatArray) -> list[slice]:
-        """Return neighbouring nodes together, fewer where that may bring their caps down."""
-        parts = []
-        for start in range(0, len(nodes), _CHUNK):
-            end = min(start + _CHUNK, len(nodes))
-            step = _CHUNK if self._cap(nodes[start:end]) <= _HIGH_CAP else _CHUNK // 4
-            parts += [slice(place, min(place + step, end)) for place in range(start, end, step)]
-        return parts
+    def _work(self, parts: list[slice], caps: list[int], borders: list[Borders]) -> float:
+        """Return about how many multiplications the integrands take."""
+        work = 0.0
+        for part, cap, border in zip(parts, caps, borders, strict=True):
+            sizes = self.noisy.sizes[self.border + 1 : self.border + 1 + border.heavy]
+            items = self.above + np.minimum(sizes, cap).sum() + 12 * border.segments
+            work += 20 * (part.stop - part.start) * cap * items
+        return work
+
+    @cached_property
+    def _rare_items(self) -> RareItems | None:
+        """The items below rank k, if their noise has a series."""
+        series, first = log_series(self.noisy.noise.name), self.border + 1
+        if series is None:
+            return None
+        return RareItems(
+            series, self.noisy.locations[first:], self.noisy.sizes[first:], self.costs[first:], self._steps[first:]
+        )
 
     def _integrands(self, z: FloatArray, cap: int, rare: int, tails: list[Tails]) -> tuple[FloatArray, ...]:
         """Return the integrands of the three expectations."""
@@ -148,20 +157,30 @@ class Split:
         """Return the chances of A = 0 … cap or more, and the marked ones below the cap."""
         noisy, border = self.noisy, self.border
         near = z.max() - noisy.locations[:border]
-        # Far above z nothing is missing.
-        seen = np.maximum(noisy.noise.cdf(near), noisy.noise.density(near)) > _UNSEEN
-        first = int(np.argmax(np.append(seen, True)))
+        seen = noisy.sizes[:border] * np.maximum(noisy.noise.cdf(near), noisy.noise.density(near))
+        # Far above z next to nothing is missing; below the largest z its share is smaller still (log-concavity).
+        first = min((_first_seen(part) for part in (seen, seen * self.costs[:border])), default=0)
         groups = np.repeat(np.arange(first, border), noisy.sizes[first:border].astype(np.intp))
         shifted = z - noisy.locations[groups, None]
-        law = np.stack([noisy.noise.survival(shifted), noisy.noise.cdf(shifted)], axis=1)
+        cdf, survival, density = values_at(noisy.noise, shifted)
+        law = np.stack([survival, cdf], axis=1)
         marked = np.zeros_like(law)
-        marked[:, 0] = noisy.noise.density(shifted) * self.costs[groups, None]
+        marked[:, 0] = density * self.costs[groups, None]
         law, marked = marked_product(law, marked, cap)
         return padded(law, cap + 1), padded(marked, cap)
 
+    def _surely_missing(self, z: FloatArray) -> FloatArray:
+        """Return the cost of what stands at z of `above`, which is the loss where more than enough others are above."""
+        border, noisy = self.border, self.noisy
+        result: FloatArray = (noisy.sizes[:border] * self.costs[:border]) @ noisy.noise.density(
+            z - noisy.locations[:border, None]
+        )
+        return result
+
     def _below(self, z: FloatArray, rare: int, tails: list[Tails], last: int) -> Segments:
-        """Return the items below rank k as one segment: those before group `rare` one by one, the others as tails."""
+        """Return the items below rank k as one segment: the first `rare` groups one by one, the others as tails."""
         noisy, first = self.noisy, self.border + 1
+        rare += first
         costs = self.costs[first - 1 :]
         found = Segments.empty(len(z), float(costs[1]) if len(costs) > 1 else 0.0)
         steps = self._steps
@@ -188,21 +207,6 @@ class Split:
         """How much more the next group costs."""
         return np.append(np.diff(self.costs), 0.0)
 
-    def _tails(self, cuts: tuple[int, ...]) -> list[Tails]:
-        """Return the groups from the first cut on: heavy segments between cuts, and a light one behind the last."""
-        noisy, series = self.noisy, log_series(self.noisy.noise.name)
-        found = []
-        for terms, starts, end in (
-            (HEAVY_TERMS, np.array(cuts[:-1], dtype=np.intp), cuts[-1]),
-            (LIGHT_TERMS, np.array(cuts[-1:]), len(noisy.sizes)),
-        ):
-            if series is None or not len(starts) or starts[0] == end:
-                continue
-            part = slice(starts[0], end)
-            groups = noisy.locations[part], noisy.sizes[part], self.costs[part], self._steps[part]
-            found.append(Tails.of(series, terms, starts - starts[0], *groups))
-        return found
-
     def _crowded(self, z: FloatArray, missing: FloatArray, below: FloatArray) -> FloatArray:
         """Return the integrand of the expected number of chosen tied items beyond `room`.
 
@@ -219,82 +223,7 @@ class Split:
         result: FloatArray = size * noise.density(z) * (together * at_least[: len(together)]).sum(axis=0)
         return result
 
-    def _expected(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return how many of the top k lie below z on average, and how many others above it; ties are split by rank."""
-        noisy, border = self.noisy, self.border
-        shifted = z - noisy.locations[:, None]
-        inside = noisy.sizes[: border + 1].copy()
-        inside[border] = self.room
-        outside = noisy.sizes[border:].copy()
-        outside[0] -= self.room
-        return inside @ noisy.noise.cdf(shifted[: border + 1]), outside @ noisy.noise.survival(shifted[border:])
 
-    def _cap(self, z: FloatArray) -> int:
-        """Return a number that not both of these counts reach, but for a chance below e^−40 (Chernoff).
-
-        The one grows with z and the other falls, so that both are bounded between some z and the next.
-        """
-        missing, others = self._expected(z[np.linspace(0, len(z) - 1, _SPOTS).astype(np.intp)])
-        means, most = (missing[1:], others[:-1]), self.above + 1
-        for cap in (3, 5, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512):
-            rates = [np.where(mean < cap, cap * np.log(cap / mean) - cap + mean, 0.0) for mean in means]
-            if cap < most and float((rates[0] + rates[1]).min()) > _TINY:
-                return cap
-        return most
-
-    def _rare(self, lowest: float) -> tuple[int, ...]:
-        """Return where tails begin that are good from the lowest z on; the last of them is light."""
-        noisy, first, end = self.noisy, self.border + 1, len(self.noisy.sizes)
-        if log_series(noisy.noise.name) is None:
-            return (end,)
-        each = np.exp(np.minimum(noisy.locations[first:] - lowest, 0.0))
-        masses = noisy.sizes[first:] * each
-        together = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
-        light = int(((together[:-1] > LIGHT) | (each > LIGHT_EACH)).sum())
-        alone = int(np.flatnonzero(np.append(True, (each > HEAVY_EACH) | (masses > HEAVY / 2)))[-1])
-        if self.noisy.sizes[first + alone : first + light].sum() <= _WORTH:
-            # Few different tails, so that nodes share them.
-            return (min(first + -(-light // _STARTS) * _STARTS, end),)
-        blocks = ((together[alone] - together[alone:light]) // (HEAVY / 2)).astype(np.intp)
-        starts = alone + np.flatnonzero(np.append(True, np.diff(blocks) > 0))
-        return (*(first + starts).tolist(), first + light)
-
-    def _nodes(self) -> tuple[FloatArray, FloatArray]:
-        """Return nodes and weights where a mistake can happen.
-
-        With U of the top k expected below z and B others above it, the chance that more of the others are above than
-        of the top k are below is at most `exp(−(√U − √B)²) √(B/U)` if B < U, by Chernoff's bound at `e^t = √(U/B)`;
-        and the other way round.
-        """
-        noisy = self.noisy
-        base = float(noisy.locations[noisy.group(noisy.k + 1)])
-        low = base if noisy.noise.cdf(np.zeros(1))[0] == 0 else base - _TAIL
-        high = _TAIL + float(np.log(noisy.ends[-1])) + 1.0
-        cells = np.linspace(low, high, int(high - low) + 2)
-        z = (cells[1:] + cells[:-1]) / 2
-        below, above = self._expected(z)
-        density = noisy.noise.density(z - noisy.locations[:, None])
-        apart = -((np.sqrt(below) - np.sqrt(above)) ** 2)
-        tilt = np.log(above / below) / 2
-        kept, kinked = np.zeros(len(z), dtype=bool), np.zeros((2, len(z)), dtype=bool)
-        border = self.border
-        for weights in (noisy.sizes, noisy.sizes * self.costs):
-            inside, outside = weights[:border] @ density[:border], weights[border:] @ density[border:]
-            log_missing = np.log(inside) + np.where(above < below, apart + tilt, 0.0)
-            log_chosen = np.log(outside) + np.where(below < above, apart - tilt, 0.0)
-            bound = np.nan_to_num(np.maximum(log_missing, log_chosen), nan=-np.inf)
-            if np.isfinite(bound.max()):
-                kept |= bound > bound.max() - _DEPTH
-                # An item's kink shows where it may be at z, or where the comparison is undecided.
-                shown = bound.max() - _VISIBLE
-                kinked |= (np.stack([log_missing, log_chosen]) > shown) | (np.log(inside + outside) + apart > shown)
-        # A density may begin behind the middle of its cell.
-        kinked[:, :-1] |= kinked[:, 1:]
-        place = np.clip(np.searchsorted(cells, noisy.kinks) - 1, 0, len(z) - 1)
-        # Both numbers vary by their square roots, which is how finely the comparison has to be cut.
-        pieces = int(np.ceil(2 * np.sqrt(1 + float(np.minimum(below, above).max()))))
-        undecided = cells[:-1][kept & (apart > -_TINY)]
-        cuts = (undecided[:, None] + (cells[1] - cells[0]) * np.arange(pieces) / pieces).ravel()
-        return panels(
-            cells, kept, np.concatenate([cuts, noisy.kinks[kinked[(noisy.kinks <= 0).astype(np.intp), place]]])
-        )
+def _first_seen(weights: FloatArray) -> int:
+    """Return the first place before which weights add up to next to nothing of the whole."""
+    return int((np.cumsum(weights) <= _UNSEEN * weights.sum()).sum())

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpselect.forecast.chances import FloatArray
+from dpselect.forecast.noise_values import values_at
 from dpselect.forecast.noisy import binomial, logarithms
 from dpselect.sampling.laws import Distribution
 
@@ -53,8 +54,8 @@ class Segments:
     @classmethod
     def items(cls, noise: Distribution, shifted: FloatArray, costs: FloatArray, steps: FloatArray) -> Segments:
         """Return a segment for each single item."""
-        none, one = noise.cdf(shifted), noise.density(shifted)
-        law = np.stack([none, noise.survival(shifted)], axis=1)
+        none, survival, one = values_at(noise, shifted)
+        law = np.stack([none, survival], axis=1)
         parts = np.zeros((len(law), 4, *law.shape[1:]))
         parts[:, MARKED, 0] = one
         parts[:, COSTLY, 0] = one * costs[:, None]
