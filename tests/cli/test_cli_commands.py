@@ -11,8 +11,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pyarrow
-import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner
 
@@ -21,19 +19,6 @@ from dpselect.cli import app
 from dpselect.cli.demo_data import FILMS, DemoData
 
 COMMAND = Path(sys.executable).with_name("dpselect")
-VIEWS = [(f"film {i:02d}", f"viewer {v}") for i in range(12) for v in range(240 - 20 * i)]
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with views.parquet and films.csv, in which commands run."""
-    table = pyarrow.table({"film": [film for film, _ in VIEWS], "viewer": [viewer for _, viewer in VIEWS]})
-    pyarrow.parquet.write_table(table, tmp_path / "views.parquet")
-    (tmp_path / "films.csv").write_text("film\n" + "".join(f"film {i:02d}\n" for i in range(12)))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("NO_COLOR", "1")
-    return tmp_path
 
 
 def top_line(**options: str | None) -> list[str]:

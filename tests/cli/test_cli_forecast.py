@@ -22,22 +22,14 @@ COUNTS = [240 - 20 * place for place in range(12)]
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the same counts as CSV, JSON lines, Parquet and people's rows."""
+def counts_files(folder: Path) -> None:
+    """The counts of the people's rows as CSV, JSON lines and Parquet."""
     lines = [f"film {place:02d},{count}" for place, count in enumerate(COUNTS)]
-    (tmp_path / "counts.csv").write_text("item,count\n" + "\n".join(lines) + "\n")
-    with gzip.open(tmp_path / "counts.csv.gz", "wt") as packed:
+    (folder / "counts.csv").write_text("item,count\n" + "\n".join(lines) + "\n")
+    with gzip.open(folder / "counts.csv.gz", "wt") as packed:
         packed.write("item,count\n" + "\n".join(lines) + "\n")
-    (tmp_path / "counts.jsonl").write_text("".join(json.dumps({"item": "x", "count": c}) + "\n" for c in COUNTS))
-    pyarrow.parquet.write_table(pyarrow.table({"count": COUNTS}), tmp_path / "counts.parquet")
-    rows = [(f"film {place:02d}", f"viewer {v}") for place, count in enumerate(COUNTS) for v in range(count)]
-    table = pyarrow.table({"film": [film for film, _ in rows], "viewer": [viewer for _, viewer in rows]})
-    pyarrow.parquet.write_table(table, tmp_path / "views.parquet")
-    (tmp_path / "films.csv").write_text("film\n" + "".join(f"film {place:02d}\n" for place in range(12)))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("NO_COLOR", "1")
-    return tmp_path
+    (folder / "counts.jsonl").write_text("".join(json.dumps({"item": "x", "count": c}) + "\n" for c in COUNTS))
+    pyarrow.parquet.write_table(pyarrow.table({"count": COUNTS}), folder / "counts.parquet")
 
 
 def run(*line: str) -> Any:
