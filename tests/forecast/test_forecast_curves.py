@@ -14,6 +14,7 @@ from forecast_brute import DATA, expected
 import dpselect as dps
 from dpselect.forecast import gap_limit, smallest_epsilon, success, swap_limit
 from dpselect.forecast.chances import chance_of_best
+from dpselect.forecast.subsets import Subsets
 
 MECHANISMS: list[dps.Mechanism] = [
     dps.Canonical(k=2, epsilon=1.0),
@@ -129,3 +130,15 @@ def test_a_mechanism_without_an_exact_curve_is_refused() -> None:
 def test_the_swap_limit_is_0_where_any_epsilon_will_do(accuracy: float, needed: float) -> None:
     found = swap_limit([10, 3], dps.Canonical(k=1, epsilon=1.0), accuracy)
     assert found == pytest.approx(needed, abs=1e-9)
+
+
+@pytest.mark.parametrize("gamma", [0.5, 1.0])
+@pytest.mark.parametrize("noise", ["exponential", "gumbel"])
+@pytest.mark.parametrize("margin", [False, True])
+def test_one_epsilon_alone_has_the_chance_that_it_has_among_several(gamma: float, noise: str, margin: bool) -> None:
+    mechanism = dps.Canonical(k=3, epsilon=1.0, gamma=gamma, noise=noise, margin=margin)
+    epsilons = [0.03, 0.4, 7.0]
+    for scores in ([9, 8, 7, 7, 4, 4, 1], [90, 80, 70, 40, 40, 10], [5, 5, 5, 5, 5]):
+        subsets = Subsets.of(mechanism, dps.Scores.of(scores))
+        together = subsets.chances(epsilons, noise)
+        assert [subsets.chance(epsilon, noise) for epsilon in epsilons] == pytest.approx(together, rel=1e-12)

@@ -124,8 +124,14 @@ class Subsets:
         return self._without_loss[1]
 
     def chance(self, epsilon: float, noise: str) -> float:
-        """P[exact top-k], up to ties."""
-        return self.chances([epsilon], noise)[0]
+        """P[exact top-k]; only the classes that matter at this ε are copied."""
+        log_best, share = self._without_loss
+        weights = self.log_sizes - epsilon * self.losses
+        highest = max(float(weights.max(initial=-np.inf)), log_best)
+        kept = np.nonzero(weights > highest - NEGLIGIBLE - np.log(1 + weights.size))
+        sizes, losses = self.log_sizes[kept], self.losses[kept]
+        lossy = losses > 0
+        return share * chance_of_best(log_best, sizes[lossy], epsilon * losses[lossy], noise)
 
     def chances(self, epsilons: list[float], noise: str) -> list[float]:
         """P[exact top-k] for several ε; they share the classes, of which ever fewer matter as ε grows."""

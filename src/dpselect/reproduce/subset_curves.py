@@ -68,7 +68,7 @@ class Answers:
     def top(self, epsilon: float) -> float:
         """P[top]."""
         if isinstance(self.mechanism, dps.Canonical):
-            return self._subsets.figures(epsilon, self.mechanism.noise, 1.0)["exact"]
+            return self._subsets.chance(epsilon, self.mechanism.noise)
         k = self.mechanism.k
         return one_shot_chance(self.counts, k, epsilon, self.mechanism.noise, k, k)
 
