@@ -228,6 +228,11 @@ def test_an_interrupt_ends_with_one_line_and_status_130(folder: Path) -> None:
     assert (result.returncode, result.stdout, result.stderr) == (130, "", "dpselect: interrupted\n")
 
 
+def test_the_package_can_be_run_as_a_module() -> None:
+    line = [sys.executable, "-m", "dpselect", "--version"]
+    assert subprocess.run(line, capture_output=True, text=True, check=True).stdout == installed("--version").stdout
+
+
 def test_version_and_help() -> None:
     assert installed("--version").stdout == f"dpselect {dpselect.__version__}\n"
     for line in (["--help"], ["top", "--help"], ["demo", "-h"]):
