@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,6 +46,12 @@ LONG = (
     "tests/verify/test_verify_privacy.py::test_every_mechanism",
 )
 """Tests that together take minutes: 'make check' leaves them to 'make test'."""
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C through to tests of it, also where a shell started the run in the background, which ignores it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
