@@ -21,11 +21,17 @@ settings.load_profile("dpselect")
 
 LONG = (
     "tests/cli/",
-    "tests/engines/test_engine_conformance.py::test_answers_follow",
+    "tests/engines/",
     "tests/experiments/",
-    "tests/forecast/test_forecast_exact.py::test_draws_agree",
+    "tests/forecast/test_forecast_exact.py",
     "tests/forecast/test_forecast_plan.py::test_pictures_are_written",
-    "tests/mechanisms/test_unknown_domains.py::test_draws_from_the_rows",
+    "tests/mechanisms/test_approximate.py::test_the_sampler",
+    "tests/mechanisms/test_canonical.py::test_items_tied",
+    "tests/mechanisms/test_unknown_domains.py::test_draws",
+    "tests/multiselect/test_multiselect_features.py",
+    "tests/multiselect/test_multiselect_offsets.py::test_answers_next",
+    "tests/ranking/",
+    "tests/reproduce/",
     "tests/sampling/test_floating_point_attack.py",
     "tests/sampling/test_race.py::test_the_law_by_counting_bits",
     "tests/sampling/test_race.py::test_bounds_and_widths",
@@ -40,10 +46,13 @@ LONG = (
     "tests/sources/test_source_silence.py",
     "tests/test_benchmarks.py",
     "tests/test_order.py",
+    "tests/service/",
     "tests/test_top.py::test_a_table_without_rows",
+    "tests/test_top_unknown.py::test_items_that_few",
     "tests/verify/test_verify_broken.py",
     "tests/verify/test_verify_command.py",
     "tests/verify/test_verify_privacy.py::test_every_mechanism",
+    "tests/verify/test_verify_sampler.py",
 )
 """Tests that together take minutes: 'make check' leaves them to 'make test'."""
 
