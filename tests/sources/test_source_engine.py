@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
 import traceback
 import warnings
+from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
-from source_files import ROWS, arrow, histogram
+from source_files import FILMS, ROWS, arrow, histogram
 
 from dpselect.errors import InvalidInput, SourceError
-from dpselect.sources.engine import EmbeddedEngine, Engine, ThreadedEngine, embedded_engine, worker_thread
+from dpselect.sources import UNKNOWN, Domain, open_counts
+from dpselect.sources.comparisons import Columns, open_comparisons
+from dpselect.sources.embedded import EmbeddedEngine, embedded_engine
+from dpselect.sources.engine import Engine, ThreadedEngine, worker_thread
 
 
 def test_what_an_engine_says_is_withheld() -> None:
@@ -90,6 +96,47 @@ def test_nothing_is_left_behind_also_after_an_error(tmp_path: Path, monkeypatch:
     with pytest.raises(InvalidInput):
         histogram(arrow(ROWS), 2)
     assert os.listdir(tmp_path / "spill") == os.listdir(tmp_path / "here") == []
+    assert threading.active_count() == threads
+
+
+@contextlib.contextmanager
+def kept_elsewhere() -> Iterator[Any]:
+    """Yield the rows as a table of the caller's own connection."""
+    import ibis
+
+    backend = ibis.duckdb.connect()
+    backend.con.register("given", arrow(ROWS))
+    backend.con.execute("CREATE TABLE rows AS SELECT * FROM given")
+    yield backend.table("rows")
+    backend.disconnect()
+
+
+@pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")  # the test's own call of Ibis
+def test_the_embedded_engine_is_opened_where_it_is_needed_and_closed_also_after_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its folder shows that it is open. A list has to be converted; all else stays in the engine of the rows."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    threads = threading.active_count()
+    with kept_elsewhere() as rows:
+        asked: dict[str, Any] = {"item": "film", "person": "viewer", "k": 1}
+        for domain in (UNKNOWN, 10):
+            with open_counts(rows, domain=Domain.of(domain), **asked) as counts:
+                counts.highest(2) if domain is UNKNOWN else counts.histogram()
+                assert os.listdir(tmp_path) == []
+        columns = Columns("film", "viewer")
+        with open_comparisons(rows, columns, domain=None, before_reading=lambda size: None) as comparisons:
+            comparisons.pairs()
+            assert os.listdir(tmp_path) == []
+        with open_counts(rows, domain=Domain.of(FILMS), **asked) as counts:
+            counts.histogram()
+            assert len(os.listdir(tmp_path)) == 1
+        with (
+            pytest.raises(InvalidInput, match=r"^k: "),
+            open_counts(rows, domain=Domain.of(FILMS), **asked | {"k": 100}),
+        ):
+            pass
+    assert os.listdir(tmp_path) == []
     assert threading.active_count() == threads
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from source_files import ROWS, arrow, histogram
 
 from dpselect.errors import InvalidInput
-from dpselect.sources.engine import EmbeddedEngine, embedded_engine
+from dpselect.sources.embedded import EmbeddedEngine, embedded_engine
 from dpselect.sources.files import FileTable
 from dpselect.sources.text import LONGEST_LINE
 

@@ -18,7 +18,8 @@ from dpselect.errors import InvalidInput, SourceError, plain
 from dpselect.sources.calendar import in_calendar
 from dpselect.sources.counts import check_type, shown_item
 from dpselect.sources.domain import Domain
-from dpselect.sources.engine import Engine, Progress, embedded_engine
+from dpselect.sources.embedded import embedded_when_needed
+from dpselect.sources.engine import Engine, Progress
 from dpselect.sources.forms import in_one_form, is_shown, type_name, with_exact_text
 from dpselect.sources.frames import is_pandas, neutral_name
 from dpselect.sources.listing import listed_items
@@ -106,13 +107,13 @@ def open_comparisons(
     """
     named = columns.named()
     with contextlib.ExitStack() as stack:
-        embedded = stack.enter_context(embedded_engine(progress))
+        embedded = embedded_when_needed(stack, progress)
         source = open_rows(
             stack, embedded, table, list(named.values()), table_name=table_name, where=where, progress=progress
         )
         engine = source.engine
         given = source.table
-        if engine is not embedded or source.named is not None:
+        if source.named is not None:
             # Winners are compared byte by byte already; files and frames have no other way.
             given = with_exact_text(engine, given, neutral_name(1))
         rows = given.select(**{argument: given[neutral_name(place)] for place, argument in enumerate(named)})

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from dpselect.errors import InvalidInput, SourceError, plain
-from dpselect.sources.engine import EmbeddedEngine, Engine, Progress, name_parts, worker_thread
+from dpselect.sources.embedded import EmbeddedEngine
+from dpselect.sources.engine import Engine, Progress, name_parts, worker_thread
 from dpselect.sources.postgres import postgres_engine, postgres_server
 from dpselect.sources.spark import SparkEngine, spark_cluster, spark_engine, spark_session
 
@@ -34,7 +35,11 @@ def is_url(table: Any) -> bool:
 
 
 def open_url(
-    stack: contextlib.ExitStack, embedded: EmbeddedEngine, url: str, table_name: Any, progress: Progress | None
+    stack: contextlib.ExitStack,
+    embedded: Callable[[], EmbeddedEngine],
+    url: str,
+    table_name: Any,
+    progress: Progress | None,
 ) -> Source:
     """Connect to the engine of a URL and return it with the table of that name; no message shows the URL."""
     match = _URL.match(url)
@@ -46,9 +51,10 @@ def open_url(
         given = plain("nothing") if table_name is None else table_name
         raise InvalidInput("table_name", given, "with a URL, the name of the table is needed")
     if scheme == "duckdb":
-        _attach(embedded, rest)
-        named: Callable[[str], Any] = partial(_duckdb_table, embedded)
-        return Source(embedded, named(table_name), named)
+        duckdb = embedded()
+        _attach(duckdb, rest)
+        named: Callable[[str], Any] = partial(_duckdb_table, duckdb)
+        return Source(duckdb, named(table_name), named)
     if scheme in ("postgresql", "postgres"):
         server = stack.enter_context(postgres_server(url, progress))
         return Source(server, server.table(table_name), server.table)

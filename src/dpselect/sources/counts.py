@@ -15,7 +15,8 @@ from dpselect.errors import InvalidInput, SourceError, plain
 from dpselect.sources.calendar import in_calendar
 from dpselect.sources.contributions import Contribution, contributions, in_numbers, numeric_rows
 from dpselect.sources.domain import Domain, Unseen
-from dpselect.sources.engine import Engine, Progress, embedded_engine
+from dpselect.sources.embedded import embedded_when_needed
+from dpselect.sources.engine import Engine, Progress
 from dpselect.sources.forms import in_one_form, is_shown, type_name
 from dpselect.sources.frames import is_pandas, neutral_name
 from dpselect.sources.listing import is_single_value, listed_items
@@ -139,7 +140,7 @@ def open_counts(
     _check_names(item, person)
     columns = list(dict.fromkeys([item, person, *contribution.columns]))
     with contextlib.ExitStack() as stack:
-        embedded = stack.enter_context(embedded_engine(progress))
+        embedded = embedded_when_needed(stack, progress)
         source = open_rows(stack, embedded, table, columns, table_name=table_name, where=where, progress=progress)
         engine, given = source.engine, source.table
         of = {name: given[neutral_name(place)] for place, name in enumerate(columns)}

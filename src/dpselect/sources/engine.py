@@ -1,12 +1,10 @@
-"""The engine that counts: embedded DuckDB by default, or whatever holds the rows already."""
+"""The engine that counts: how work is run on it, stopped, and kept from telling what it should not."""
 
 from __future__ import annotations
 
 import contextlib
 import re
-import tempfile
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
@@ -185,69 +183,6 @@ class ThreadedEngine(Engine):
     def _cancel(self) -> None:
         """Stop the query that runs on the second thread."""
         raise NotImplementedError
-
-
-class EmbeddedEngine(ThreadedEngine):
-    """DuckDB in this process, which does not look for signals while it runs; the connection is ours or the caller's."""
-
-    computes_shared_parts_once = True
-
-    @property
-    def connection(self) -> Any:
-        """The DuckDB connection itself, for what is said in DuckDB's SQL."""
-        return self.backend.con
-
-    @contextlib.contextmanager
-    def materialised(self, expression: Any) -> Iterator[Any]:
-        """Keep the result of a table expression as a temporary table, which ends with the connection at the latest.
-
-        Ibis' `cache` would send an expression over in-memory tables alone to its own default connection.
-        """
-        import ibis
-
-        name = ibis.util.gen_name("dpselect")
-        try:
-            yield self.run(lambda: self.backend.create_table(name, expression, temp=True))
-        finally:
-            with contextlib.suppress(Exception):
-                self.backend.drop_table(name, force=True)
-
-    @contextlib.contextmanager
-    def uploaded(self, rows: Any) -> Iterator[Any]:
-        """Let a public Arrow table be seen under a name for the time of the block; Ibis would leave a view behind."""
-        import ibis
-
-        name = ibis.util.gen_name("dpselect")
-        try:
-            self.run(lambda: self.connection.register(name, rows))
-            yield self.run(lambda: self.backend.table(name))
-        finally:
-            with contextlib.suppress(Exception):
-                self.connection.unregister(name)
-
-    def _share(self) -> float | None:
-        percent = self.connection.query_progress()
-        return percent / 100 if 0 <= percent <= 100 else None
-
-    def _cancel(self) -> None:
-        self.connection.interrupt()
-
-
-@contextlib.contextmanager
-def embedded_engine(progress: Progress | None = None) -> Iterator[EmbeddedEngine]:
-    """Open an in-memory DuckDB that spills to a private temporary folder, and close it also after an error."""
-    import ibis
-
-    # Ibis 12 calls a DuckDB method by its old name; its callers can do nothing about that.
-    # Filters belong to the whole process and are not safe to restore while threads run, so this one is narrow instead.
-    warnings.filterwarnings("ignore", "fetch_arrow_table", DeprecationWarning, module=r"ibis\.backends\.duckdb")
-    with contextlib.ExitStack() as stack:
-        spill = stack.enter_context(tempfile.TemporaryDirectory(prefix="dpselect-", ignore_cleanup_errors=True))
-        backend = ibis.duckdb.connect(temp_directory=spill, autoinstall_known_extensions=False)
-        stack.callback(backend.disconnect)
-        backend.con.execute("SET enable_progress_bar = true")
-        backend.con.execute("SET enable_progress_bar_print = false")
-        yield EmbeddedEngine(backend, stack.enter_context(worker_thread()), progress)
 
 
 def attempt(work: Callable[[], Result], progress: Progress | None, undo: Callable[[Result], None]) -> Result:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dpselect.errors import InvalidInput
-from dpselect.sources.engine import EmbeddedEngine
+from dpselect.sources.embedded import EmbeddedEngine
 from dpselect.sources.frames import check_columns, neutral_name, renamed
 from dpselect.sources.text import array_elements, field_value, fields_query, lines_query, records_query
 

@@ -9,7 +9,8 @@ from typing import Any
 from dpselect.errors import InvalidInput, SourceError, plain
 from dpselect.sources.connect import Source, is_spark
 from dpselect.sources.domain import Domain
-from dpselect.sources.engine import EmbeddedEngine, Engine
+from dpselect.sources.embedded import EmbeddedEngine
+from dpselect.sources.engine import Engine
 from dpselect.sources.files import FileTable
 from dpselect.sources.forms import type_name, with_exact_text
 from dpselect.sources.frames import arrow_table, frame_columns, is_frame
@@ -17,7 +18,12 @@ from dpselect.sources.spark import SparkEngine
 
 
 def listed_items(
-    stack: contextlib.ExitStack, embedded: EmbeddedEngine, source: Source, domain: Domain, item: str, kind: Any
+    stack: contextlib.ExitStack,
+    embedded: Callable[[], EmbeddedEngine],
+    source: Source,
+    domain: Domain,
+    item: str,
+    kind: Any,
 ) -> tuple[Any, int]:
     """Return the table (key, text, position) of the distinct items that are not null, and how many they are.
 
@@ -29,19 +35,25 @@ def listed_items(
     beside = _beside(stack, source, domain, item)
     if beside is not None and _comparable(beside.key.type(), kind):
         unique = _distinct(beside)
-        size = engine.scalar(unique.count())
-    else:
-        if beside is not None:
-            domain = Domain(table=_brought(engine, beside))
-            item = "key"
-        unique = _converted(stack, embedded, domain, item, kind)
-        size = embedded.scalar(unique.count())
-    if not size:
-        raise InvalidInput("domain", plain("an empty list"), "at least one possible item is needed")
-    if beside is None and engine is not embedded:
-        rows = embedded.run(lambda: embedded.backend.to_pyarrow(unique))
+        return unique, _size(engine, unique)
+    if beside is not None:
+        domain = Domain(table=_brought(engine, beside))
+        item = "key"
+    converting = embedded()
+    unique = _converted(stack, converting, domain, item, kind)
+    size = _size(converting, unique)
+    if beside is None and engine is not converting:
+        rows = converting.run(lambda: converting.backend.to_pyarrow(unique))
         unique = stack.enter_context(engine.uploaded(rows))
     return unique, size
+
+
+def _size(engine: Engine, unique: Any) -> int:
+    """Return how many items there are; none is a mistake."""
+    size = engine.scalar(unique.count())
+    if not size:
+        raise InvalidInput("domain", plain("an empty list"), "at least one possible item is needed")
+    return size
 
 
 def _converted(stack: contextlib.ExitStack, embedded: EmbeddedEngine, domain: Domain, item: str, kind: Any) -> Any:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dpselect.errors import InvalidInput, plain
 from dpselect.sources.connect import Source, is_spark, is_url, open_backend, open_spark, open_url
-from dpselect.sources.engine import EmbeddedEngine, Progress
+from dpselect.sources.embedded import EmbeddedEngine
+from dpselect.sources.engine import Progress
 from dpselect.sources.files import FileTable
 from dpselect.sources.filters import columns_in, filtered, parsed
 from dpselect.sources.forms import with_exact_text
@@ -18,7 +19,7 @@ from dpselect.sources.frames import arrow_table, check_columns, is_frame, neutra
 
 def open_rows(
     stack: contextlib.ExitStack,
-    embedded: EmbeddedEngine,
+    embedded: Callable[[], EmbeddedEngine],
     table: Any,
     columns: Sequence[str],
     *,
@@ -35,7 +36,7 @@ def open_rows(
     wanted = list(columns)
     elsewhere = _elsewhere(stack, embedded, table, table_name, progress)
     if elsewhere is None:
-        return Source(embedded, _local_rows(embedded, table, wanted, where))
+        return Source(embedded(), _local_rows(embedded(), table, wanted, where))
     rows = elsewhere.table
     check_columns("table", wanted, list(rows.columns))
     if where is not None:
@@ -48,7 +49,7 @@ def open_rows(
 
 def _elsewhere(
     stack: contextlib.ExitStack,
-    embedded: EmbeddedEngine,
+    embedded: Callable[[], EmbeddedEngine],
     table: Any,
     table_name: str | None,
     progress: Progress | None,
