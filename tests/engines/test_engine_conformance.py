@@ -73,6 +73,13 @@ def test_a_listed_domain_may_be_of_any_form(place: Place, form: str, tmp_path: P
     assert found == pytest.approx(plain_scores(Case("", BUYERS, GOODS)), abs=1e-5)
 
 
+def test_a_table_of_items_may_be_of_another_type_than_the_column(place: Place) -> None:
+    place.put("orders", rows_of(item=["1", "1", "2", "ham"], person=["ann", "bob", "ann", "bob"]))
+    place.put("numbers", rows_of(item=[1, 2, 3, None]))
+    found = all_scores(place.source("orders"), "table:numbers", 3, seed=1)
+    assert found == pytest.approx({"1": 2, "2": 1, "3": 0}, abs=1e-5)
+
+
 def _table(place: Place, name: str) -> Any:
     """Return a table as an object of its engine, or as Arrow where the connection is not ours."""
     return place.source(name)["table"] if place.name == "spark" else rows_of(item=[*GOODS, None, "ham"])

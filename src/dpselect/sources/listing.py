@@ -42,7 +42,7 @@ def listed_items(
     converting = embedded()
     unique = _converted(stack, converting, domain, item, kind)
     size = _size(converting, unique)
-    if beside is None and engine is not converting:
+    if engine is not converting:
         rows = converting.run(lambda: converting.backend.to_pyarrow(unique))
         unique = stack.enter_context(engine.uploaded(rows))
     return unique, size
