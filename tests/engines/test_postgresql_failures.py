@@ -236,16 +236,16 @@ def test_a_table_that_changes_between_the_queries_does_not_change_the_answer(
     assert shop.spent() == 2
 
 
-def test_an_account_that_may_keep_nothing_reads_twice_and_says_so(
+def test_an_account_that_may_keep_nothing_computes_anew_and_says_so(
     shop: Shop, caplog: pytest.LogCaptureFixture, recwarn: pytest.WarningsRecorder
 ) -> None:
     expected = shop.ask().items
-    assert "twice" not in caplog.text
+    assert "temporary" not in caplog.text
     shop.execute(f"REVOKE TEMP ON DATABASE {shop.place.database} FROM PUBLIC")
     with rows_fetched() as counted:
         assert shop.ask().items == expected
     assert 0 < sum(counted) <= 4 + 2 + 2
-    assert "twice" in caplog.text
+    assert "temporary" in caplog.text
     assert not recwarn.list
     for options in (
         {"value": "paid", "clip": (0, 5)},

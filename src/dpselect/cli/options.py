@@ -58,7 +58,7 @@ Output = Annotated[
 
 @contextlib.contextmanager
 def engine_notes() -> Iterator[None]:
-    """Show what an engine has to say about itself, such as that it reads twice, on standard error."""
+    """Show what an engine has to say about itself, such as that it may keep nothing, on standard error."""
     handler = logging.Handler()
     handler.emit = lambda record: note(record.getMessage())  # type: ignore[method-assign]
     log = logging.getLogger("dpselect")

@@ -1,4 +1,4 @@
-"""PostgreSQL: the scores in a temporary table, or, without the right to make one, read twice in one snapshot."""
+"""PostgreSQL: the scores in a temporary table, or, without the right to make one, computed anew in one snapshot."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ _log = logging.getLogger("dpselect")
 class PostgresEngine(ThreadedEngine):
     """A PostgreSQL server. `may_store`: whether the account may make temporary tables, which is public."""
 
+    computes_shared_parts_once = True
+    """Ibis writes such a part as WITH, and the server computes what is named there and used twice but once."""
+
     may_store = True
 
     @property
@@ -52,10 +55,6 @@ class PostgresEngine(ThreadedEngine):
                 "table: the account may not make temporary tables, and the connection is in the middle of a "
                 "transaction; end it first, or grant TEMPORARY on the database"
             )
-        _log.warning(
-            "the account may not make temporary tables on the server, so the table is read twice, in one snapshot; "
-            "GRANT TEMPORARY ON DATABASE would make it faster"
-        )
         self.run(lambda: self.connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
         try:
             yield
@@ -67,6 +66,10 @@ class PostgresEngine(ThreadedEngine):
     def materialised(self, expression: Any) -> Iterator[Any]:
         """Keep the result of a table expression as a temporary table, or compute it anew each time in the snapshot."""
         if not self.may_store:
+            _log.warning(
+                "the account may not make temporary tables on the server, so what they would hold is computed anew for "
+                "each query, in one snapshot; GRANT TEMPORARY ON DATABASE would make it faster"
+            )
             yield expression
             return
         query = self.backend.compile(expression)
