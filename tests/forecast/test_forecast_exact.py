@@ -11,10 +11,11 @@ from forecast_brute import DATA, expected, within
 
 import dpselect as dps
 from dpselect.forecast import metrics
+from dpselect.forecast.bounded_rows import BoundedRows
 from dpselect.forecast.curves import noisy_groups
 from dpselect.forecast.figures import exact_figures
 from dpselect.forecast.outcome import TITLES
-from dpselect.forecast.sequence_figures import BoundedRows
+from dpselect.forecast.row_counts import within as sequences_within
 from dpselect.forecast.sequences import Sequences
 from dpselect.forecast.subsets import Subsets
 from dpselect.mechanisms.ranking import Ranking
@@ -67,8 +68,7 @@ def test_every_pair_of_ranks_to_be_within(scores: list[float], k: int, kind: Any
                 rows = BoundedRows.of(
                     Sequences.of(k, 1.0, table, 1.3), Ranking.of(table.distinct), k, 1.3, "exponential"
                 )
-                assert rows is not None
-                assert rows.within(held, last) == pytest.approx(wanted, rel=1e-8), (held, last)
+                assert sequences_within(rows, held, last) == pytest.approx(wanted, rel=1e-8), (held, last)
                 continue
             subsets = Subsets.of(mechanism, table, 1.3)
             classes = mechanism.classes(scores)

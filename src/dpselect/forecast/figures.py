@@ -12,7 +12,7 @@ from dpselect.forecast.chances import CERTAIN
 from dpselect.forecast.curves import noisy_groups, success
 from dpselect.forecast.noisy import NoisyGroups
 from dpselect.forecast.noisy_expectations import Split
-from dpselect.forecast.sequence_figures import BoundedRows
+from dpselect.forecast.sequence_figures import SequenceFigures
 from dpselect.forecast.sequences import Sequences
 from dpselect.forecast.subsets import Subsets
 from dpselect.mechanisms import Canonical, Gaussian, Joint, Mechanism, OneShot, Peeling
@@ -68,9 +68,9 @@ def _best_sum(table: Scores, k: int) -> float:
 
 def _sequence_figures(table: Scores, mechanism: Joint) -> dict[str, float]:
     k, epsilon, noise = mechanism.k, mechanism.epsilon, mechanism.noise
-    levels = Sequences.of(k, mechanism.sensitivity.spread, table, epsilon)
+    levels = Sequences.of(k, mechanism.sensitivity.spread, table, epsilon, epsilon)
     figures = {"exact": levels.chance(epsilon, noise)}
-    rows = BoundedRows.of(levels, Ranking.of(table.distinct), k, epsilon, noise)
+    rows = SequenceFigures.of(levels, Ranking.of(table.distinct), k, epsilon, noise)
     return figures if rows is None else figures | rows.figures(_best_sum(table, k))
 
 

@@ -10,60 +10,85 @@ import numpy as np
 import numpy.typing as npt
 
 from dpselect.forecast.chances import NEGLIGIBLE, FloatArray, chance_of_best
-from dpselect.mechanisms.classes import level_sizes
+from dpselect.mechanisms.class_law import class_probabilities
 from dpselect.mechanisms.joint_blocks import Thresholds
+from dpselect.mechanisms.level_steps import LevelSteps
 from dpselect.mechanisms.ranking import Ranking, scaled
 from dpselect.scores import Scores
 
 Array = npt.NDArray[Any]
 
 _GRID = 64
+_ROUNDS = 2
 
 
 @dataclass(frozen=True, repr=False)
 class Sequences:
     """The levels of loss of k-sequences (mathematics, section 4), as they are and for a spread of 1; the first is 0."""
 
-    raw: Array
+    steps: LevelSteps
     losses: FloatArray
-    log_sizes: FloatArray
 
     @classmethod
-    def of(cls, k: int, spread: float, scores: Scores, smallest_epsilon: float = 0.0) -> Sequences:
-        """Return the levels, without those that cannot matter from the smallest ε on."""
+    def of(
+        cls, k: int, spread: float, scores: Scores, smallest_epsilon: float = 0.0, largest_epsilon: float | None = None
+    ) -> Sequences:
+        """Return the levels, without those that cannot matter between the smallest ε and the largest."""
         ranking = Ranking.of(scores.distinct)
         unit = 1 / Fraction(spread)
-        farthest = _farthest(k, ranking, smallest_epsilon / 2 * float(unit)) if smallest_epsilon else None
-        losses, log_sizes = level_sizes(k, ranking, farthest)
-        return cls(losses, scaled(losses, unit), log_sizes)
+        rates = [epsilon / 2 * float(unit) if epsilon else None for epsilon in (largest_epsilon, smallest_epsilon)]
+        steps = LevelSteps.of(k, ranking, *_window(k, ranking, *rates))
+        return cls(steps, scaled(steps.losses, unit))
 
     def chance(self, epsilon: float, noise: str) -> float:
         """P[the top k in order], up to ties."""
-        below, log_best = epsilon / 2 * self.losses[1:], float(self.log_sizes[0])
-        weights = self.log_sizes[1:] - below
+        log_sizes = self.steps.log_sizes
+        below, log_best = epsilon / 2 * self.losses[1:], float(log_sizes[0])
+        weights = log_sizes[1:] - below
         kept = weights > max(float(weights.max(initial=-np.inf)), log_best) - NEGLIGIBLE - np.log(1 + len(weights))
-        return chance_of_best(log_best, self.log_sizes[1:][kept], below[kept], noise)
+        return chance_of_best(log_best, log_sizes[1:][kept], below[kept], noise)
+
+    def mixture(self, epsilon: float, noise: str) -> FloatArray:
+        """Return `(p_s − p_{s+}) N(s)` for each loss s: p_s is the chance of one sequence of that loss, s+ the next."""
+        log_sizes, log_within = self.steps.log_sizes, self.steps.log_within
+        probabilities = class_probabilities(-epsilon / 2 * self.losses, log_sizes, noise)
+        weights: FloatArray = np.exp(log_within - log_sizes) * probabilities
+        following = np.exp(np.minimum(log_within[:-1] - log_sizes[1:], 700.0)) * probabilities[1:]
+        weights[:-1] = np.maximum(weights[:-1] - following, 0.0)
+        return weights
 
 
-def _farthest(k: int, ranking: Ranking, rate: float) -> float | None:
-    """Return a loss beyond which all sequences together weigh next to nothing beside the best ones; None if unknown.
+def _window(k: int, ranking: Ranking, near_rate: float | None, far_rate: float | None) -> tuple[Any, Any]:
+    """Return two losses: sequences that lose no more than the one, or more than the other, weigh next to nothing.
 
-    Between two thresholds s < s' there are at most N(s') sequences, of weight at most `exp(−rate s)` each.
+    Sequences that lose more than s and no more than s' are at most N(s'), of weight `exp(−rate s)` at most; N(s) of
+    them weigh `exp(−rate s)` at least. A grid of losses gives both bounds, and a finer one between what is left. What
+    is next to nothing above the window remains so for larger rates, what is below it for smaller ones. None where all
+    losses may matter.
     """
     thresholds = Thresholds(ranking, k)
-    widest = float(ranking.grouping.values[0] - ranking.grouping.values[-1])
-    if thresholds.ascending.dtype == object or widest <= 0:
-        return None
-    spots = np.append(0.0, np.geomspace(min(1.0, widest), widest, _GRID))
+    nearest, farthest = thresholds.zero, ranking.grouping.values[0] - ranking.grouping.values[-1]
+    if thresholds.ascending.dtype == object or farthest <= 0:
+        return None, None
     integral = thresholds.ascending.dtype == np.int64
-    grid = np.unique(np.ceil(spots)).astype(np.int64) if integral else spots
-    counts = thresholds.counts[thresholds.places(grid)] - np.arange(k)
-    within = np.log(counts.astype(np.float64)).sum(axis=1)
-    weights = within[1:] - rate * grid[:-1].astype(np.float64)
-    heavy = np.flatnonzero(weights > within[0] - NEGLIGIBLE - np.log(_GRID))
-    last = int(heavy[-1]) + 1 if len(heavy) else 1
-    # Rounding must not cut off a level at the border, nor the last one of all.
-    return None if last + 1 >= len(grid) else float(grid[last]) * (1 + 1e-12)
+    spots = np.append(0.0, np.geomspace(min(1.0, float(farthest)), float(farthest), _GRID))
+    near_cut, far_cut = None, None
+    for _ in range(_ROUNDS):
+        grid = np.unique(np.ceil(spots)).astype(np.int64) if integral else spots
+        counts = thresholds.counts[thresholds.places(grid)] - np.arange(k)
+        within = np.log(counts.astype(np.float64)).sum(axis=1)
+        if near_rate is not None and (start := _heavy(within, near_rate * grid)[0]) > 0:
+            near_cut = nearest = grid[start]
+        if far_rate is not None and (stop := _heavy(within, far_rate * grid)[-1] + 1) + 1 < len(grid):
+            far_cut = farthest = grid[stop]
+        spots = np.linspace(float(nearest), float(farthest), _GRID)
+    return near_cut, far_cut
+
+
+def _heavy(within: FloatArray, penalties: Array) -> Array:
+    """Return the cells of a grid that may weigh something beside the others; there is at least one."""
+    total = float((within - penalties).max())
+    return np.flatnonzero(within[1:] - penalties[:-1] > total - NEGLIGIBLE - np.log(_GRID))
 
 
 def peeling_chance(k: int, rate: float, scores: Scores, noise: str) -> float:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from dpselect.errors import InvalidInput, plain
 from dpselect.mechanisms.canonical_blocks import Rows, log_subsets
 from dpselect.mechanisms.class_law import class_probabilities
-from dpselect.mechanisms.joint_blocks import Thresholds
+from dpselect.mechanisms.level_steps import LevelSteps
 from dpselect.mechanisms.ranking import Ranking, scaled
 from dpselect.sampling.noise import FloatArray
 from dpselect.scores import Scores
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 MOST_CLASSES = 30_000_000
-"""Classes or levels that are listed; more would not fit in memory."""
+"""Classes that are listed; more would not fit in memory."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,42 +142,9 @@ def levels_of(mechanism: Joint, scores: Any) -> Levels:
     """Return every loss level of sequences under a joint mechanism."""
     table = Scores.of(scores)
     mechanism.check_size(table.size)
-    losses, log_sizes = level_sizes(mechanism.k, Ranking.of(table.distinct))
-    probabilities = class_probabilities(-scaled(losses, mechanism.rate), log_sizes, mechanism.noise)
-    return Levels(mechanism.k, losses.astype(np.float64), log_sizes, probabilities)
-
-
-def level_sizes(k: int, ranking: Ranking, farthest: float | None = None) -> tuple[Array, FloatArray]:
-    """Return every loss, or every one up to `farthest`, with the logarithm of how many sequences have it.
-
-    Row r gains the items of a score v at the threshold `x_[r] − v`, which multiplies the number of sequences within
-    the threshold by `(t + m − r)/(t − r)`; a running sum of the logarithms over all such events in order gives every
-    level.
-    """
-    thresholds = Thresholds(ranking, k)
-    values, ends = ranking.grouping.values, ranking.ends
-    own = ranking.groups(np.arange(k))
-    _check_count(k * len(values))
-    stops = np.full(k, len(values))
-    if farthest is not None:
-        stops = len(values) - np.searchsorted(thresholds.ascending, thresholds.top - farthest, side="left")
-    row = np.repeat(np.arange(k), np.maximum(stops - 1 - own, 0))
-    group = np.concatenate([np.arange(start + 1, stop) for start, stop in zip(own, stops, strict=True)])
-    losses = thresholds.top[row] - values[group]
-    gains = np.log1p((ends[group] - ends[group - 1]).astype(np.float64) / (ends[group - 1] - row).astype(np.float64))
-    order = np.argsort(losses, kind="stable")
-    losses, gains = losses[order], gains[order]
-    best = float(np.log((thresholds.bounds(thresholds.zero) - np.arange(k)).astype(np.float64)).sum())
-    none = thresholds.top[:1] - thresholds.top[:1]
-    if not len(losses):
-        return none, np.array([best])
-    starts = np.flatnonzero(np.append(True, losses[1:] != losses[:-1]))
-    level_gains = np.add.reduceat(gains, starts)
-    within = best + np.append(0.0, np.cumsum(level_gains)[:-1])
-    log_sizes = np.append(best, within + np.log(np.expm1(np.minimum(level_gains, 700.0))))
-    large = np.append(False, level_gains > 700.0)
-    log_sizes[large] = (within + level_gains)[large[1:]]
-    return np.concatenate([none, losses[starts]]), log_sizes
+    steps = LevelSteps.of(mechanism.k, Ranking.of(table.distinct))
+    probabilities = class_probabilities(-scaled(steps.losses, mechanism.rate), steps.log_sizes, mechanism.noise)
+    return Levels(mechanism.k, steps.losses.astype(np.float64), steps.log_sizes, probabilities)
 
 
 def _losses(mechanism: Canonical, missing: Array, ranking: Ranking, row: Array, run: Array) -> FloatArray:

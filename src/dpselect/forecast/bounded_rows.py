@@ -1,0 +1,136 @@
+"""Which scores each row of a sequence may hold, for each bound on the loss that matters.
+
+Joint is a mixture. All sequences of loss s are equally likely, with a chance `p_s` each that falls with s; so drawing
+from it is drawing a bound s with chance `(p_s − p_{s+}) N(s)`, s+ the next loss, and then any of the N(s) sequences of
+loss at most s. Those are drawn row by row: row r takes one of the ranks `1..t_r` that are left, of which there are
+`n_r = t_r − r + 1` (mathematics, section 4). Hence a rank that row r may take is still there after it with chance
+`q_r = 1 − 1/n_r`, whatever else was taken.
+
+There are many bounds s, and from one to the next few rows change. So a row is kept as its few runs of equal t_r, in
+the order of s; what is added up over all s needs only the sums over runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpselect.forecast.chances import FloatArray
+from dpselect.forecast.sequences import Sequences
+from dpselect.mechanisms.ranking import Ranking
+
+Array = npt.NDArray[Any]
+
+_NEGLIGIBLE = 1e-12
+
+
+@dataclass(frozen=True, repr=False)
+class BoundedRows:
+    """The rows for each bound that matters; a bound has a weight, and N sequences within it.
+
+    Runs follow each other by row and then by bound: a run of `row` lets it hold groups up to `group`, from the bound
+    numbered `start` up to `stop`. Row r may hold the group of rank j >= r from the bound numbered `entries[r, j]` on.
+    `values` and `ends` are the distinct scores relative to that of rank k, and how many items have at least each. All
+    are counted from 0.
+    """
+
+    weights: FloatArray
+    log_within: FloatArray
+    row: Array
+    group: Array
+    start: Array
+    stop: Array
+    entries: Array
+    values: FloatArray
+    ends: FloatArray
+
+    @classmethod
+    def of(cls, levels: Sequences, ranking: Ranking, k: int, epsilon: float, noise: str) -> BoundedRows:
+        """Return the rows between the first bound that matters and the last."""
+        weights, steps = levels.mixture(epsilon, noise), levels.steps
+        # Where hardly anything is lost, what can be lost counts all the same.
+        lossy = float(weights[1:].sum())
+        heavy = np.flatnonzero(weights > _NEGLIGIBLE / len(weights) * (lossy if 0 < lossy < 1 else 1.0))
+        begin, end = int(heavy[0]), int(heavy[-1]) + 1
+        number = end - begin
+        # Before its first step a row is in the run that begins at 0.
+        counts = np.diff(steps.offsets) + 1
+        firsts = steps.offsets[:-1] + np.arange(k)
+        places = np.clip(np.insert(steps.levels, steps.offsets[:-1], 0) - begin, 0, number)
+        following = np.append(places[1:], number)
+        following[firsts[1:] - 1] = number
+        # Steps that are taken at once, at the first bound or after rounding, are one.
+        kept = np.flatnonzero(following > places)
+        row = np.repeat(np.arange(k), counts)[kept]
+        group = kept - (firsts - steps.first)[row]
+        own = ranking.groups(np.arange(k))
+        ahead = own - steps.first[:, None]
+        entries = places[np.clip(ahead, 0, counts[:, None] - 1) + firsts[:, None]]
+        entries[ahead >= counts[:, None]] = number
+        values = ranking.grouping.values
+        return cls(
+            weights[begin:end],
+            steps.log_within[begin:end],
+            row,
+            group,
+            places[kept],
+            following[kept],
+            entries,
+            (values - values[own[-1]]).astype(np.float64),
+            ranking.ends.astype(np.float64),
+        )
+
+    def __len__(self) -> int:
+        """Return the number of bounds."""
+        return len(self.weights)
+
+    @property
+    def k(self) -> int:
+        """The number of rows."""
+        return len(self.entries)
+
+    @cached_property
+    def border(self) -> int:
+        """The group of rank k."""
+        return int(np.searchsorted(self.ends, self.k))
+
+    @cached_property
+    def top(self) -> FloatArray:
+        """The k highest scores, relative to the last of them."""
+        return self.values[np.searchsorted(self.ends, np.arange(self.k), side="right")]
+
+    @cached_property
+    def runs(self) -> list[slice]:
+        """The runs of each row."""
+        borders = np.searchsorted(self.row, np.arange(self.k + 1)).tolist()
+        return [slice(start, stop) for start, stop in pairwise(borders)]
+
+    @cached_property
+    def choices(self) -> FloatArray:
+        """How many ranks are left for the row of each run: n."""
+        return self.ends[self.group] - self.row
+
+    @cached_property
+    def lengths(self) -> Array:
+        """How many bounds each run has."""
+        return self.stop - self.start
+
+    def part(self, begin: int, end: int) -> BoundedRows:
+        """Return some of the bounds."""
+        kept = np.flatnonzero((self.stop > begin) & (self.start < end))
+        return BoundedRows(
+            self.weights[begin:end],
+            self.log_within[begin:end],
+            self.row[kept],
+            self.group[kept],
+            np.maximum(self.start[kept], begin) - begin,
+            np.minimum(self.stop[kept], end) - begin,
+            np.clip(self.entries, begin, end) - begin,
+            self.values,
+            self.ends,
+        )
