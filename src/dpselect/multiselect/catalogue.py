@@ -60,6 +60,11 @@ class Catalogue:
         """All positions, ascending."""
         return self._positions
 
+    @property
+    def items(self) -> Sequence[Any] | None:
+        """What is there, in the order in which it was given; None if the results are numbered."""
+        return self._items
+
     def __len__(self) -> int:
         """How many results there are."""
         return len(self._positions)
@@ -110,7 +115,8 @@ def _numbers(positions: Any) -> Positions:
     if numbers.ndim != 1 or not len(numbers):
         raise InvalidInput("catalogue", plain("no list of results" if numbers.ndim != 1 else "no result"), _ACCEPTED)
     if not np.isfinite(numbers).all():
-        raise InvalidInput("catalogue", plain("a position that is NaN or infinite"), _ACCEPTED)
+        first = int(np.argmin(np.isfinite(numbers)))
+        raise InvalidInput("catalogue", plain(f"NaN or infinity at index {first} (counted from 0)"), _ACCEPTED)
     return numbers
 
 

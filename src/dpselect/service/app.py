@@ -183,4 +183,4 @@ def _error(status: int, text: str, headers: dict[str, str] | None = None) -> Res
 
 
 def _json(data: dict[str, Any]) -> Response:
-    return Response(json.dumps(data, ensure_ascii=False), media_type="application/json")
+    return Response(json.dumps(data, ensure_ascii=False, allow_nan=False), media_type="application/json")

@@ -14,16 +14,19 @@ from dpselect.multiselect.catalogue import Catalogue
 from dpselect.multiselect.costs import expected_cost
 from dpselect.multiselect.grid import GridNoise
 from dpselect.multiselect.server import Server
-from dpselect.validation import positive_integer, positive_number
+from dpselect.validation import finite_number, positive_integer, positive_number
 
 EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+
+_ITEMS_AT_ONCE = 1000
 
 
 class Offer:
     """A catalogue with the values of k and epsilon that may be asked for.
 
     Both come from short public lists, so that neither can carry a private number. `grid` is the step that
-    clients should use. The page shows the stretch `shown`, usually all results, with the landmarks on it.
+    clients should use. The page shows the stretch `shown`, usually all results, with the landmarks on it. Whatever
+    has no place in JSON, such as an item that is NaN, is refused here, and not when a signal comes near it.
     """
 
     def __init__(
@@ -42,6 +45,7 @@ class Offer:
         landmarks: Mapping[str, float] | None = None,
     ) -> None:
         self._results = Catalogue.of(catalogue)
+        _check_items(self._results.items)
         self.epsilon = positive_number("epsilon", epsilon)
         self.epsilons = tuple(sorted({self.epsilon, *(positive_number("epsilons", each) for each in epsilons)}))
         self._spelt = {text: each for each in self.epsilons for text in _spellings(each)}
@@ -50,10 +54,13 @@ class Offer:
             raise InvalidInput("k", k, f"at most {len(self._results)} are needed, the number of results")
         self.most = min(max(self.k, positive_integer("most", most)), len(self._results))
         self.grid = GridNoise(self.epsilons[-1], grid).step
-        self.unit = unit
-        self.title = title
-        self.shown = self._stretch() if shown is None else shown
-        self.landmarks = dict(landmarks or {})
+        self.unit = _text("unit", unit)
+        self.title = _text("title", title)
+        self.shown = self._stretch() if shown is None else _ends(shown)
+        self.landmarks = {
+            _text("landmarks", name): float(finite_number("landmarks", place))
+            for name, place in (landmarks or {}).items()
+        }
         self._disutility = disutility
         self._server = lru_cache(maxsize=None)(self._new_server)
         self._cost = lru_cache(maxsize=None)(self._new_cost)
@@ -174,9 +181,50 @@ def _spellings(number: float) -> set[str]:
     return {shown, shown.replace("e-0", "e-"), *whole}
 
 
+def _check_items(items: Sequence[Any] | None) -> None:
+    """Refuse an item that JSON cannot hold; items that are made when asked for are never all in memory."""
+    if items is None:
+        return
+    for start in range(0, len(items), _ITEMS_AT_ONCE):
+        some = [items[number] for number in range(start, min(start + _ITEMS_AT_ONCE, len(items)))]
+        if not _fits(some):
+            wrong = next(number for number, item in enumerate(some, start) if not _fits([item]))
+            raise InvalidInput(
+                "items",
+                plain(f"what JSON cannot hold at index {wrong} (counted from 0)"),
+                "text, finite numbers, or lists and mappings of these are needed",
+            )
+
+
+def _ends(shown: Any) -> tuple[float, float]:
+    """Return both ends of a stretch."""
+    try:
+        low, high = (float(finite_number("shown", end)) for end in shown)
+        if low < high:
+            return low, high
+    except (InvalidInput, TypeError, ValueError):
+        pass
+    raise InvalidInput("shown", shown, "two finite numbers are needed, the lower one first")
+
+
+def _text(argument: str, given: Any) -> str:
+    if isinstance(given, str) and _fits(given):
+        return given
+    raise InvalidInput(argument, given, "text is needed")
+
+
 def _plain(item: Any) -> Any:
     """Return an item of a catalogue as JSON can hold it."""
     return item.item() if isinstance(item, np.generic) else str(item)
 
 
-_JSON = json.JSONEncoder(ensure_ascii=False, default=_plain)
+def _fits(data: Any) -> bool:
+    """Tell whether data can be written as JSON in UTF-8."""
+    try:
+        _JSON.encode(data).encode()
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return False
+    return True
+
+
+_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_plain)

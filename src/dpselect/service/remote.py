@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import math
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -48,9 +49,14 @@ class RemoteServer:
         """Send a signal and return the results."""
         reply = self._exchange(json.dumps({"signal": checked_signal(signal)}).encode())
         try:
-            return [Result(result["item"], float(result["position"])) for result in reply["results"]]
-        except (KeyError, TypeError, ValueError):
-            raise SourceError("the service did not answer with results") from None
+            results: list[Result] | None = [
+                Result(result["item"], float(result["position"])) for result in reply["results"]
+            ]
+        except (KeyError, TypeError, ValueError, OverflowError):
+            results = None
+        if results is None or not all(math.isfinite(result.position) for result in results):
+            raise SourceError("the service did not answer with results")
+        return results
 
     def _exchange(self, body: bytes | None) -> dict[str, Any]:
         request = urllib.request.Request(self._address, body, {"Content-Type": "application/json"} if body else {})
