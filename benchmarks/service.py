@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import subprocess
 import sys
 import time
@@ -129,6 +130,7 @@ def _serve(kind: str, size: int) -> None:
 
     from dpselect.service import create_app
     from dpselect.service.offer import coast
+    from dpselect.service.running import server_settings
 
     if kind == "coast":
         app = create_app({"coast": coast(size)})
@@ -139,9 +141,8 @@ def _serve(kind: str, size: int) -> None:
         async def empty() -> dict[str, str]:
             return {}
 
-    settings = uvicorn.Config(app, port=0, access_log=False, log_level="critical", server_header=False, lifespan="off")
-    listening = settings.bind_socket()
-    listening.listen(2048)
+    settings = server_settings(app)
+    listening = socket.create_server(("127.0.0.1", 0), backlog=2048)
     host, port = listening.getsockname()[:2]
     print(f"http://{host}:{port}", flush=True)
     uvicorn.Server(settings).run(sockets=[listening])

@@ -12,6 +12,7 @@ from typing import Any
 import uvicorn
 
 from dpselect.service import Offer, create_app
+from dpselect.service.running import server_settings
 
 
 @dataclass
@@ -44,8 +45,7 @@ def served(offers: Mapping[str, Offer]) -> Iterator[Served]:
 
         await app(scope, listened, send)
 
-    settings = uvicorn.Config(recorded, access_log=False, log_level="critical", lifespan="off", server_header=False)
-    server = uvicorn.Server(settings)
+    server = uvicorn.Server(server_settings(recorded))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:

@@ -11,6 +11,7 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pyarrow
 import pyarrow.parquet
@@ -88,6 +89,14 @@ def test_bad_input_is_told_in_a_line(tmp_path: Path) -> None:
         assert finished.exit_code == 2, arguments
         assert said in finished.stderr, arguments
         assert "Traceback" not in finished.stderr
+
+
+def test_headers_without_end_are_refused() -> None:
+    with serving("serve", "-k", "1") as (address, _):
+        place = urlsplit(address)
+        with socket.create_connection((place.hostname, place.port), timeout=60) as connection:
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: here\r\nX: " + b"x" * 100_000)
+            assert connection.recv(12) == b"HTTP/1.1 400"
 
 
 def test_a_port_that_is_taken_is_told() -> None:
