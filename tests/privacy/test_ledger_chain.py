@@ -7,42 +7,16 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sql
+from ledger_files import ENTRIES, found, ledger_of_two, rewrite, rewrite_seals, tamper
 
 import dpselect as dps
 from dpselect.privacy.ledger import Ledger, schema
-from dpselect.privacy.ledger.chain import Record
-
-ENTRIES = 6
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     """The file of a ledger with six entries for films, and two for books."""
-    file = tmp_path / "budget.sqlite"
-    with Ledger(file) as ledger:
-        ledger.create("films", epsilon=10.0, delta=1e-3)
-        ledger.create("books", epsilon=10.0)
-        for number in range(ENTRIES):
-            ledger.spend("films", dps.Guarantee(0.1 * (number + 1), 1e-6), f"purpose {number}", {"k": number})
-        for _ in range(2):
-            ledger.spend("books", dps.Guarantee(1.0))
-    return file
-
-
-def tamper(file: Path, *statements: str) -> None:
-    connection = sqlite3.connect(file)
-    try:
-        with connection:
-            for statement in statements:
-                connection.execute(statement)
-    finally:
-        connection.close()
-
-
-def found(file: Path) -> list[tuple[str, int | None]]:
-    with Ledger(file) as ledger:
-        return [(fault.dataset, fault.sequence) for fault in ledger.check()]
+    return ledger_of_two(tmp_path)
 
 
 def test_an_untouched_ledger_has_no_fault(file: Path) -> None:
@@ -190,52 +164,6 @@ def test_a_history_rewritten_to_its_end_is_found_by_a_head_that_was_kept_elsewhe
             assert "no longer in it" in fault.problem
 
 
-@pytest.mark.parametrize(
-    "statements",
-    [
-        [
-            "DELETE FROM dpselect_entries WHERE dataset = 'films' AND sequence = 6",
-            "UPDATE dpselect_accounts SET count = 5, head = (SELECT hash FROM dpselect_entries "
-            "WHERE dataset = 'films' AND sequence = 5) WHERE dataset = 'films'",
-        ],
-        [
-            "DELETE FROM dpselect_entries WHERE dataset = 'films'",
-            "DELETE FROM dpselect_accounts WHERE dataset = 'films'",
-        ],
-    ],
-)
-def test_an_end_cut_off_with_its_head_and_a_removed_data_set_are_found_and_nothing_more_is_released(
-    statements: list[str], file: Path
-) -> None:
-    tamper(file, *statements)
-    with Ledger(file) as ledger:
-        faults = ledger.check()
-        assert {fault.dataset for fault in faults} == {""}
-        assert all("missing: entries or data sets were removed" in fault.problem for fault in faults)
-        for action in (
-            lambda: ledger.spend("books", dps.Guarantee(0.1)),
-            lambda: ledger.create("new", epsilon=1.0),
-        ):
-            with pytest.raises(dps.SourceError, match=r"entries or data sets are missing.*ledger check"):
-                action()
-
-
-@pytest.mark.parametrize("version", ["1", "0", "-1", "none"])
-def test_a_cut_end_is_not_hidden_by_an_older_version_number(version: str, file: Path) -> None:
-    """Bringing the tables up to date once more would chain anew whatever is left in them."""
-    tamper(
-        file,
-        "DELETE FROM dpselect_entries WHERE dataset = 'films' AND sequence = 6",
-        "UPDATE dpselect_accounts SET count = 5, head = (SELECT hash FROM dpselect_entries "
-        "WHERE dataset = 'films' AND sequence = 5) WHERE dataset = 'films'",
-        f"UPDATE dpselect_ledger SET version = '{version}'",
-    )
-    ledger = Ledger(file)
-    for action in (lambda: ledger.spend("films", dps.Guarantee(0.1)), ledger.check):
-        with pytest.raises(dps.SourceError, match=f"its tables have version {version}, and they have not"):
-            action()
-
-
 def test_an_exchange_of_what_happened_first_among_data_sets_is_found(file: Path) -> None:
     tamper(
         file,
@@ -269,116 +197,6 @@ def test_nonsense_with_right_hashes_is_a_fault_and_no_crash(column: str, file: P
         assert [fault.sequence for fault in ledger.check("films")] == [3, 4, 5, 6]
         with pytest.raises(dps.SourceError, match="cannot be read"):
             ledger.statement("films")
-
-
-@pytest.mark.parametrize("change", ["epsilon = 'x'", "count = 'x'", "count = 1.5", "head = 7", "rho = x'00'"])
-def test_an_account_that_cannot_be_read_is_told(change: str, file: Path) -> None:
-    tamper(file, f"UPDATE dpselect_accounts SET {change} WHERE dataset = 'films'")
-    with Ledger(file) as ledger, pytest.raises(dps.SourceError, match=r"cannot be read|changed from outside"):
-        ledger.spend("films", dps.Guarantee(0.1))
-    with Ledger(file) as ledger, pytest.raises(dps.DpSelectError, match=r"cannot be read|has a data set of that name"):
-        ledger.create("films", epsilon=1.0)
-
-
-def rewrite(file: Path, first: int, last: int, **changes: str) -> None:
-    """Change entries and make all hashes right again from one to another, as a forger would."""
-    engine = sql.create_engine(f"sqlite:///{file}")
-    table = schema.entries
-    with engine.begin() as connection:
-        previous = None
-        for row in connection.execute(sql.select(table).where(table.c.dataset == "films").order_by("sequence")).all():
-            if first <= row.sequence <= last:
-                fields = {**row._mapping, "purpose": f"forged {row.sequence}", "previous": previous or row.previous}
-                fields.update(changes)
-                previous = Record(**fields).expected_hash()
-                fields["hash"] = previous
-                place = (table.c.dataset == "films") & (table.c.sequence == row.sequence)
-                connection.execute(table.update().where(place).values(**fields))
-        if last == ENTRIES:
-            accounts = schema.accounts
-            connection.execute(accounts.update().where(accounts.c.dataset == "films").values(head=previous))
-    engine.dispose()
-
-
-def rewrite_seals(file: Path) -> None:
-    """Make the chain through the ledger as a whole right again, as a forger would."""
-    accounts = {account.dataset: account.genesis for account in Ledger(file).accounts()}
-    connection = sqlite3.connect(file)
-    with connection:
-        everything = connection.execute(
-            "SELECT event, dataset, 0, NULL FROM dpselect_accounts UNION ALL "
-            "SELECT event, dataset, sequence, hash FROM dpselect_entries ORDER BY 1"
-        ).fetchall()
-        seal = ""
-        for event, dataset, sequence, own in everything:
-            seal = hashlib.sha256(f"{seal} {event} {own or accounts[dataset]}".encode()).hexdigest()
-            table = "dpselect_entries" if sequence else "dpselect_accounts"
-            connection.execute(f"UPDATE {table} SET seal = ? WHERE event = ?", (seal, event))
-        connection.execute("UPDATE dpselect_ledger SET seal = ?", (seal,))
-    connection.close()
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "DELETE FROM dpselect_entries WHERE dataset = 'films' AND sequence = 6",
-        "UPDATE dpselect_entries SET spent_epsilon = '0' WHERE dataset = 'films' AND sequence = 6",
-        "UPDATE dpselect_accounts SET count = 5 WHERE dataset = 'films'",
-        "UPDATE dpselect_accounts SET head = 'x' WHERE dataset = 'films'",
-    ],
-)
-def test_nothing_is_spent_from_a_record_whose_end_was_changed(statement: str, file: Path) -> None:
-    tamper(file, statement)
-    with Ledger(file) as ledger:
-        with pytest.raises(dps.SourceError, match=r"'films' was changed from outside.*ledger check"):
-            ledger.spend("films", dps.Guarantee(0.1))
-        if "count" not in statement:  # with a wrong count nothing is released from any data set
-            ledger.spend("books", dps.Guarantee(0.1))
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "UPDATE dpselect_ledger SET events = 'many'",
-        "UPDATE dpselect_ledger SET seal = x'00'",
-        "INSERT INTO dpselect_ledger VALUES (2, 0, '')",
-    ],
-)
-def test_nothing_is_spent_from_a_ledger_whose_end_cannot_be_read(statement: str, file: Path) -> None:
-    tamper(file, statement)
-    with pytest.raises(dps.SourceError, match="where it ends cannot be read; nothing was released"):
-        Ledger(file).spend("films", dps.Guarantee(0.1))
-
-
-@pytest.mark.parametrize(
-    "event",
-    ["INSERT ON dpselect_entries", "UPDATE ON dpselect_accounts", "UPDATE ON dpselect_ledger"],
-)
-def test_nothing_is_released_if_the_database_drops_what_is_written(event: str, file: Path) -> None:
-    tamper(file, f"CREATE TRIGGER forget BEFORE {event} BEGIN SELECT RAISE(IGNORE); END")
-    with pytest.raises(dps.SourceError, match="did not keep what was written; nothing was released"):
-        Ledger(file).spend("films", dps.Guarantee(0.1))
-    assert found(file) == []
-
-
-def test_a_raised_total_buys_nothing_while_there_is_no_entry(tmp_path: Path) -> None:
-    with Ledger(tmp_path / "a") as ledger:
-        ledger.create("d", epsilon=1.0)
-        tamper(tmp_path / "a", "UPDATE dpselect_accounts SET epsilon = 99")
-        with pytest.raises(dps.SourceError, match="changed from outside"):
-            ledger.spend("d", dps.Guarantee(2.0))
-
-
-@pytest.mark.parametrize(
-    "change", ["epsilon = 99", "delta = 0.5", "protects = 'one row'", "composition = 'zcdp', rho = 9", "created = '0'"]
-)
-def test_nothing_is_spent_or_stated_under_a_total_or_unit_that_was_changed(change: str, file: Path) -> None:
-    tamper(file, f"UPDATE dpselect_accounts SET {change} WHERE dataset = 'films'")
-    with Ledger(file) as ledger:
-        for action in (lambda: ledger.spend("films", dps.Guarantee(0.1)), lambda: ledger.remaining("films")):
-            with pytest.raises(dps.SourceError, match=r"'films' was changed from outside.*ledger check"):
-                action()
-        ledger.spend("books", dps.Guarantee(0.1))
 
 
 def test_an_entry_that_names_another_total_than_the_one_before_is_found(file: Path) -> None:
