@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.sequences import Sequences
+from dpselect.mechanisms.level_steps import LevelSteps
 from dpselect.mechanisms.ranking import Ranking
 
 Array = npt.NDArray[Any]
@@ -56,31 +57,31 @@ class BoundedRows:
         # Where hardly anything is lost, what can be lost counts all the same.
         lossy = float(weights[1:].sum())
         heavy = np.flatnonzero(weights > _NEGLIGIBLE / len(weights) * (lossy if 0 < lossy < 1 else 1.0))
-        begin, end = int(heavy[0]), int(heavy[-1]) + 1
-        number = end - begin
-        # Before its first step a row is in the run that begins at 0.
-        counts = np.diff(steps.offsets) + 1
-        firsts = steps.offsets[:-1] + np.arange(k)
-        places = np.clip(np.insert(steps.levels, steps.offsets[:-1], 0) - begin, 0, number)
-        following = np.append(places[1:], number)
-        following[firsts[1:] - 1] = number
-        # Steps that are taken at once, at the first bound or after rounding, are one.
-        kept = np.flatnonzero(following > places)
-        row = np.repeat(np.arange(k), counts)[kept]
-        group = kept - (firsts - steps.first)[row]
-        own = ranking.groups(np.arange(k))
-        ahead = own - steps.first[:, None]
-        entries = places[np.clip(ahead, 0, counts[:, None] - 1) + firsts[:, None]]
-        entries[ahead >= counts[:, None]] = number
-        values = ranking.grouping.values
+        begin, end = max(int(heavy[0]), 0 if steps.whole else 1), int(heavy[-1]) + 1
+        offsets, places = steps.offsets, steps.levels - begin
+        # A row begins with what it has taken in by the first bound, and each later step begins another run.
+        taken = np.diff(np.append(0, np.cumsum(places <= 0))[offsets])
+        later = np.flatnonzero((places > 0) & (places < end - begin))
+        counts = np.diff(np.searchsorted(later, offsets)) + 1
+        begins = np.cumsum(counts) - counts
+        row = np.repeat(np.arange(k), counts)
+        group = np.arange(len(row)) + (steps.first + taken - begins)[row]
+        start, stepped = np.zeros(len(row), dtype=np.intp), np.ones(len(row), dtype=bool)
+        stepped[begins] = False
+        start[stepped] = places[later]
+        stop = np.append(start[1:], end - begin)
+        stop[begins[1:] - 1] = end - begin
+        # Losses that differ by less than rounding are one level: the last step of a row there counts.
+        real = slice(None) if (stop > start).all() else stop > start
+        own, values = ranking.groups(np.arange(k)), ranking.grouping.values
         return cls(
             weights[begin:end],
             steps.log_within[begin:end],
-            row,
-            group,
-            places[kept],
-            following[kept],
-            entries,
+            row[real],
+            group[real],
+            start[real],
+            stop[real],
+            _entries(steps, own, begin, end),
             (values - values[own[-1]]).astype(np.float64),
             ranking.ends.astype(np.float64),
         )
@@ -122,6 +123,8 @@ class BoundedRows:
 
     def part(self, begin: int, end: int) -> BoundedRows:
         """Return some of the bounds."""
+        if end - begin == len(self):
+            return self
         kept = np.flatnonzero((self.stop > begin) & (self.start < end))
         return BoundedRows(
             self.weights[begin:end],
@@ -134,3 +137,12 @@ class BoundedRows:
             self.values,
             self.ends,
         )
+
+
+def _entries(steps: LevelSteps, own: Array, begin: int, end: int) -> Array:
+    """Return the number of the bound, between two, from which on each row may hold the group of each rank."""
+    counts = np.diff(steps.offsets)[:, None]
+    ahead = own - steps.first[:, None]
+    levels = np.append(steps.levels, 0)[np.clip(ahead - 1, 0, np.maximum(counts - 1, 0)) + steps.offsets[:-1, None]]
+    entries: Array = np.clip(np.where(ahead <= 0, begin, np.where(ahead > counts, end, levels)), begin, end) - begin
+    return entries

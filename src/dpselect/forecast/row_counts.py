@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from dpselect.forecast.bounded_rows import BoundedRows
@@ -36,34 +38,38 @@ def within(rows: BoundedRows, held: int, last: int) -> float | None:
     With E items as good as rank `last`, none is below it with chance `Π_r (min(t_r, E) − r + 1)/n_r`. The rest is about
     rows that reach no farther than E; bounds that differ beyond E only are one. Less than 1e-13 is left out.
     """
-    bounds, weights = _merged(rows, int(np.searchsorted(rows.ends, last)))
-    kept = weights > _NEGLIGIBLE / max(len(weights), 1)
-    return _holding(bounds[:, kept], weights[kept], rows, held)
+    merged = _up_to(rows, int(np.searchsorted(rows.ends, last)))
+    heavy = np.flatnonzero(merged.weights > _NEGLIGIBLE / len(merged))
+    return _holding(merged.part(int(heavy[0]), int(heavy[-1]) + 1), held) if len(heavy) else 0.0
 
 
-def _merged(rows: BoundedRows, lowest: int) -> tuple[FloatArray, FloatArray]:
-    """Return the bounds on rows that differ up to a group, and how likely each is, with nothing below the group."""
-    numbers = np.arange(rows.k)
-    begins = np.flatnonzero(rows.start == 0)
+def _up_to(rows: BoundedRows, lowest: int) -> BoundedRows:
+    """Return rows that reach no farther than a group, weighted by the chance that nothing does."""
+    begins = np.array([run.start for run in rows.runs])
     group = np.minimum(rows.group, lowest)
-    changes = np.flatnonzero((rows.start > 0) & (np.diff(group, prepend=0) > 0))
-    # The chance falls with the bound, because a row's share of ranks up to E does.
-    log_ways = np.log(rows.ends[group] - rows.row)
-    gains = np.bincount(rows.start[changes], log_ways[changes] - log_ways[changes - 1], minlength=len(rows))
-    log_chances = log_ways[begins].sum() + np.cumsum(gains) - rows.log_within
-    number = int((log_chances > np.log(_NEGLIGIBLE)).sum())
-    chances = rows.weights[:number] * np.exp(np.minimum(log_chances[:number], 0.0))
-    changes = changes[rows.start[changes] < number]
-    starts, place = np.unique(np.append(rows.start[changes], 0), return_inverse=True)
-    bounds = np.zeros((rows.k, len(starts)))
-    bounds[numbers, 0] = rows.ends[group[begins]]
-    bounds[rows.row[changes], place[:-1]] = rows.ends[group[changes]] - rows.ends[group[changes - 1]]
-    merged = np.add.reduceat(chances, starts) if number else np.zeros(1)
-    return np.cumsum(bounds, axis=1), merged
+    start = float(np.log(rows.ends[group[begins]] - np.arange(rows.k)).sum())
+    # A row's share of ranks up to E falls with the bound, so the chance does.
+    if start - rows.log_within[0] < np.log(_NEGLIGIBLE):
+        return replace(rows.part(0, 1), weights=np.zeros(1))
+    grown = np.diff(group, prepend=-1) > 0
+    grown[begins] = False
+    changes = np.flatnonzero(grown)
+    ends, before = rows.ends[group[changes]], rows.ends[group[changes - 1]]
+    gains = np.log1p((ends - before) / (before - rows.row[changes]))
+    log_chances = start + np.cumsum(np.bincount(rows.start[changes], gains, minlength=len(rows))) - rows.log_within
+    chances = rows.weights * np.exp(np.minimum(log_chances, 0.0))
+    differ = np.zeros(len(rows), dtype=bool)
+    differ[rows.start[changes]] = differ[0] = True
+    grown[begins] = True
+    kept = np.flatnonzero(grown)
+    row, place = rows.row[kept], (np.cumsum(differ) - 1)[rows.start[kept]]
+    stop = np.where(np.diff(row, append=rows.k) > 0, int(differ.sum()), np.append(place[1:], 0))
+    weights = np.add.reduceat(chances, np.flatnonzero(differ))
+    return replace(rows, weights=weights, row=row, group=group[kept], start=place, stop=stop)
 
 
-def _holding(bounds: FloatArray, weights: FloatArray, rows: BoundedRows, held: int) -> float | None:
-    """Return the weight of sequences that hold the `held` highest scores, of all with these bounds.
+def _holding(rows: BoundedRows, held: int) -> float | None:
+    """Return the weight of sequences that hold the `held` highest scores.
 
     Row by row, with how many of the items above rank `held` and of those tied with it are taken. Where all tied ones
     are needed, they are counted with those above.
@@ -74,17 +80,20 @@ def _holding(bounds: FloatArray, weights: FloatArray, rows: BoundedRows, held: i
     if least == tied:
         above, tied, least = held, 0.0, 0
     most = int(min(tied, rows.k - above))
-    if bounds.size * (above + 1) * (most + 1) > _MOST_TERMS:
+    if len(rows) * rows.k * (above + 1) * (most + 1) > _MOST_TERMS:
         return None
-    each = 1 / (bounds - np.arange(rows.k)[:, None])
     musts, ties = np.arange(above + 1.0)[:, None, None], np.arange(most + 1.0)[:, None]
-    some_above, some_tied = np.minimum(bounds, above) * each, np.clip(bounds - above, 0.0, tied) * each
-    chances = np.zeros((above + 1, most + 1, len(weights)))
-    chances[0, 0] = weights
-    for row in range(rows.k):
+    each_run = 1 / rows.choices
+    above_run = np.minimum(rows.ends[rows.group], above) * each_run
+    tied_run = np.clip(rows.ends[rows.group] - above, 0.0, tied) * each_run
+    chances = np.zeros((above + 1, most + 1, len(rows)))
+    chances[0, 0] = rows.weights
+    for run in rows.runs:
+        lengths = rows.lengths[run]
+        each = each_run[run].repeat(lengths)
         # More than there are to take have never been taken before, so that a chance below 0 is one of nothing.
-        moved = chances * (some_above[row] - musts * each[row])
-        tied_moved = chances * (some_tied[row] - ties * each[row]) if most else None
+        moved = chances * (above_run[run].repeat(lengths) - musts * each)
+        tied_moved = chances * (tied_run[run].repeat(lengths) - ties * each) if most else None
         chances -= moved
         chances[1:] += moved[:-1]
         if tied_moved is not None:

@@ -10,6 +10,7 @@ All terms are positive and at most a few thousand factors are multiplied: the re
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,7 +51,7 @@ class Losses:
         lacked, lacked_later = _from_each_on(top), _from_each_on(np.append(np.zeros(fixed), pending[:-1]))
         tables = np.stack([lacked[capped], short, np.maximum(ends - ends[rows.border], 0.0), lacked_later[capped]])
         masses, left = _masses(rows, fixed)
-        sums = tables[:, rows.group[: settled.start]] @ masses
+        sums: FloatArray = tables @ np.bincount(rows.group[: settled.start], masses, minlength=len(ends))
         sums += left * np.array([lacked[0], 0.0, 0.0, lacked_later[0]])
         others = float(rows.weights.sum()) * (tables[:, rows.group[settled]] @ (after[1:] / choices))
         above, below, beyond = (after[0] * sums + others)[:3].tolist()
@@ -93,27 +94,44 @@ def _masses(rows: BoundedRows, end: int) -> tuple[FloatArray, float]:
 def _disorder(rows: BoundedRows, end: int, steps: FloatArray) -> tuple[float, float]:
     """Return `Σ w Σ_l (x_l − x_{l+1}) U_l` over rows before `end`, and `Σ w U` after them.
 
-    `U_l = q_l (U_{l−1} + Π q)`, the product over the rows before l that may hold rank l: as e to a difference of sums
-    of logarithms. A row that has one choice takes it, so no later rank could have been held by it, and 0 in place of
-    the logarithm of its q does no harm.
+    `U_l = q_l (U_{l−1} + Π q)`, the product over the rows before l that may hold rank l: a ratio of products over all
+    rows before l, and before the first that may. The factors are relative to those of the last bound, so that products
+    are no farther from 1 than N is from N of that bound. A row with one choice takes it, so no later rank could have
+    been held by it, and 1 in place of its q does no harm.
     """
     choices, lengths, weights = rows.choices, rows.lengths, rows.weights
-    stays = 1 - 1 / choices
-    log_stays = np.log(np.where(stays > 0, stays, 1.0))
-    logs = np.zeros((end + 1, len(rows)))
-    missing, since, total = np.zeros(len(rows)), np.empty(len(rows)), 0.0
-    before = np.concatenate([np.full((1, rows.k), len(rows)), rows.entries[:-1]])
-    firsts = np.triu(rows.entries < before)
+    stays = np.where(choices > 1, 1 - 1 / choices, 1.0)
+    largest = stays[[run.stop - 1 for run in rows.runs]]
+    logs = np.append(0.0, np.cumsum(np.log(largest))).tolist()
+    relative = stays / largest[rows.row]
+    inverses, product = np.ones((end + 1, len(rows))), np.ones(len(rows))
+    missing, left, total = np.zeros(len(rows)), np.empty(len(rows)), 0.0
+    first_holders = _first_holders(rows)
     for place, run in enumerate(rows.runs[:end]):
-        for first in np.flatnonzero(firsts[:, place]).tolist():
-            held = slice(rows.entries[first, place], before[first, place])
-            since[held] = logs[first, held]
-        np.subtract(logs[place], since, out=since)
-        missing += np.exp(since, out=since)
-        missing *= stays[run].repeat(lengths[run])
-        total += float(steps[place] * (weights @ missing))
-        np.add(logs[place], log_stays[run].repeat(lengths[run]), out=logs[place + 1])
-    return total, float(weights @ missing)
+        for first, held in first_holders[place]:
+            np.multiply(inverses[first, held], math.exp(logs[place] - logs[first]), out=left[held])
+        left *= product
+        missing += left
+        factors = relative[run].repeat(lengths[run])
+        missing *= factors
+        missing *= largest[place]
+        if choices[run.start] == 1:
+            missing[: rows.stop[run.start]] = 0.0
+        total += float(steps[place] * np.einsum("i,i", weights, missing))
+        product *= factors
+        np.divide(inverses[place], factors, out=inverses[place + 1])
+    return total, float(np.einsum("i,i", weights, missing))
+
+
+def _first_holders(rows: BoundedRows) -> list[list[tuple[int, slice]]]:
+    """Return, for each rank, the first row that may hold it, and at which bounds it is that row."""
+    before = np.concatenate([np.full((1, rows.k), len(rows)), rows.entries[:-1]])
+    ranks, firsts = np.nonzero(np.triu(rows.entries < before).T)
+    holders: list[list[tuple[int, slice]]] = [[] for _ in range(rows.k)]
+    starts, stops = rows.entries[firsts, ranks].tolist(), before[firsts, ranks].tolist()
+    for rank, first, start, stop in zip(ranks.tolist(), firsts.tolist(), starts, stops, strict=True):
+        holders[rank].append((first, slice(start, stop)))
+    return holders
 
 
 def _depth(rows: BoundedRows) -> float:
@@ -124,24 +142,24 @@ def _depth(rows: BoundedRows) -> float:
     scores that it may hold, which depends on t_r alone, divided by `Π_{i>=r} n_i`. Both are relative to the n of the
     last bound.
     """
-    first, last = rows.border, int(rows.group[-1])
+    first, last, fixed = rows.border, int(rows.group[-1]), _first_fixed(rows)
     ends, steps = rows.ends[first:last], -np.diff(rows.values[first : last + 1])
-    sizes = np.diff(rows.ends[first : last + 1])
+    sizes, weight = np.diff(rows.ends[first : last + 1]), float(rows.weights.sum())
     left, shares, total = rows.weights.copy(), np.ones(max(last - first, 0)), 0.0
-    masses = np.zeros(len(rows.row))
     for number in range(rows.k - 1, -1, -1):
         run = rows.runs[number]
         group, choices = rows.group[run] - first, rows.choices[run]
         reach = int(group[-1])
         if reach <= 0:
             break
-        shares = shares[:reach]
-        table = np.zeros(reach + 1)
-        np.cumsum(sizes[:reach] * np.cumsum(steps[:reach] * shares), out=table[1:])
-        np.add.reduceat(left, rows.start[run], out=masses[run])
-        total += float((masses[run] / choices) @ table[np.maximum(group, 0)])
-        most = choices[-1]
-        if len(choices) > 1:
-            left *= (most / choices).repeat(rows.lengths[run])
-        shares = shares * ((ends[:reach] - number) / most)
+        shares, factors = shares[:reach], (ends[:reach] - number) / choices[-1]
+        if number >= fixed:
+            total += weight * float(steps[:reach] @ (shares - shares * factors))
+        else:
+            table = np.zeros(reach + 1)
+            np.cumsum(sizes[:reach] * np.cumsum(steps[:reach] * shares), out=table[1:])
+            masses = np.add.reduceat(left, rows.start[run]) / choices
+            total += float(masses @ table[np.maximum(group, 0)])
+            left *= (choices[-1] / choices).repeat(rows.lengths[run])
+        shares = shares * factors
     return total

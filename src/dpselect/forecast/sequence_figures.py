@@ -15,10 +15,7 @@ from dpselect.forecast.sequences import Sequences
 from dpselect.mechanisms.ranking import Ranking
 
 _MOST_TERMS = 40_000_000
-_PART = 8000
-"""Bounds that are looked at together; NumPy would use several threads for more, which is slower."""
-
-_CELLS = 1 << 23
+_CELLS = 1 << 22
 _RANGE = 600.0
 """The number of sequences may grow by e to this within a part, so that nothing overflows."""
 
@@ -64,7 +61,7 @@ class SequenceFigures:
     def _parts(self) -> list[BoundedRows]:
         """Return the bounds in parts, within which the number of sequences does not grow too much."""
         grown = (self.rows.log_within[-1] - self.rows.log_within) // _RANGE
-        most = max(min(_PART, _CELLS // self.rows.k), 1)
+        most = max(_CELLS // self.rows.k, 1)
         cuts = np.union1d(np.flatnonzero(np.diff(grown, prepend=np.inf)), np.arange(0, len(self.rows), most))
         stops = np.append(cuts[1:], len(self.rows))
         return [self.rows.part(start, stop) for start, stop in zip(cuts.tolist(), stops.tolist(), strict=True)]

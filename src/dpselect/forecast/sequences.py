@@ -14,12 +14,15 @@ from dpselect.mechanisms.class_law import class_probabilities
 from dpselect.mechanisms.joint_blocks import Thresholds
 from dpselect.mechanisms.level_steps import LevelSteps
 from dpselect.mechanisms.ranking import Ranking, scaled
+from dpselect.sampling.logcount import log_difference
 from dpselect.scores import Scores
 
 Array = npt.NDArray[Any]
 
 _GRID = 64
-_ROUNDS = 2
+_ROUNDS = 3
+_LEFT_OUT = 32.0
+"""All losses that are left out weigh less than e to minus this, beside the others but 0."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,34 +64,40 @@ class Sequences:
 def _window(k: int, ranking: Ranking, near_rate: float | None, far_rate: float | None) -> tuple[Any, Any]:
     """Return two losses: sequences that lose no more than the one, or more than the other, weigh next to nothing.
 
-    Sequences that lose more than s and no more than s' are at most N(s'), of weight `exp(−rate s)` at most; N(s) of
-    them weigh `exp(−rate s)` at least. A grid of losses gives both bounds, and a finer one between what is left. What
-    is next to nothing above the window remains so for larger rates, what is below it for smaller ones. None where all
-    losses may matter.
+    `N(s') − N(s)` sequences lose more than s and no more than s'; each weighs `exp(−rate s)` at most and
+    `exp(−rate s')` at least. A grid of losses gives both bounds, and a finer one between what is left. What is next to
+    nothing above the window remains so for larger rates, what is below it for smaller ones. None where all losses may
+    matter.
     """
     thresholds = Thresholds(ranking, k)
     nearest, farthest = thresholds.zero, ranking.grouping.values[0] - ranking.grouping.values[-1]
     if thresholds.ascending.dtype == object or farthest <= 0:
         return None, None
     integral = thresholds.ascending.dtype == np.int64
-    spots = np.append(0.0, np.geomspace(min(1.0, float(farthest)), float(farthest), _GRID))
+    # Rounding must not leave the last loss of all beyond the grid.
+    farthest = farthest if integral else farthest * (1 + 1e-12)
+    spots = np.append(0.0, np.geomspace(1.0 if integral else float(farthest) * 1e-9, float(farthest), _GRID))
     near_cut, far_cut = None, None
+    best = float(np.log((thresholds.bounds(thresholds.zero) - np.arange(k)).astype(np.float64)).sum())
     for _ in range(_ROUNDS):
-        grid = np.unique(np.ceil(spots)).astype(np.int64) if integral else spots
-        counts = thresholds.counts[thresholds.places(grid)] - np.arange(k)
-        within = np.log(counts.astype(np.float64)).sum(axis=1)
-        if near_rate is not None and (start := _heavy(within, near_rate * grid)[0]) > 0:
+        grid = np.unique(np.ceil(spots).astype(np.int64) if integral else spots)
+        choices = (thresholds.counts[thresholds.places(grid)] - np.arange(k)).astype(np.float64)
+        ratios = np.log1p((choices[:-1] - choices[1:]) / choices[1:]).sum(axis=1)
+        sizes = log_difference(np.log(choices[1:]).sum(axis=1), ratios)
+        if near_rate is not None and (start := _heavy(best, sizes, near_rate * grid)[0]) > 0:
             near_cut = nearest = grid[start]
-        if far_rate is not None and (stop := _heavy(within, far_rate * grid)[-1] + 1) + 1 < len(grid):
+        if far_rate is not None and (stop := _heavy(best, sizes, far_rate * grid)[-1] + 1) + 1 < len(grid):
             far_cut = farthest = grid[stop]
         spots = np.linspace(float(nearest), float(farthest), _GRID)
     return near_cut, far_cut
 
 
-def _heavy(within: FloatArray, penalties: Array) -> Array:
-    """Return the cells of a grid that may weigh something beside the others; there is at least one."""
-    total = float((within - penalties).max())
-    return np.flatnonzero(within[1:] - penalties[:-1] > total - NEGLIGIBLE - np.log(_GRID))
+def _heavy(best: float, sizes: FloatArray, penalties: Array) -> Array:
+    """Return the cells of a grid that may weigh something beside the others; the first if what loses nothing does."""
+    least = float((sizes - penalties[1:]).max()) - _LEFT_OUT
+    heavy = sizes - penalties[:-1] >= least - np.log(_GRID)
+    heavy[0] |= best >= least
+    return np.flatnonzero(heavy)
 
 
 def peeling_chance(k: int, rate: float, scores: Scores, noise: str) -> float:

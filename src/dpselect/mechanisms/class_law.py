@@ -58,7 +58,7 @@ def _integrals(chances: FloatArray, shares: FloatArray, log_total: float) -> Flo
     direct = np.flatnonzero(chances * per_unit * reach >= _SERIES_BELOW)
     rest = np.ones(len(chances), dtype=bool)
     rest[direct] = False
-    power_sums = [float((shares[rest] * chances[rest] ** power).sum()) for power in range(4)]
+    power_sums = [float((shares[rest] * powers).sum()) for powers in _powers(chances[rest])]
     slope = sum(power_sum * heights**power / (power + 1) for power, power_sum in enumerate(power_sums))
     exponent = -nodes * slope
     with np.errstate(divide="ignore"):
@@ -68,11 +68,17 @@ def _integrals(chances: FloatArray, shares: FloatArray, log_total: float) -> Flo
             exponent += (shares[part] / (chances[part] * per_unit)) @ np.log1p(-np.minimum(products, 1.0))
     mass = weights * np.exp(exponent)
     moments = [float((mass * heights**power).sum()) for power in range(4)]
-    result: FloatArray = sum(moment * chances**power for power, moment in enumerate(moments))  # type: ignore[assignment]
+    result: FloatArray = np.polynomial.polynomial.polyval(chances, moments).astype(np.float64, copy=False)
     for start, stop in _pieces(len(direct), len(nodes)):
         part = direct[start:stop]
         result[part] = (1.0 / (1.0 - np.outer(chances[part], heights))) @ mass
     return result
+
+
+def _powers(numbers: FloatArray) -> list[FloatArray]:
+    """Return the powers 0 to 3, without the general power function, which takes ten times as long."""
+    square = numbers * numbers
+    return [np.ones_like(numbers), numbers, square, square * numbers]
 
 
 def _panels(reach: float) -> tuple[FloatArray, FloatArray]:

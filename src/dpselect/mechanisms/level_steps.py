@@ -32,9 +32,10 @@ class LevelSteps:
 
     `log_within` and `log_sizes` are the logarithms of how many sequences have at most, and just, each loss. Row r holds
     groups up to `first[r]` before its first step; its steps, one group each, are those from `offsets[r]` on, taken at
-    the losses numbered `levels`.
+    the losses numbered `levels`. `whole` tells that there is no loss between 0 and the first of the others.
     """
 
+    whole: bool
     losses: Array
     log_within: FloatArray
     log_sizes: FloatArray
@@ -67,6 +68,7 @@ class LevelSteps:
         log_sizes = log_within[:-1] + np.where(gains > 700.0, gains, np.log(np.expm1(np.minimum(gains, 700.0))))
         none = thresholds.top[:1] - thresholds.top[:1]
         return cls(
+            nearest is None,
             np.concatenate([none, raw]),
             np.append(best, log_within[1:]),
             np.append(best, log_sizes),
