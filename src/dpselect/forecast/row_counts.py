@@ -83,20 +83,18 @@ def _holding(rows: BoundedRows, held: int) -> float | None:
     if len(rows) * rows.k * (above + 1) * (most + 1) > _MOST_TERMS:
         return None
     musts, ties = np.arange(above + 1.0)[:, None, None], np.arange(most + 1.0)[:, None]
-    each_run = 1 / rows.choices
-    above_run = np.minimum(rows.ends[rows.group], above) * each_run
-    tied_run = np.clip(rows.ends[rows.group] - above, 0.0, tied) * each_run
+    bounds = rows.ends[rows.group]
+    some_above, some_tied = np.minimum(bounds, above), np.clip(bounds - above, 0.0, tied)
     chances = np.zeros((above + 1, most + 1, len(rows)))
     chances[0, 0] = rows.weights
     for run in rows.runs:
         lengths = rows.lengths[run]
-        each = each_run[run].repeat(lengths)
-        # More than there are to take have never been taken before, so that a chance below 0 is one of nothing.
-        moved = chances * (above_run[run].repeat(lengths) - musts * each)
-        tied_moved = chances * (tied_run[run].repeat(lengths) - ties * each) if most else None
-        chances -= moved
-        chances[1:] += moved[:-1]
-        if tied_moved is not None:
-            chances -= tied_moved
-            chances[:, 1:] += tied_moved[:, :-1]
+        choices = rows.choices[run].repeat(lengths)
+        # Numbers below 0 are those of what cannot have been taken, whose chance is 0.
+        wanted, ties_left = some_above[run].repeat(lengths) - musts, some_tied[run].repeat(lengths) - ties
+        share = chances / choices
+        chances = share * (choices - wanted - ties_left if most else choices - wanted)
+        chances[1:] += (share * wanted)[:-1]
+        if most:
+            chances[:, 1:] += (share * ties_left)[:, :-1]
     return float(chances[-1, least:].sum())
