@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ def plain_figures(mechanism: dps.Joint, scores: Array) -> dict[str, float]:
         figures["total_error"] += weight * (rows * distances).sum()
         figures["score_ratio"] += weight * (chosen @ descending) / top.sum()
         figures["correct"] += weight * chosen[:k].sum()
-        for score, lower in zip(descending[:-1], descending[1:], strict=True):
+        for score, lower in pairwise(descending):
             if lower < min(score, top[-1]):
                 above = int((descending > lower).sum())
                 missed = 1 - np.prod((np.minimum(bounds, above) - np.arange(k)) / (bounds - np.arange(k)))
@@ -61,7 +62,7 @@ def plain_figures(mechanism: dps.Joint, scores: Array) -> dict[str, float]:
 
 
 def plain_within(descending: Array, bounds: Array, held: int, last: int) -> float:
-    """P[the `held` highest are there, none below rank `last`], by how many of them each row leaves; none may be tied."""
+    """P[the `held` highest are there, none below rank `last`], by how many are taken; none of them may be tied."""
     assert descending[held - 1] > descending[held]
     end = int((descending >= descending[last - 1]).sum())
     chances = {0: 1.0}
