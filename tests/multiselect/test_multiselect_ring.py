@@ -127,7 +127,7 @@ def test_no_private_mechanism_is_better_for_its_worst_user(places: int, k: int) 
         number, ratio = len(sets), math.exp(epsilon * step)
         variables = places * number
         users = sparse.kron(sparse.identity(places), np.ones((1, number)))
-        per_user = sparse.block_diag([costs[:, [u]].T for u in range(places)])
+        per_user = sparse.block_diag([sparse.coo_array(costs[:, [u]].T) for u in range(places)])
         worst = sparse.hstack([per_user, -np.ones((places, 1))])
         following = sparse.kron(np.roll(np.eye(places), 1, axis=1), sparse.identity(number))
         same = sparse.identity(variables)
