@@ -27,7 +27,8 @@ from dpselect.mechanisms.ranking import Ranking
 
 Array = npt.NDArray[Any]
 
-_NEGLIGIBLE = 1e-12
+_NEGLIGIBLE = 2e-14
+"""What the first bounds, and the last ones, may weigh together to be left out."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,9 +56,9 @@ class BoundedRows:
         """Return the rows between the first bound that matters and the last."""
         weights, steps = levels.mixture(epsilon, noise), levels.steps
         # Where hardly anything is lost, what can be lost counts all the same.
-        lossy = float(weights[1:].sum())
-        heavy = np.flatnonzero(weights > _NEGLIGIBLE / len(weights) * (lossy if 0 < lossy < 1 else 1.0))
-        begin, end = max(int(heavy[0]), 0 if steps.whole else 1), int(heavy[-1]) + 1
+        light = _NEGLIGIBLE * min(float(weights[1:].sum()) or 1.0, 1.0)
+        begin, beyond = (int((np.cumsum(some) <= light).sum()) for some in (weights, weights[::-1]))
+        begin, end = max(begin, 0 if steps.whole else 1), len(weights) - beyond
         offsets, places = steps.offsets, steps.levels - begin
         # A row begins with what it has taken in by the first bound, and each later step begins another run.
         taken = np.diff(np.append(0, np.cumsum(places <= 0))[offsets])

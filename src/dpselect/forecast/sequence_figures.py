@@ -35,7 +35,7 @@ class SequenceFigures:
     def figures(self, total: float) -> dict[str, float]:
         """Return every figure that has an exact form; `total` is the sum of the k highest scores.
 
-        An expectation has a relative error of about 1e-9 at most, a chance that or 1e-12.
+        The relative error is below 1e-10, and what happens with a chance of less than about 1e-13 is left out.
         """
         k, size = self.rows.k, int(self.rows.ends[-1])
         losses = sum((Losses.of(part) for part in self._parts()), Losses())

@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 
 _GRID = 64
 _ROUNDS = 3
-_LEFT_OUT = 32.0
+_LEFT_OUT = 30.0
 """All losses that are left out weigh less than e to minus this, beside the others but 0."""
 
 

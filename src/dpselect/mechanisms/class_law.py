@@ -26,6 +26,7 @@ _SERIES_BELOW = 1e-3
 """Arguments of φ below this go through four terms of its series: an error of less than 1e-12."""
 _CHUNK = 1 << 22
 _FEW = 200
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
 def class_probabilities(locations: FloatArray, log_sizes: FloatArray, noise: str) -> FloatArray:
@@ -85,10 +86,9 @@ def _panels(reach: float) -> tuple[FloatArray, FloatArray]:
     """Gauss–Legendre nodes and weights on panels of [0, reach]."""
     count = max(4, int(np.ceil(reach)))
     edges = np.linspace(0.0, reach, count + 1)
-    nodes, weights = np.polynomial.legendre.leggauss(24)
     half = (edges[1:] - edges[:-1]) / 2
     middle = (edges[1:] + edges[:-1]) / 2
-    return (middle[:, None] + half[:, None] * nodes).ravel(), (half[:, None] * weights).ravel()
+    return (middle[:, None] + half[:, None] * _NODES).ravel(), (half[:, None] * _WEIGHTS).ravel()
 
 
 def _pieces(length: int, width: int) -> list[tuple[int, int]]:

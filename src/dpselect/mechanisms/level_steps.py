@@ -51,25 +51,26 @@ class LevelSteps:
         the logarithms of these factors, added up in order, give `log N(s)` at every level.
         """
         thresholds = Thresholds(ranking, k)
-        values, ends = ranking.grouping.values, ranking.ends
-        own = ranking.groups(np.arange(k))
+        values, ends = ranking.grouping.values, ranking.ends.astype(np.float64)
+        own, top = ranking.groups(np.arange(k)), thresholds.top
         first = own if nearest is None else _lowest(thresholds, nearest)
         last = np.full(k, len(values) - 1) if farthest is None else _lowest(thresholds, farthest)
         offsets = np.append(0, np.cumsum(last - first))
         _check_count(int(offsets[-1]))
-        row = np.repeat(np.arange(k), last - first)
-        group = np.arange(offsets[-1]) + np.repeat(first + 1 - offsets[:-1], last - first)
-        raw, places = _numbered(thresholds.top[row] - values[group])
-        gained, before = (part.astype(np.float64) for part in (ends[group] - ends[group - 1], ends[group - 1] - row))
-        gains = np.bincount(places, np.log1p(gained / before), minlength=len(raw))
-        best, start = (float(np.log((ends[groups] - np.arange(k)).astype(np.float64)).sum()) for groups in (own, first))
-        log_within = start + np.append(0.0, np.cumsum(gains))
+        losses, gains, sizes = np.empty(offsets[-1], dtype=values.dtype), np.empty(offsets[-1]), np.diff(ends)
+        for row, (start, stop, offset) in enumerate(zip(first.tolist(), last.tolist(), offsets.tolist(), strict=False)):
+            steps = slice(offset, offset + stop - start)
+            np.subtract(top[row], values[start + 1 : stop + 1], out=losses[steps])
+            np.divide(sizes[start:stop], ends[start:stop] - row, out=gains[steps])
+        raw, places = _numbered(losses)
+        grown = np.bincount(places, np.log1p(gains, out=gains), minlength=len(raw))
+        best, inner = (float(np.log(ends[groups] - np.arange(k)).sum()) for groups in (own, first))
+        log_within = inner + np.append(0.0, np.cumsum(grown))
         # log(N − N⁻) from log N⁻ and log N − log N⁻; what is beyond e^700 is all of N.
-        log_sizes = log_within[:-1] + np.where(gains > 700.0, gains, np.log(np.expm1(np.minimum(gains, 700.0))))
-        none = thresholds.top[:1] - thresholds.top[:1]
+        log_sizes = log_within[:-1] + np.where(grown > 700.0, grown, np.log(np.expm1(np.minimum(grown, 700.0))))
         return cls(
             nearest is None,
-            np.concatenate([none, raw]),
+            np.concatenate([top[:1] - top[:1], raw]),
             np.append(best, log_within[1:]),
             np.append(best, log_sizes),
             first,
@@ -89,9 +90,9 @@ def _numbered(losses: Array) -> tuple[Array, Array]:
     if losses.dtype == np.int64 and len(losses):
         low, high = int(losses.min()), int(losses.max())
         if high - low < _MOST_EMPTY * len(losses):
-            seen = np.zeros(high - low + 1, dtype=bool)
-            seen[losses - low] = True
-            return np.flatnonzero(seen) + low, (np.cumsum(seen) - 1)[losses - low]
+            above, seen = losses - low, np.zeros(high - low + 1, dtype=bool)
+            seen[above] = True
+            return np.flatnonzero(seen) + low, (np.cumsum(seen) - 1)[above]
     distinct, places = np.unique(losses, return_inverse=True)
     return distinct, places
 
