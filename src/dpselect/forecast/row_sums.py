@@ -155,14 +155,14 @@ def _depth(rows: BoundedRows) -> float:
         reach = int(group[-1])
         if reach <= 0:
             break
-        shares, factors = shares[:reach], (ends[:reach] - number) / choices[-1]
+        shares, within, most = shares[:reach], ends[:reach] - number, choices[-1]
         if number >= fixed:
-            total += weight * float(steps[:reach] @ (shares - shares * factors))
+            total += weight * float(steps[:reach] @ (shares * (most - within))) / most
         else:
             table = np.zeros(reach + 1)
             np.cumsum(sizes[:reach] * np.cumsum(steps[:reach] * shares), out=table[1:])
             masses = np.add.reduceat(left, rows.start[run]) / choices
             total += float(masses @ table[np.maximum(group, 0)])
-            left *= (choices[-1] / choices).repeat(rows.lengths[run])
-        shares = shares * factors
+            left *= (most / choices).repeat(rows.lengths[run])
+        shares = shares * (within / most)
     return total

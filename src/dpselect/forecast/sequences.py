@@ -19,7 +19,7 @@ from dpselect.scores import Scores
 
 Array = npt.NDArray[Any]
 
-_GRID = 64
+_GRID = 40
 _ROUNDS = 3
 _LEFT_OUT = 30.0
 """All losses that are left out weigh less than e to minus this, beside the others but 0."""
