@@ -85,16 +85,22 @@ def _holding(rows: BoundedRows, held: int) -> float | None:
     musts, ties = np.arange(above + 1.0)[:, None, None], np.arange(most + 1.0)[:, None]
     bounds = rows.ends[rows.group]
     some_above, some_tied = np.minimum(bounds, above), np.clip(bounds - above, 0.0, tied)
-    chances = np.zeros((above + 1, most + 1, len(rows)))
+    chances, moved = np.zeros((2, above + 1, most + 1, len(rows)))
     chances[0, 0] = rows.weights
     for run in rows.runs:
         lengths = rows.lengths[run]
         choices = rows.choices[run].repeat(lengths)
         # Numbers below 0 are those of what cannot have been taken, whose chance is 0.
-        wanted, ties_left = some_above[run].repeat(lengths) - musts, some_tied[run].repeat(lengths) - ties
-        share = chances / choices
-        chances = share * (choices - wanted - ties_left if most else choices - wanted)
-        chances[1:] += (share * wanted)[:-1]
+        wanted = some_above[run].repeat(lengths) - musts
+        chances /= choices
+        np.multiply(chances, wanted, out=moved)
+        others = np.subtract(choices, wanted, out=wanted)
         if most:
-            chances[:, 1:] += (share * ties_left)[:, :-1]
+            ties_left = some_tied[run].repeat(lengths) - ties
+            ties_moved = chances * ties_left
+            others = others - ties_left
+        chances *= others
+        chances[1:] += moved[:-1]
+        if most:
+            chances[:, 1:] += ties_moved[:, :-1]
     return float(chances[-1, least:].sum())
