@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 
 import dpselect as dps
-from dpselect.forecast import rare_items
+from dpselect.forecast import mistake_chunks, mistake_reach, tails
 from dpselect.forecast.figures import exact_figures
-from dpselect.forecast.mistake_reach import Reach
+from dpselect.forecast.mistake_reach import Nodes, Reach
 from dpselect.forecast.noise_values import merged, values_at
 from dpselect.forecast.noisy import log_series
-from dpselect.forecast.rare_items import RareItems
-from dpselect.forecast.segments import Segments
-from dpselect.forecast.tails import HEAVY, HEAVY_EACH, HEAVY_TERMS, LIGHT, LIGHT_EACH, LIGHT_TERMS
+from dpselect.forecast.tails import COSTLY, EACH, LAW, MARKED, MASS, PASSED, TERMS, RareItems
 from dpselect.sampling import NOISES
 from dpselect.sampling.normal import NORMAL
 
@@ -45,12 +43,10 @@ def test_merged_groups_bound_how_many_items_are_above_a_value(name):
     assert (bound <= exact * 1.01).all()
 
 
-@pytest.mark.parametrize(
-    ("mass", "each", "order", "scale"), [(LIGHT, LIGHT_EACH, LIGHT_TERMS, 50), (HEAVY, HEAVY_EACH, HEAVY_TERMS, 11)]
-)
-def test_what_the_series_of_tails_leave_out_is_below_the_stated_error(mass, each, order, scale):
-    product = math.exp(-mass * math.log1p(-scale * each) / each)
-    assert product * scale**-order / (scale - 1) * scale / (1 - scale * each) < 1e-10
+def test_what_the_series_of_tails_leave_out_is_below_the_stated_error():
+    scale = 50
+    product = math.exp(-MASS * math.log1p(-scale * EACH) / EACH)
+    assert product * scale**-TERMS / (scale - 1) * scale / (1 - scale * EACH) < 1e-10
 
 
 @pytest.mark.parametrize("name", NOISES)
@@ -60,45 +56,54 @@ def test_no_noise_has_a_larger_series_than_the_one_of_the_proof(name):
 
 
 @pytest.mark.parametrize("name", NOISES)
-def test_heavy_segments_keep_to_the_mass_of_the_proof(name):
+@pytest.mark.parametrize("log_radius", [-2.0, 0.0, 1.5])
+def test_a_tail_is_its_items(name, log_radius):
+    noise, z, logs = NOISES[name], np.array([3.5, 4.5, 7.0]), np.full(3, log_radius)
+    locations = -4.0 - np.array([0.0, 0.3, 0.9, 1.0, 2.5, 4.0])
+    sizes, costs = np.array([1.0, 3.0, 1.0, 2.0, 9.0, 40.0]), np.array([1.0, 1.5, 4.0, 4.5, 11.0, 20.0])
+    items = RareItems(log_series(name), locations, sizes, costs, np.append(np.diff(costs), 0.0))
+    starts = np.array([0, 2, 5, 6])
+    turns = np.exp(1j * np.array([0.0, 0.4, 2.0]))
+    points = np.exp(log_radius) * turns
+    below, above, at_z = values_at(noise, z - locations[:, None])
+    for start, tail in zip(starts, items.tails(starts), strict=True):
+        found = tail.at(z, logs) @ turns ** np.arange(TERMS + 1)[:, None]
+        f, s, d = (part[start:, :, None] for part in (below, above, at_z))
+        m, c = sizes[start:, None, None], costs[start:, None, None]
+        np.testing.assert_allclose(found[LAW], (m * np.log(f + s * points)).sum(axis=0), rtol=1e-9, atol=1e-13)
+        np.testing.assert_allclose(found[MARKED], (m * d / (f + s * points)).sum(axis=0), rtol=1e-9, atol=1e-14)
+        np.testing.assert_allclose(found[COSTLY], (c * m * d / (f + s * points)).sum(axis=0), rtol=1e-9, atol=1e-14)
+        passed = np.zeros((3, 3), dtype=complex)
+        for group in range(start, 5):
+            upto = np.prod(
+                (1 + above[start : group + 1, :, None] / below[start : group + 1, :, None] * points)
+                ** sizes[start : group + 1, None, None],
+                axis=0,
+            )
+            behind = (sizes[group + 1 :, None] * at_z[group + 1 :] / below[group + 1 :]).sum(axis=0)
+            passed += (costs[group + 1] - costs[group]) * upto * behind[:, None]
+        np.testing.assert_allclose(found[PASSED], passed, rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", NOISES)
+def test_items_are_rare_from_where_the_proof_says(name):
     items = RareItems(log_series(name), -4 - np.arange(200) / 40, 1.0 + np.arange(200) % 60, np.ones(200), np.ones(200))
-    for lowest in (-1.0, 0.0, 1.5):
-        border = items.borders(lowest)
-        heavy = items.tails([border])[0][0]
-        assert len(heavy.bases) > 4
-        # The first power sum of a segment is its mass; −log F begins with it.
-        assert (-heavy.law[:, 0, 1] * np.exp(heavy.bases - lowest)).max() <= HEAVY
+    each = items.series[0] * np.exp(items.locations - 3.0)
+    start = items.start(3.0)
+    assert 0 < start < 200
+    assert each[start] <= EACH
+    assert (items.sizes * each)[start:].sum() <= MASS
+    assert each[start - 1] > EACH or (items.sizes * each)[start - 1 :].sum() > MASS
 
 
 @pytest.mark.parametrize("name", NOISES)
-def test_a_group_of_great_mass_cut_into_pieces_is_the_group(name):
-    noise, series = NOISES[name], log_series(name)
-    sizes = np.round(np.array([37.0, 250.0, 50.0, 3.0]) / series[0])
-    locations = np.array([-4.0, -4.5, -6.0, -9.0])
-    costs, steps = np.array([2.0, 5.0, 6.0, 9.0]), np.array([3.0, 1.0, 3.0, 0.0])
-    items = RareItems(series, locations, sizes, costs, steps)
-    z, last = np.array([0.0, 0.3, 2.0]), 30
-    border = items.borders(0.0)
-    assert border.heavy == 0
-    parts = items.tails([border])[0]
-    assert sum(len(part.bases) for part in parts) > len(sizes)
-    found = expected = Segments.empty(len(z), 2.0)
-    for part in parts:
-        found = found.joined(part.segments(z, last).together(last), last)
-    for location, size, cost, step in zip(locations, sizes, costs, steps, strict=True):
-        expected = expected.joined(Segments.group(noise, z - location, size, cost, step, last), last)
-    np.testing.assert_allclose(found.law[0], expected.law[0], atol=1e-11)
-    np.testing.assert_allclose(found.parts[0, :, :last], expected.parts[0, :, :last], rtol=1e-7, atol=1e-10)
-
-
-@pytest.mark.parametrize("name", NOISES)
-def test_rare_items_together_cost_what_they_cost_one_by_one(name, monkeypatch):
-    mechanism = dps.OneShot(k=8, epsilon=0.06, noise=name)
+@pytest.mark.parametrize("epsilon", [0.06, 0.4])
+def test_rare_and_light_items_together_cost_what_they_cost_one_by_one(name, epsilon, monkeypatch):
+    mechanism = dps.OneShot(k=8, epsilon=epsilon, noise=name)
     table = dps.Scores.of(np.append(LONG_TAIL[:300], [5.0] * 900))
     together = exact_figures(table, mechanism)
-    # Then every group counts as common.
-    monkeypatch.setattr(rare_items, "HEAVY_EACH", 0.0)
-    monkeypatch.setattr(rare_items, "LIGHT", 0.0)
+    monkeypatch.setattr(tails, "MASS", 0.0)
+    monkeypatch.setattr(mistake_chunks, "LIGHT", 0.0)
     assert exact_figures(table, mechanism) == pytest.approx(together, rel=1e-9)
 
 
@@ -108,11 +113,26 @@ def test_where_others_surely_fill_the_answer_nothing_is_counted(name, monkeypatc
     settled, whole = [], Reach.nodes
 
     def nodes(reach):
-        places, weights, border = whole(reach)
-        settled.append(int((places < border).sum()))
-        return places, weights, -np.inf
+        found = whole(reach)
+        settled.append(int(found.settled.sum()))
+        return Nodes(found.z, found.weights, found.missing, found.chosen, np.zeros_like(found.settled))
 
     found = exact_figures(table, mechanism)
     monkeypatch.setattr(Reach, "nodes", nodes)
     assert exact_figures(table, mechanism) == pytest.approx(found, rel=1e-11)
     assert settled[0] > 50
+
+
+@pytest.mark.parametrize("noise", [*NOISES])
+def test_finer_nodes_change_nothing(noise, monkeypatch):
+    """At the stated error: nodes twice as dense, over a wider range, on circles with more points."""
+    mechanism, table = dps.OneShot(k=20, epsilon=0.7, noise=noise), dps.Scores.of(LONG_TAIL)
+    found = exact_figures(table, mechanism)
+    monkeypatch.setattr(mistake_reach, "_PANEL", mistake_reach._PANEL / 2)
+    monkeypatch.setattr(mistake_reach, "_PACE", mistake_reach._PACE / 2)
+    monkeypatch.setattr(mistake_reach, "_DEPTH", mistake_reach._DEPTH + 6)
+    monkeypatch.setattr("dpselect.forecast.noisy._PANELS", 14)
+    monkeypatch.setattr("dpselect.forecast.noisy._PANEL", 1.3)
+    monkeypatch.setattr("dpselect.forecast.contour._DEVIATIONS", 10)
+    monkeypatch.setattr("dpselect.forecast.contour._UNSEEN", 40.0)
+    assert exact_figures(table, mechanism) == pytest.approx(found, rel=2e-9)

@@ -10,6 +10,7 @@ import numpy as np
 from dpselect.forecast import metrics
 from dpselect.forecast.chances import CERTAIN
 from dpselect.forecast.curves import noisy_groups, success
+from dpselect.forecast.misplaced import Order
 from dpselect.forecast.noisy import NoisyGroups
 from dpselect.forecast.noisy_expectations import Split
 from dpselect.forecast.sequence_figures import SequenceFigures
@@ -42,22 +43,26 @@ def quick_figures(table: Scores, mechanism: Mechanism) -> dict[str, float]:
 
 
 def further_figures(table: Scores, mechanism: Mechanism) -> dict[str, float]:
-    """Return the expectations for noisy scores, which take longer; ℓ1 only of sets, whose order does not count."""
+    """Return the expectations for noisy scores, which take longer."""
     noisy = _noisy(table, mechanism)
     if noisy is None:
         return {}
     border = Ranking.of(table.distinct).scores(np.array([mechanism.k - 1]))
-    mistakes = Split.of(noisy, np.abs(scaled(table.values - border, Fraction(1)))).mistakes()
+    split = Split.of(noisy, np.abs(scaled(table.values - border, Fraction(1))))
+    mistakes = split.mistakes()
     if mistakes is None:
         return {}
+    misplaced = 0.0
+    if mechanism.ordered:
+        misplaced = max(Order(split.noisy, split.costs, split.border).misplaced() - mistakes.missing, 0.0)
     total = _best_sum(table, mechanism.k)
-    figures = {
+    return {
         "correct": mechanism.k - mistakes.wrong,
         "f1": 1 - mistakes.wrong / mechanism.k,
         "score_ratio": 1 - mistakes.lost / total if total else 1.0,
         "relative_error": mistakes.depth,
+        "total_error": mistakes.lost + 2 * misplaced,
     }
-    return figures if mechanism.ordered else figures | {"total_error": mistakes.lost}
 
 
 def _best_sum(table: Scores, k: int) -> float:

@@ -1,4 +1,4 @@
-"""Where mistakes among the k largest of `a_i + Z_i` happen: which values z to integrate over, and how far to count.
+"""Where mistakes among the k largest of `a_i + Z_i` happen: which values z to integrate over, and on which circles.
 
 Notation as in noisy_expectations.py: U of the top k are expected below z, and B others above it.
 """
@@ -11,16 +11,38 @@ from functools import cached_property
 import numpy as np
 
 from dpselect.forecast.chances import FloatArray
+from dpselect.forecast.contour import tilted
 from dpselect.forecast.noise_values import merged
-from dpselect.forecast.noisy import NoisyGroups, log_series, panels
+from dpselect.forecast.noisy import NoisyGroups, log_series
+from dpselect.forecast.panels import BoolArray, and_neighbours, paced
 
 _TAIL = 50.0
 _DEPTH = 30.0
-_TINY = 40.0
+_SURE = 36.0
 _VISIBLE = 24.0
-_SPOTS = 7
-_CHUNK = 256
-_HIGH_CAP = 24
+_PANEL = 2.6
+_PACE = 2.6
+_DEVIATIONS = 9.0
+_LOOKS = 12
+_APART = 0.75
+
+
+@dataclass(frozen=True, repr=False)
+class Nodes:
+    """Values z in ascending order and their weights.
+
+    Marked are those where something may be missing, or be chosen, and where what is there surely is missing.
+    """
+
+    z: FloatArray
+    weights: FloatArray
+    missing: BoolArray
+    chosen: BoolArray
+    settled: BoolArray
+
+    def only(self, where: BoolArray) -> Nodes:
+        """Return some of the nodes."""
+        return Nodes(self.z[where], self.weights[where], self.missing[where], self.chosen[where], self.settled[where])
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,15 +53,6 @@ class Reach:
     costs: FloatArray
     border: int
     room: int
-
-    def chunks(self, nodes: FloatArray) -> list[slice]:
-        """Return neighbouring nodes together, fewer where that may bring their caps down."""
-        parts = []
-        for start in range(0, len(nodes), _CHUNK):
-            end = min(start + _CHUNK, len(nodes))
-            step = _CHUNK if self.cap_of(nodes[start:end]) <= _HIGH_CAP else _CHUNK // 8
-            parts += [slice(place, min(place + step, end)) for place in range(start, end, step)]
-        return parts
 
     @cached_property
     def _outline(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -52,6 +65,18 @@ class Reach:
         locations, sizes, costs = (np.append(part[:first], low) for part, low in zip(all_of_them, rough, strict=True))
         return locations, sizes, costs
 
+    def log_radius(self, z: FloatArray, wanted: float, *, crowded: bool = False) -> FloatArray:
+        """Return log r at which about so many items are above z; if crowded, at least `room` of the tied ones are."""
+        locations, sizes, _ = self._outline
+        # Where only tied items and certain ones are above z, the radius changes too fast for a few looks.
+        looks = z if crowded else np.linspace(z[0], z[-1], _LOOKS + int((z[-1] - z[0]) / _APART))
+        shifted = looks - locations[:, None]
+        noise = self.noisy.noise
+        least = (self.border, self.room) if crowded else None
+        found = tilted(noise.cdf(shifted), noise.survival(shifted), sizes, wanted, least)
+        result: FloatArray = np.interp(z, looks, found)
+        return result
+
     def _expected(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return how many of the top k lie below z on average, and how many others above it; ties are split by rank."""
         border, noise, (locations, sizes, _) = self.border, self.noisy.noise, self._outline
@@ -61,59 +86,60 @@ class Reach:
         outside[0] -= self.room
         return inside @ noise.cdf(shifted[: border + 1]), outside @ noise.survival(shifted[border:])
 
-    def cap_of(self, z: FloatArray) -> int:
-        """Return a number that not both of these counts reach, but for a chance below e^−40 (Chernoff).
-
-        The one grows with z and the other falls, so that both are bounded between some z and the next.
-        """
-        missing, others = self._expected(z[np.linspace(0, len(z) - 1, _SPOTS).astype(np.intp)])
-        means, most = (missing[1:], others[:-1]), self.noisy.k - self.room + 1
-        for cap in (3, 5, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512):
-            rates = [np.where(mean < cap, cap * np.log(cap / mean) - cap + mean, 0.0) for mean in means]
-            if cap < most and float((rates[0] + rates[1]).min()) > _TINY:
-                return cap
-        return most
-
-    def nodes(self) -> tuple[FloatArray, FloatArray, float]:
-        """Return nodes and weights where a mistake can happen, and below which z all that matters is surely missing.
+    def nodes(self) -> Nodes:
+        """Return nodes and weights where a mistake can happen.
 
         With U of the top k expected below z and B others above it, the chance that more of the others are above than
         of the top k are below is at most `exp(−(√U − √B)²) √(B/U)` if B < U, by Chernoff's bound at `e^t = √(U/B)`;
         and the other way round.
         """
         noisy = self.noisy
-        base = float(noisy.locations[noisy.group(noisy.k + 1)])
-        low = base if noisy.noise.cdf(np.zeros(1))[0] == 0 else base - _TAIL
+        # With noise that is never negative k values are at rank k's location or above.
+        one_sided = noisy.noise.cdf(np.zeros(1))[0] == 0
+        low = 0.0 if one_sided else float(noisy.locations[noisy.group(noisy.k + 1)]) - _TAIL
         high = _TAIL + float(np.log(noisy.ends[-1])) + 1.0
+        turn, width = self._turn(low, high)
         cells = np.linspace(low, high, int(high - low) + 2)
+        near = turn + width * _PACE * np.arange(-4, 5)
+        cells = np.unique(np.append(cells, near[(near > low) & (near < high)] if width < 1 else []))
         z = (cells[1:] + cells[:-1]) / 2
         below, above = self._expected(z)
         locations, sizes, costs = self._outline
         density = noisy.noise.density(z - locations[:, None])
         apart = -((np.sqrt(below) - np.sqrt(above)) ** 2)
         tilt = np.log(above / below) / 2
-        settled = (below < above) & (apart - tilt < -_DEPTH)
-        kept, kinked = np.zeros(len(z), dtype=bool), np.zeros((2, len(z)), dtype=bool)
+        missing, chosen, kinked = (np.zeros(len(z), dtype=bool) for _ in range(3))
         border = self.border
         for weights in (sizes, sizes * costs):
             inside, outside = weights[:border] @ density[:border], weights[border:] @ density[border:]
             log_missing = np.log(inside) + np.where(above < below, apart + tilt, 0.0)
             log_chosen = np.log(outside) + np.where(below < above, apart - tilt, 0.0)
-            bound = np.nan_to_num(np.maximum(log_missing, log_chosen), nan=-np.inf)
-            if np.isfinite(bound.max()):
-                kept |= bound > bound.max() - _DEPTH
-                settled &= log_chosen < bound.max() - _DEPTH
+            log_missing, log_chosen = (np.where(np.isnan(part), -np.inf, part) for part in (log_missing, log_chosen))
+            most = float(max(log_missing.max(), log_chosen.max()))
+            if np.isfinite(most):
+                missing |= log_missing > most - _DEPTH
+                chosen |= log_chosen > most - _DEPTH
                 # An item's kink shows where it may be at z, or where the comparison is undecided.
-                shown = bound.max() - _VISIBLE
-                kinked |= (np.stack([log_missing, log_chosen]) > shown) | (np.log(inside + outside) + apart > shown)
-        # A density may begin behind the middle of its cell.
-        kinked[:, :-1] |= kinked[:, 1:]
+                shown = np.maximum(np.maximum(log_missing, log_chosen), np.log(inside + outside) + apart)
+                kinked |= shown > most - _VISIBLE
+        missing, chosen, kinked = (and_neighbours(part) for part in (missing, chosen, kinked))
+        unsettled = and_neighbours((below > above) | (apart - tilt > -_SURE))
+        middle = np.abs(z - turn) < _DEVIATIONS * width
+        paces = np.where(middle, min(_PANEL, _PACE * width), _PANEL)
         place = np.clip(np.searchsorted(cells, noisy.kinks) - 1, 0, len(z) - 1)
-        # Both numbers vary by their square roots, which is how finely the comparison has to be cut.
-        pieces = int(np.ceil(2 * np.sqrt(1 + float(np.minimum(below, above).max()))))
-        undecided = cells[:-1][kept & (apart > -_TINY)]
-        cuts = (undecided[:, None] + (cells[1] - cells[0]) * np.arange(pieces) / pieces).ravel()
-        kinks = noisy.kinks[kinked[(noisy.kinks <= 0).astype(np.intp), place]]
-        # Bounds are those of the middles of cells, so that the last settled one may not be so altogether.
-        unsettled = int(np.argmin(np.append(settled, False)))
-        return *panels(cells, kept, np.concatenate([cuts, kinks])), float(cells[max(unsettled - 1, 0)])
+        nodes, weights = paced(cells, missing | chosen, paces, noisy.kinks[kinked[place]], smooth=not noisy.noise.kinks)
+        place = np.clip(np.searchsorted(cells, nodes) - 1, 0, len(z) - 1)
+        return Nodes(nodes, weights, missing[place], chosen[place], ~unsettled[place])
+
+    def _turn(self, low: float, high: float) -> tuple[float, float]:
+        """Return the z with k items above it on average, and the spread in z of the number of items above."""
+        for _ in range(4):
+            z = np.linspace(low, high, _LOOKS)
+            below, above = self._expected(z)
+            place = int(np.clip((above > below).sum(), 1, _LOOKS - 1))
+            low, high = float(z[place - 1]), float(z[place])
+        middle, noise, (locations, sizes, _) = (low + high) / 2, self.noisy.noise, self._outline
+        shifted = middle - locations
+        variance = float(sizes @ (noise.cdf(shifted) * noise.survival(shifted)))
+        slope = float(sizes @ noise.density(shifted))
+        return middle, np.sqrt(variance) / slope if slope else np.inf

@@ -7,8 +7,9 @@ s's, and nothing of the rest may be chosen. With `P_K` the chance that K of the 
 
 `P = ∫ Π_rest F · (Π_musts S · P_K' + (Π_musts S)' · P_K) dz`, where ' says that one of the items is at z, not above it.
 
-Error: every term is positive, so nothing cancels; Gauss–Legendre panels end at kinks and hold a few e-folds each. Tests
-find a relative error below 1e-9, for laplace noise with hundreds of kinks below 1e-7.
+P_K is a coefficient of `Π (F + S x)`, by a sum round a circle (contour.py). Error: that of contour.py; panels (panels.py)
+end at kinks and hold a few e-folds each. Tests find a relative error below 1e-9, for laplace noise with hundreds of
+kinks below 1e-7.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dpselect.forecast.chances import FloatArray
+from dpselect.forecast.contour import Circle, ComplexArray, factors, marked, tilted
 from dpselect.forecast.noise_values import merged, values_at
+from dpselect.forecast.panels import and_neighbours, paced
 from dpselect.sampling.laws import Distribution
 from dpselect.sampling.logcount import log_falling
 
@@ -31,12 +34,12 @@ WIDEST_GAP = 120.0
 _TAIL = 50.0
 _FAR = 2.0
 _TERMS = 20
-_PANELS = 20
-_CELL = 1.0
-_DEPTH = 36.0
-_MOST_KINKS = 600
+_PANEL, _PANELS = 2.6, 7
+_CELL = 3.0
+_CELLS, _FEW_CELLS = 24, 7
+_DEPTH = 30.0
+_NEVER = 1e-18
 _CHUNK = 64
-_RULES = {count: np.polynomial.legendre.leggauss(count) for count in (4, 6, 8)}
 
 
 def log_series(name: str) -> FloatArray | None:
@@ -74,65 +77,19 @@ class NoisyGroups:
         """P[the `held` highest scores are chosen, and none below that of rank `last`]."""
         edge, lowest = self.group(held), self.group(last)
         musts = int(self.ends[edge] - self.sizes[edge])
-        free = float(self.ends[lowest]) - musts
         included = self.k - musts
-        excluded = free - included
+        excluded = float(self.ends[lowest]) - musts - included
         if lowest + 1 == len(self.sizes) and (not excluded or edge == lowest == 0):
             return 1.0
         with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-            z, weights = self._nodes(edge, lowest, included, excluded)
-            log_rest = self._log_below(z, lowest + 1)
-            shifted = z - self.locations[:edge, None]
-            _, survival, density = values_at(self.noise, shifted)
-            hazard = np.where(survival > 0, density / survival, 0.0)
-            log_musts = self.sizes[:edge] @ np.log(survival)
-            plain, marked = self._free(z, edge, lowest, included, excluded, held - musts)
-            total = np.exp(log_rest + log_musts) * (marked + self.sizes[:edge] @ hazard * plain)
-        return min(float(weights @ np.nan_to_num(total)), 1.0)
-
-    def _free(
-        self, z: FloatArray, edge: int, lowest: int, included: int, excluded: float, least: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the chance that `included` of the free items are above z, and the same with one of them at z.
-
-        A polynomial whose powers count the included items, or the excluded ones if they are fewer; of the first group
-        at least `least` are included.
-        """
-        by_included = included <= excluded
-        cap = included if by_included else int(excluded)
-        shifted = z - self.locations[edge : lowest + 1, None]
-        cdf, survival, density = values_at(self.noise, shifted)
-        constant, linear = (cdf, survival) if by_included else (survival, cdf)
-        plain, marked = np.zeros((cap + 1, len(z))), np.zeros((cap + 1, len(z)))
-        plain[0] = 1.0
-        sizes = self.sizes[edge : lowest + 1].tolist()
-        behind = np.append(np.cumsum(sizes[::-1])[::-1][1:], 0.0)
-        done = 0.0
-        certain = (constant.min(axis=1) > 1 - 1e-16) & (density.max(axis=1) < 1e-17)
-        for place, size in enumerate(sizes):
-            done += size
-            if size == 1 and place and certain[place]:
-                continue
-            if size == 1 and place:
-                # Powers that no later item can bring up to the cap, or that none before can have reached, are left out.
-                rows = slice(int(max(0, cap - behind[place] - 1)), int(min(cap, done)) + 1)
-                _times_one(
-                    plain[rows], marked[rows], constant[place], linear[place], density[place], shifts=by_included
-                )
-                continue
-            low, high = 0, cap
-            if not place:
-                low, high = (least, cap) if by_included else (0, int(min(cap, size - least)))
-            logs = logarithms(cdf[place], survival[place])
-            logs = logs if by_included else logs[::-1]
-            factor = binomial(size, *logs, low, high)
-            at_z = binomial(size - 1, *logs, max(low - by_included, 0), high - by_included)
-            at_z *= size * density[place]
-            if by_included:
-                at_z = np.concatenate([np.zeros((1, len(z))), at_z])
-            marked = product(marked, factor, cap) + product(plain, at_z, cap)
-            plain = product(plain, factor, cap)
-        return plain[cap], marked[cap]
+            z, weights, log_radius = self._nodes(edge, lowest, included, excluded)
+            cdf, survival, density = values_at(self.noise, z - self.locations[: lowest + 1, None])
+            must_sizes, must_survival = self.sizes[:edge], survival[:edge]
+            hazard = must_sizes @ np.where(must_survival > 0, density[:edge] / must_survival, 0.0)
+            log_sure = self._log_below(z, lowest + 1) + must_sizes @ np.log(must_survival)
+            free = Free(self.sizes[edge : lowest + 1], cdf[edge:], survival[edge:], density[edge:])
+            values = free.chance(log_radius, included, held - musts, hazard, log_sure)
+        return min(float(weights @ np.where(np.isfinite(values), values, 0.0)), 1.0)
 
     def _log_below(self, z: FloatArray, first: int) -> FloatArray:
         """Return `Σ m log F(z − a)` over the groups from `first` on: those far below z together, by the series."""
@@ -160,85 +117,112 @@ class NoisyGroups:
                 result[part] -= coefficient * power_sum.sum() * power
         return result
 
-    def _nodes(self, edge: int, lowest: int, included: float, excluded: float) -> tuple[FloatArray, FloatArray]:
-        """Return nodes and weights where the integrand can matter.
+    def _nodes(
+        self, edge: int, lowest: int, included: int, excluded: float
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return nodes and weights where the integrand can matter, and log r for each.
 
         Some chosen item has rank k or more, so that z > 50 + log n takes a noise that large; some item that is not
         chosen has rank k + 1 or less, or all chosen ones are at a_[k] or above. In between, cells are left out in which
-        the integrand is far below its bound elsewhere.
+        the integrand is far below its bound elsewhere; where few are left, they are cut finer and looked at again.
         """
         base = float(self.locations[self.group(self.k + 1)]) if excluded else 0.0
-        low = base if self.noise.cdf(np.zeros(1))[0] == 0 else base - _TAIL
+        # With noise that is never negative k values are at rank k's location or above.
+        low = 0.0 if self.noise.cdf(np.zeros(1))[0] == 0 else base - _TAIL
         high = _TAIL + float(np.log(self.ends[lowest])) + 1.0
-        cells = np.linspace(low, high, int((high - low) / _CELL) + 2)
-        bound = self._log_bound((cells[1:] + cells[:-1]) / 2, edge, lowest, included)
-        return panels(cells, bound > bound.max() - _DEPTH, self.kinks)
+        count = int((high - low) / _CELL) + 1
+        while True:
+            cells = np.linspace(low, high, count + 1)
+            middles = (cells[1:] + cells[:-1]) / 2
+            bound, log_radius = self._log_bound(middles, edge, lowest, included)
+            kept = and_neighbours(bound > bound.max() - _DEPTH)
+            if kept.sum() > _FEW_CELLS or count <= _FEW_CELLS:
+                break
+            places = np.flatnonzero(kept)
+            low, high = float(cells[places[0]]), float(cells[places[-1] + 1])
+            count = _CELLS
+        width = float(kept.sum()) * float(cells[1] - cells[0])
+        paces = np.full(len(middles), min(_PANEL, width / _PANELS))
+        nodes, weights = paced(cells, kept, paces, self.kinks, smooth=not self.noise.kinks)
+        return nodes, weights, np.interp(nodes, middles, log_radius)
 
     @cached_property
     def kinks(self) -> FloatArray:
         """Where some item's density is not smooth, those of the highest items first, for they matter most."""
         return np.concatenate([self.locations + kink for kink in self.noise.kinks] or [np.empty(0)])
 
-    def _log_bound(self, z: FloatArray, edge: int, lowest: int, included: float) -> FloatArray:
-        """Return a bound on the logarithm of the integrand, up to a factor k.
+    def _log_bound(self, z: FloatArray, edge: int, lowest: int, included: int) -> tuple[FloatArray, FloatArray]:
+        """Return a bound on the logarithm of the integrand, up to a factor k, and log r for which it is least.
 
         No hazard f/S of these noises exceeds 1, so that marking an item multiplies by at most k; some item that is not
-        of the rest has to be at z; and the number of free items above z is bounded by Chernoff.
+        of the rest has to be at z; and the number of free items above z is bounded by Chernoff:
+        `log P[number are above] <= Σ m log(F + S r) − number log r`.
         """
-        shifted = z - self.locations[: lowest + 1, None]
-        sizes, (cdf, survival, density) = self.sizes[: lowest + 1], values_at(self.noise, shifted)
+        cdf, survival, density = values_at(self.noise, z - self.locations[: lowest + 1, None])
+        sizes = self.sizes[: lowest + 1]
         log_density = np.log(sizes @ density)
         log_pattern = sizes[:edge] @ np.log(survival[:edge])
-        log_pattern += _chernoff(sizes[edge:], cdf[edge:], survival[edge:], included)
+        free = slice(edge, None)
+        log_radius = tilted(cdf[free], survival[free], sizes[free], included - 0.5)
+        scale = cdf[free] + survival[free] * np.exp(log_radius)
+        chernoff = sizes[free] @ np.log(scale) - included * log_radius
+        log_pattern += np.minimum(np.where(np.isnan(chernoff), 0.0, chernoff), 0.0)
         rest = self.locations[lowest + 1 :], self.sizes[lowest + 1 :]
         if log_series(self.noise.name) is not None:
             # Merged, the sum is off by less than 1%.
             rest = merged(*rest, rest[1])[:2]
         log_rest = NoisyGroups(*rest, self.k, self.noise)._log_below(z, 0)
         bound: FloatArray = log_rest + np.minimum(log_pattern, log_density)
-        return bound
+        return bound, log_radius
 
 
-def panels(cells: FloatArray, kept: npt.NDArray[np.bool_], kinks: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return Gauss–Legendre nodes and weights for the cells that are kept and those beside them, cut at kinks."""
-    kept = kept.copy()
-    kept[:-1] |= kept[1:]
-    kept[1:] |= kept[:-1]
-    width = float(np.diff(cells)[kept].sum())
-    pieces = max(1, int(np.ceil(_PANELS * (cells[1] - cells[0]) / width)))
-    starts = cells[:-1][kept]
-    grid = (starts[:, None] + (cells[1] - cells[0]) * np.arange(pieces + 1) / pieces).ravel()
-    spots = kinks[(kinks > grid[0]) & (kinks < grid[-1])]
-    edges = np.unique(np.concatenate([grid, spots[:_MOST_KINKS]]))
-    middles, widths = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
-    inside = kept[np.clip(np.searchsorted(cells, middles) - 1, 0, len(kept) - 1)]
-    scale = min(width / _PANELS, _CELL)
-    nodes, weights = [], []
-    for count, shortest, longest in ((4, 1e-9, 0.1), (6, 0.1, 0.4), (8, 0.4, np.inf)):
-        chosen = inside & (widths > shortest * scale) & (widths <= longest * scale)
-        points, masses = _RULES[count]
-        nodes.append((middles[chosen][:, None] + widths[chosen][:, None] / 2 * points).ravel())
-        weights.append((widths[chosen][:, None] / 2 * masses).ravel())
-    together, masses = np.concatenate(nodes), np.concatenate(weights)
-    order = np.argsort(together)
-    return together[order], masses[order]
+@dataclass(frozen=True, repr=False)
+class Free:
+    """Groups that may be above z or not, with F, S and f as [group, z]."""
 
+    sizes: FloatArray
+    cdf: FloatArray
+    survival: FloatArray
+    density: FloatArray
 
-def _chernoff(sizes: FloatArray, cdf: FloatArray, survival: FloatArray, number: float) -> FloatArray:
-    """Return `min_t Σ m log(F + S e^t) − t number`, a bound on log P[number of the items are above z].
+    def chance(
+        self, log_radius: FloatArray, included: int, least: int, hazard: FloatArray, log_sure: FloatArray
+    ) -> FloatArray:
+        """Return `e^log_sure (P_K' + hazard P_K)`, K = included, where at least so many of the first group are in."""
+        if len(self.sizes) == 1:
+            logs = logarithms(self.cdf[0], self.survival[0])
+            size = float(self.sizes[0])
+            at_z = size * self.density[0] * binomial(size - 1, *logs, included - 1, included - 1)[included - 1]
+            alone = binomial(size, *logs, included, included)[included] if included <= size else 0.0
+            result: FloatArray = np.exp(log_sure) * (at_z + hazard * alone)
+            return result
+        raised = self.survival * np.exp(log_radius)
+        scale = self.cdf + raised
+        shares, others = raised / scale, self.cdf / scale
+        circle = Circle.of(log_radius, self.sizes @ (shares * others))
+        at_z = self.sizes[:, None] * self.density * np.exp(log_radius) / scale
+        # Groups of which all, or none, are above z.
+        certain, absent = others.max(axis=1) < _NEVER, shares.max(axis=1) < _NEVER
+        near = 1 + np.flatnonzero(~(certain | absent)[1:])
+        law = np.multiply.reduce(factors(shares[near], self.sizes[near], circle), axis=0)
+        law *= np.exp(1j * float(self.sizes[1:] @ certain[1:]) * circle.angles)
+        (later,) = marked(shares[near], others[near], [at_z[near]], circle)
+        first, first_marked = self._first(shares[0], others[0], included, least, circle)
+        at = later * first * circle.turns + first_marked * at_z[0][:, None] * circle.turns
+        terms = law * (at + hazard[:, None] * first)
+        return circle.exactly(included, terms, log_sure + self.sizes @ np.log(scale))
 
-    The best t makes the mean of the tilted number right; every t gives a bound, so a few bisections do.
-    """
-    low, high = np.full(cdf.shape[1], -60.0), np.full(cdf.shape[1], 60.0)
-    for _ in range(9):
-        tilt = (low + high) / 2
-        raised = survival * np.exp(tilt)
-        under = sizes @ (raised / (cdf + raised)) < number
-        low, high = np.where(under, tilt, low), np.where(under, high, tilt)
-    tilt = (low + high) / 2
-    bound = sizes @ np.log(cdf + survival * np.exp(tilt)) - tilt * number
-    result: FloatArray = np.minimum(np.nan_to_num(bound, nan=0.0), 0.0)
-    return result
+    def _first(
+        self, share: FloatArray, other: FloatArray, included: int, least: int, circle: Circle
+    ) -> tuple[ComplexArray, ComplexArray]:
+        """Return the factor of the first group, of which at least so many are above z, and that with one at z."""
+        size, logs = float(self.sizes[0]), (np.log(other), np.log(share))
+        found = []
+        for number, low, high in ((size, least, included), (size - 1, max(least - 1, 0), included - 1)):
+            counts = binomial(number, *logs, low, high)
+            turns: ComplexArray = np.exp(1j * np.multiply.outer(np.arange(len(counts)), circle.angles))
+            found.append(counts.T.astype(np.complex128) @ turns)
+        return found[0], found[1]
 
 
 def logarithms(cdf: FloatArray, survival: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -256,29 +240,3 @@ def binomial(size: float, constant: FloatArray, linear: FloatArray, low: int, hi
     exponent = np.where(powers < size, (size - powers) * constant, 0.0) + np.where(powers > 0, powers * linear, 0.0)
     log_ways = log_falling(size, powers) - log_falling(powers, powers)
     return np.where(powers >= low, np.exp(exponent + log_ways), 0.0)
-
-
-def _times_one(
-    plain: FloatArray,
-    marked: FloatArray,
-    constant: FloatArray,
-    linear: FloatArray,
-    density: FloatArray,
-    *,
-    shifts: bool,
-) -> None:
-    """Multiply by `constant + linear x` in place; if the marked item is the new one, that shifts by a power or not."""
-    at_z = plain * density
-    for polynomial in (plain, marked):
-        raised = polynomial[:-1] * linear
-        polynomial *= constant
-        polynomial[1:] += raised
-    marked[int(shifts) :] += at_z[: len(at_z) - int(shifts)]
-
-
-def product(first: FloatArray, second: FloatArray, cap: int) -> FloatArray:
-    """Return the product of two polynomials up to a power."""
-    result = np.zeros_like(first)
-    for power in range(min(len(second), cap + 1)):
-        result[power:] += first[: cap + 1 - power] * second[power]
-    return result

@@ -2,17 +2,18 @@
 
 Notation: F, S and f of an item are the noise's distribution, survival and density at `z − a_i`. `above` are the items
 whose score exceeds that of rank k, `tied` those that equal it, of which `room` belong to the top k, and `below` the
-rest. At a value z let A items of `above` lie below z, and Y of the others above it. The item i of
+rest. With N the number of items above z, the one at z left out, an item i of
 
-* `above` is missing if k others lie above its value: `∫ f_i P[Y > room + A without i] dz`;
-* `below` is chosen if fewer than k do: `∫ f_i P[Y without i < room + A] dz`.
+* `above` is missing if k others lie above its value: `∫ f_i P[N >= k] dz`;
+* `below` is chosen if fewer than k do: `∫ f_i P[N < k] dz`;
+* `tied` is one too many if it is chosen with `room` or more of the tied ones above it.
 
 The lowest chosen item costs more than group g if the largest value behind g is above z where fewer than k of the items
-up to g are. All are sums over items that polynomials carry along: powers of x count A or Y, and *marked* ones are sums
-in which one item stands at z (segments.py, tails.py).
+up to g are. Every such chance is a sum of coefficients of a product over items, taken round a circle (contour.py), and
+the sums over items are taken inside; an item is a factor `1 + p y`. Items far below z are taken together (tails.py),
+and those far above are certain.
 
-Error: sums of positive terms. Counts beyond a cap are kept together, where both A and Y − room exceed it with a chance
-below e^−40 only; Gauss–Legendre panels end at kinks.
+Error: that of contour.py and tails.py; Gauss–Legendre panels (mistake_reach.py) leave out less than 1e-10.
 """
 
 from __future__ import annotations
@@ -23,37 +24,30 @@ from functools import cached_property
 import numpy as np
 
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.mistake_reach import Reach
-from dpselect.forecast.noise_values import values_at
-from dpselect.forecast.noisy import NoisyGroups, binomial, log_series, logarithms
-from dpselect.forecast.rare_items import Borders, RareItems
-from dpselect.forecast.segments import (
-    COSTLY,
-    MARKED,
-    PASSED,
-    Segments,
-    group_law,
-    law_product,
-    marked_product,
-    padded,
-    power_product,
-)
-from dpselect.forecast.tails import Tails
+from dpselect.forecast.contour import FARTHEST
+from dpselect.forecast.mistake_chunks import Chunk, Groups
+from dpselect.forecast.mistake_reach import Nodes, Reach
+from dpselect.forecast.noisy import NoisyGroups, log_series
+from dpselect.forecast.tails import RareItems, Tail
 
-_FAR = 2.0
+_FAR, _LOWEST = 2.0, -7.0
 _NEGLIGIBLE = 1e-15
-_UNSEEN = 1e-15
-_FEW_TIED = 8
-_MOST_WORK = 1e10
+_CHUNK, _LEAST, _MOST = 4_000, 2, 128
+_MOST_TAILS = 3
+_MOST_WORK = 4e7
 
 
 @dataclass(frozen=True)
 class Mistakes:
-    """Expected number of wrong items, expected loss of score, and how far the lowest item lies below rank k."""
+    """Expected number of wrong items, expected loss of score, and how far the lowest item lies below rank k.
+
+    What is missing of `above` is part of what is lost.
+    """
 
     wrong: float
     lost: float
     depth: float
+    missing: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,8 +61,10 @@ class Split:
     def of(cls, noisy: NoisyGroups, costs: FloatArray) -> Split:
         """Return the groups without the last ones, whose chances and costs are next to nothing beside the others'."""
         first = noisy.group(noisy.k) + 1
+        # Far out, exponential tails keep their ratios; others do so only from the lowest z on that may matter.
+        spot = _LOWEST if log_series(noisy.noise.name) is None else _FAR
         with np.errstate(over="ignore", under="ignore"):
-            survival = noisy.noise.survival(_FAR - noisy.locations[first:])
+            survival = noisy.noise.survival(spot - noisy.locations[first:])
         lasting = np.zeros(len(survival), dtype=bool)
         for weights in (noisy.sizes[first:] * survival, noisy.sizes[first:] * survival * costs[first:]):
             behind = np.cumsum(weights[::-1])[::-1]
@@ -77,153 +73,125 @@ class Split:
         return cls(NoisyGroups(noisy.locations[:kept], noisy.sizes[:kept], noisy.k, noisy.noise), costs[:kept])
 
     @cached_property
+    def groups(self) -> Groups:
+        """What chunks need to know."""
+        return Groups(self.noisy, self.costs, self.steps, self.border, self.room)
+
+    @cached_property
     def border(self) -> int:
         """The group of rank k."""
         return self.noisy.group(self.noisy.k)
 
     @cached_property
-    def above(self) -> int:
-        """How many items exceed rank k's score."""
-        return int(self.noisy.ends[self.border] - self.noisy.sizes[self.border])
-
-    @cached_property
     def room(self) -> int:
         """How many items tied with rank k belong to the top k."""
-        return self.noisy.k - self.above
+        border = self.border
+        return self.noisy.k - int(self.noisy.ends[border] - self.noisy.sizes[border])
+
+    @cached_property
+    def steps(self) -> FloatArray:
+        """How much more the next group costs."""
+        return np.append(np.diff(self.costs), 0.0)
 
     def mistakes(self) -> Mistakes | None:
         """Return what to expect, or None if that is too much work."""
-        noisy = self.noisy
+        noisy, border = self.noisy, self.border
         if noisy.ends[-1] == noisy.k:
-            return Mistakes(0.0, 0.0, 0.0)
+            return Mistakes(0.0, 0.0, 0.0, 0.0)
         with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-            reach = Reach(noisy, self.costs, self.border, self.room)
-            nodes, weights, settled = reach.nodes()
-            low = int(np.searchsorted(nodes[:-1], settled))
-            lost = float(weights[:low] @ self._surely_missing(nodes[:low]))
-            nodes, weights = nodes[low:], weights[low:]
-            parts = reach.chunks(nodes)
-            caps = [reach.cap_of(nodes[part]) for part in parts]
-            rare = self._rare_items
-            end = len(noisy.sizes) - self.border - 1
-            borders = [
-                Borders(end, end, 0.0, 0.0) if rare is None else rare.borders(float(nodes[part][0])) for part in parts
-            ]
-            if self._work(parts, caps, borders) > _MOST_WORK:
+            reach = Reach(noisy, self.costs, border, self.room)
+            nodes = reach.nodes()
+            plans = [Plan.of(self, reach, "chosen", nodes.only(nodes.chosen))]
+            if border:
+                plans.append(Plan.of(self, reach, "missing", nodes.only(nodes.missing & ~nodes.settled)))
+            if border and noisy.sizes[border] > self.room:
+                plans.append(Plan.of(self, reach, "crowded", nodes))
+            if sum(plan.work(border) for plan in plans) > _MOST_WORK:
                 return None
-            tails = [[]] * len(parts) if rare is None else rare.tails(borders)
-            found = [
-                self._integrands(nodes[part], cap, border.heavy, own)
-                for part, cap, border, own in zip(parts, caps, borders, tails, strict=True)
-            ]
-        wrong, more_lost, depth = (float(weights @ np.concatenate(values)) for values in zip(*found, strict=True))
-        return Mistakes(wrong, lost + more_lost, depth)
+            tails = self._tails({start for plan in plans for start in plan.starts})
+            found = {plan.kind: plan.integral(self, tails) for plan in plans}
+            missing = self._surely_missing(nodes.only(nodes.missing & nodes.settled))
+        missing += float(found["missing"][0]) if border else 0.0
+        wrong, lost, depth = map(float, found["chosen"])
+        wrong += float(found["crowded"][0]) if "crowded" in found else 0.0
+        return Mistakes(wrong, lost + missing, depth, missing)
 
-    def _work(self, parts: list[slice], caps: list[int], borders: list[Borders]) -> float:
-        """Return about how many multiplications the integrands take."""
-        work = 0.0
-        for part, cap, border in zip(parts, caps, borders, strict=True):
-            sizes = self.noisy.sizes[self.border + 1 : self.border + 1 + border.heavy]
-            items = self.above + np.minimum(sizes, cap).sum() + 12 * border.segments
-            work += 20 * (part.stop - part.start) * cap * items
-        return work
+    def _surely_missing(self, nodes: Nodes) -> float:
+        """Return the cost of what stands at each z of `above`, where more than enough others are above."""
+        noisy, border = self.noisy, self.border
+        at_z = noisy.noise.density(nodes.z - noisy.locations[:border, None])
+        return float((noisy.sizes[:border] * self.costs[:border]) @ at_z @ nodes.weights)
+
+    def first_rare(self, lowest: float) -> int:
+        """Return the first group from which on all are rare, for `z − max(log r, 0)` from the lowest on."""
+        if self._rare is None:
+            return len(self.noisy.sizes)
+        return self.border + 1 + self._rare.start(lowest)
+
+    def _tails(self, starts: set[int]) -> dict[int, tuple[int, Tail]]:
+        """Return the rare items from each start, or a later one, on; few different ones are made."""
+        unique = np.array(sorted(starts))
+        if self._rare is None:
+            return {int(start): (int(start), Tail.none()) for start in unique}
+        made = unique[::-1][:: -(-len(unique) // _MOST_TAILS)][::-1]
+        tails = self._rare.tails(made - self.border - 1)
+        places = np.searchsorted(made, unique)
+        return {
+            int(start): (int(made[place]), tails[place]) for start, place in zip(unique, places.tolist(), strict=True)
+        }
 
     @cached_property
-    def _rare_items(self) -> RareItems | None:
+    def _rare(self) -> RareItems | None:
         """The items below rank k, if their noise has a series."""
         series, first = log_series(self.noisy.noise.name), self.border + 1
         if series is None:
             return None
         return RareItems(
-            series, self.noisy.locations[first:], self.noisy.sizes[first:], self.costs[first:], self._steps[first:]
+            series, self.noisy.locations[first:], self.noisy.sizes[first:], self.costs[first:], self.steps[first:]
         )
 
-    def _integrands(self, z: FloatArray, cap: int, rare: int, tails: list[Tails]) -> tuple[FloatArray, ...]:
-        """Return the integrands of the three expectations."""
-        last = self.room + cap
-        missing, missing_cost = self._missing(z, cap)
-        below = self._below(z, rare, tails, last)
-        law, parts = padded(below.law[0], last + 1), padded(below.parts[0], last)
-        tied = group_law(self.noisy.noise, z, self.noisy.sizes[self.border], last)
-        others = padded(law_product(law, tied, last), last + 1)
-        more = np.cumsum(others[::-1], axis=0)[::-1][self.room + 1 :]
-        fewer = np.cumsum(power_product(tied[None, :last], parts, last - 1), axis=1)[:, self.room - 1 :]
-        chosen = (missing * fewer).sum(axis=1)
-        wrong = self._crowded(z, missing, law) + chosen[MARKED]
-        lost = (missing_cost[: len(more)] * more).sum(axis=0) + chosen[COSTLY]
-        return wrong, lost, chosen[PASSED]
 
-    def _missing(self, z: FloatArray, cap: int) -> tuple[FloatArray, FloatArray]:
-        """Return the chances of A = 0 … cap or more, and the marked ones below the cap."""
-        noisy, border = self.noisy, self.border
-        near = z.max() - noisy.locations[:border]
-        seen = noisy.sizes[:border] * np.maximum(noisy.noise.cdf(near), noisy.noise.density(near))
-        # Far above z next to nothing is missing; below the largest z its share is smaller still (log-concavity).
-        first = min((_first_seen(part) for part in (seen, seen * self.costs[:border])), default=0)
-        groups = np.repeat(np.arange(first, border), noisy.sizes[first:border].astype(np.intp))
-        shifted = z - noisy.locations[groups, None]
-        cdf, survival, density = values_at(noisy.noise, shifted)
-        law = np.stack([survival, cdf], axis=1)
-        marked = np.zeros_like(law)
-        marked[:, 0] = density * self.costs[groups, None]
-        law, marked = marked_product(law, marked, cap)
-        return padded(law, cap + 1), padded(marked, cap)
+@dataclass(frozen=True, repr=False)
+class Plan:
+    """Where one kind of mistake is integrated: chunks of nodes, and the first group that is rare for each."""
 
-    def _surely_missing(self, z: FloatArray) -> FloatArray:
-        """Return the cost of what stands at z of `above`, which is the loss where more than enough others are above."""
-        border, noisy = self.border, self.noisy
-        result: FloatArray = (noisy.sizes[:border] * self.costs[:border]) @ noisy.noise.density(
-            z - noisy.locations[:border, None]
-        )
+    kind: str
+    nodes: Nodes
+    log_radius: FloatArray
+    parts: list[slice]
+    starts: list[int]
+
+    @classmethod
+    def of(cls, split: Split, reach: Reach, kind: str, nodes: Nodes) -> Plan:
+        z, wanted = nodes.z, split.noisy.k + (0.5 if kind == "missing" else -0.5)
+        if not len(z):
+            return cls(kind, nodes, z, [], [])
+        log_radius = reach.log_radius(z, wanted, crowded=kind == "crowded")
+        # Where no radius brings the number down far enough, too many items are above z for any other to be chosen.
+        possible = log_radius > 2 - FARTHEST
+        nodes, z, log_radius = nodes.only(possible), z[possible], log_radius[possible]
+        lowest = z - np.maximum(log_radius, 0.0)
+        parts: list[slice] = []
+        starts: list[int] = []
+        place, start = 0, 0
+        while place < len(z):
+            if not parts or place >= parts[-1].stop:
+                start = split.first_rare(float(lowest[place : place + _MOST].min()))
+            step = max(_LEAST, min(_CHUNK // max(start - split.border, 1), _MOST))
+            parts.append(slice(place, place + step))
+            starts.append(start)
+            place += step
+        return cls(kind, nodes, log_radius, parts, starts)
+
+    def work(self, border: int) -> float:
+        """Return how many groups have to be looked at, at each z."""
+        pairs = zip(self.parts, self.starts, strict=True)
+        return float(sum((part.stop - part.start) * (start - border) for part, start in pairs))
+
+    def integral(self, split: Split, tails: dict[int, tuple[int, Tail]]) -> FloatArray:
+        """Return the integrals of this kind."""
+        result = np.zeros(3)
+        for part, start in zip(self.parts, self.starts, strict=True):
+            chunk = Chunk.of(split.groups, self.nodes.z[part], self.log_radius[part], *tails[start])
+            result = result + getattr(chunk, self.kind)() @ self.nodes.weights[part]
         return result
-
-    def _below(self, z: FloatArray, rare: int, tails: list[Tails], last: int) -> Segments:
-        """Return the items below rank k as one segment: the first `rare` groups one by one, the others as tails."""
-        noisy, first = self.noisy, self.border + 1
-        rare += first
-        costs = self.costs[first - 1 :]
-        found = Segments.empty(len(z), float(costs[1]) if len(costs) > 1 else 0.0)
-        steps = self._steps
-        large = np.flatnonzero(noisy.sizes[first:rare] > _FEW_TIED) + first
-        for start, end in zip([first, *(large + 1)], [*large, rare], strict=True):
-            sizes = noisy.sizes[start:end].astype(np.intp)
-            if len(sizes):
-                groups = np.repeat(np.arange(start, end), sizes)
-                item_steps = np.zeros(len(groups))
-                item_steps[np.cumsum(sizes) - 1] = steps[start:end]
-                shifted = z - noisy.locations[groups, None]
-                singles = Segments.items(noisy.noise, shifted, self.costs[groups], item_steps)
-                found = found.joined(singles.together(last), last)
-            if end < rare:
-                shifted, size = z - noisy.locations[end], float(noisy.sizes[end])
-                tied = Segments.group(noisy.noise, shifted, size, float(self.costs[end]), float(steps[end]), last)
-                found = found.joined(tied, last)
-        for tail in tails:
-            found = found.joined(tail.segments(z, last).together(last), last)
-        return found
-
-    @cached_property
-    def _steps(self) -> FloatArray:
-        """How much more the next group costs."""
-        return np.append(np.diff(self.costs), 0.0)
-
-    def _crowded(self, z: FloatArray, missing: FloatArray, below: FloatArray) -> FloatArray:
-        """Return the integrand of the expected number of chosen tied items beyond `room`.
-
-        Such an item has at least `room` of the tied ones above it; it is chosen if their excess over `room` and what
-        is above it of `below` are fewer than A.
-        """
-        size, noise, cap = self.noisy.sizes[self.border], self.noisy.noise, len(missing) - 1
-        if size == self.room:
-            return np.zeros_like(z)
-        logs = logarithms(noise.cdf(z), noise.survival(z))
-        excess = binomial(size - 1, *logs, 0, self.room + cap - 1)[self.room :]
-        at_least = np.cumsum(missing[::-1], axis=0)[::-1][1:]
-        together = power_product(below[:cap], excess[:cap], cap - 1)
-        result: FloatArray = size * noise.density(z) * (together * at_least[: len(together)]).sum(axis=0)
-        return result
-
-
-def _first_seen(weights: FloatArray) -> int:
-    """Return the first place before which weights add up to next to nothing of the whole."""
-    return int((np.cumsum(weights) <= _UNSEEN * weights.sum()).sum())

@@ -1,0 +1,191 @@
+"""How likely at most, or at least, so many items lie above a value z, by a sum round a circle.
+
+Notation: item i lies above z with chance S and below it with chance F. Powers of x in `G(x) = Π (F + S x)` count the
+items above z, and with `x = r e^{iθ}`, `y = e^{iθ} − 1` and the *tilted* chances `p = S r / (F + S r)`
+
+`G(x) = G(r) Π (1 + p y)`.
+
+With C_n the sum of the coefficients of G up to x^n, the mean of `G(x) x^{−n} / (1 − x)` over the M angles
+`θ = (2j + 1) π / M` is `C_n − r^M C_{n+M} + r^{2M} C_{n+2M} − … − r^{−M} C_{n−M} + …`. Where `C_{n+M}` is all of G(1),
+that is `C_n − G(1) r^M / (1 + r^M)`, up to what the tilted number is more than M away from n. No pole has to be kept
+away from: r may even be 1. What lies above n is `G(1) − C_n`, by the same sum.
+
+Error: r is chosen so that the tilted mean is near n; then nothing in the sum is much larger than its result. With v the
+tilted variance and `M = 12 + 7 √v` less than 3e-11 of it is left out (Bennett's inequality). Angles are left out at
+which `|G(x)| <= G(r) exp(−v (1 − cos θ))` is below e^−28 of G(r).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpselect.forecast.chances import FloatArray
+
+ComplexArray = npt.NDArray[np.complex128]
+Array = npt.NDArray[Any]
+
+FARTHEST = 250.0
+_BISECTIONS = 14
+_LEAST, _DEVIATIONS = 12, 7
+_UNSEEN = 28.0
+_FEW_TIED = 1_000
+LIGHT, ORDERS = 0.03, 8
+"""Up to which p series in `p y` are used, and how many powers they have: `(2 p)^9` is 1e-11."""
+
+
+@dataclass(frozen=True, repr=False)
+class Circle:
+    """Half of the points x on a circle for each value z; the other half are their conjugates."""
+
+    log_radius: FloatArray
+    angles: FloatArray
+    number: int
+
+    @classmethod
+    def of(cls, log_radius: FloatArray, variances: FloatArray, *, times: int = 1, undecided: float = np.inf) -> Circle:
+        """Return points that are enough for tilted numbers of these variances, or so many times as many.
+
+        With no more than some number of undecided items all sums end, and a few points more than that are exact.
+        """
+        number = times * (_LEAST + _DEVIATIONS * float(np.sqrt(variances.max())))
+        number = 2 * int(np.ceil(min(number, undecided + 2) / 2))
+        angles = (np.arange(number // 2) + 0.5) * (2 * np.pi / number)
+        seen = float(variances.min()) * (1 - np.cos(angles)) <= _UNSEEN
+        return cls(log_radius, angles[seen], number)
+
+    @cached_property
+    def turns(self) -> ComplexArray:
+        """`e^{iθ}`."""
+        result: ComplexArray = np.exp(1j * self.angles)
+        return result
+
+    @cached_property
+    def shifts(self) -> ComplexArray:
+        """Powers of `y = e^{iθ} − 1`, as many as small p need."""
+        result: ComplexArray = (self.turns - 1) ** np.arange(ORDERS + 1)[:, None]
+        return result
+
+    def at_most(self, last: int, terms: ComplexArray, log_scale: FloatArray, whole: FloatArray) -> FloatArray:
+        """Return the sum of coefficients up to `x^last` of `e^log_scale · terms`, whose sum of all is `whole`."""
+        result: FloatArray = self._mean(last, terms, log_scale) + whole / (1 + np.exp(-self.number * self.log_radius))
+        return result
+
+    def more_than(self, last: int, terms: ComplexArray, log_scale: FloatArray, whole: FloatArray) -> FloatArray:
+        """Return the sum of the other coefficients."""
+        result: FloatArray = whole / (1 + np.exp(self.number * self.log_radius)) - self._mean(last, terms, log_scale)
+        return result
+
+    def exactly(self, number: int, terms: ComplexArray, log_scale: FloatArray) -> FloatArray:
+        """Return the coefficient of `x^number` of `e^log_scale · terms`."""
+        shares = (terms * np.exp(-1j * number * self.angles)).real.sum(axis=1)
+        result: FloatArray = np.exp(log_scale - number * self.log_radius) * (2 / self.number) * shares
+        return result
+
+    def _mean(self, last: int, terms: ComplexArray, log_scale: FloatArray) -> FloatArray:
+        points = np.exp(self.log_radius)[:, None] * self.turns
+        shares = terms * (np.exp(-1j * last * self.angles) / (1 - points))
+        scale = np.exp(log_scale - last * self.log_radius) * (2 / self.number)
+        result: FloatArray = scale * shares.real.sum(axis=1)
+        return result
+
+
+def tilted(
+    below: FloatArray,
+    above: FloatArray,
+    sizes: FloatArray,
+    wanted: FloatArray | float,
+    least: tuple[int, float] | None = None,
+) -> FloatArray:
+    """Return log r at which the tilted number of items above z is about the one wanted; `below` and `above` are [i, z].
+
+    `least` says of one group that so many of it are above z in any case.
+    """
+    sizes = sizes if sizes.ndim == 2 else sizes[:, None]
+    low, high = np.full(below.shape[1], -FARTHEST), np.full(below.shape[1], FARTHEST)
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        raised = above * np.exp(middle)
+        numbers = sizes * (raised / (below + raised))
+        if least is not None:
+            group, number = least
+            numbers[group] = np.maximum(numbers[group], number)
+        under = numbers.sum(axis=0) < wanted
+        low, high = np.where(under, middle, low), np.where(under, high, middle)
+    result: FloatArray = (low + high) / 2
+    return result
+
+
+def factors(shares: FloatArray, sizes: FloatArray, circle: Circle) -> ComplexArray:
+    """Return `(1 + p y)^m` for groups of m items with `y = e^{iθ} − 1`, as [group, z, angle]."""
+    turned = circle.turns - 1
+    result: ComplexArray = 1.0 + shares[..., None] * turned
+    if sizes.ndim == 1 and (sizes == 1).all():
+        return result
+    each = np.broadcast_to(sizes if sizes.ndim == 2 else sizes[:, None], shares.shape)
+    many, few = np.nonzero(each > _FEW_TIED), np.nonzero((each != 1) & (each <= _FEW_TIED))
+    if len(many[0]):
+        result[many] = np.exp(np.log1p(shares[many][:, None] * turned) * each[many][:, None])
+    if len(few[0]):
+        result[few] = _powers(result[few], each[few].astype(np.intp))
+    return result
+
+
+def _powers(bases: ComplexArray, exponents: Array) -> ComplexArray:
+    """Return each of the bases [group, …] to its power, by squaring."""
+    # In order of the exponents, so that every further bit concerns the last ones only.
+    order = np.argsort(exponents, kind="stable")
+    squares, ranked = bases[order], exponents[order]
+    powers = np.where((ranked % 2 == 1)[:, None], squares, 1.0)
+    bit = 2
+    while bit <= ranked[-1]:
+        first = int(np.searchsorted(ranked, bit))
+        squares[first:] *= squares[first:]
+        taken = first + np.flatnonzero(ranked[first:] & bit)
+        powers[taken] *= squares[taken]
+        bit *= 2
+    result = np.empty_like(powers)
+    result[order] = powers
+    return result
+
+
+def product(shares: FloatArray, sizes: FloatArray, circle: Circle) -> ComplexArray:
+    """Return `Π (1 + p y)^m` over groups; where p is small, as `exp(Σ (−1)^{i+1} Σ m p^i y^i / i)`."""
+    small = shares.max(axis=1, initial=0.0) <= LIGHT
+    each = sizes if sizes.ndim == 2 else sizes[:, None]
+    light, powers = shares[small], each[small] * np.ones_like(shares[small])
+    sums = np.zeros((shares.shape[1], ORDERS + 1))
+    for order in range(1, ORDERS + 1):
+        powers *= light
+        sums[:, order] = powers.sum(axis=0) * ((-1) ** (order + 1) / order)
+    near = np.multiply.reduce(factors(shares[~small], sizes[~small], circle), axis=0)
+    result: ComplexArray = near * np.exp(sums @ circle.shifts)
+    return result
+
+
+def marked(shares: FloatArray, others: FloatArray, weights: list[FloatArray], circle: Circle) -> list[ComplexArray]:
+    """Return `Σ w / (1 + p y)` over groups for each of several weights [group, z]; `others` are 1 − p.
+
+    `1 / (1 + p y) = (1 − p (y_0 + i y_1)) / (1 − 2 p (1 − p) y_0)` with `y_0 = 1 − cos θ` and `y_1 = sin θ`.
+    """
+    turned = 1 - np.conj(circle.turns)
+    squares = (2 * shares * others)[..., None] * turned.real
+    inverse = np.divide(1.0, np.subtract(1.0, squares, out=squares), out=squares)
+    found = []
+    for weight in weights:
+        plain, tilted_one = (np.einsum("gz,gzx->zx", each, inverse) for each in (weight, weight * shares))
+        found.append(plain - turned * tilted_one)
+    return found
+
+
+def marked_upto(shares: FloatArray, others: FloatArray, weights: FloatArray, circle: Circle) -> ComplexArray:
+    """Return `Σ w / (1 + p y)` over the groups up to each, as [group, z, angle]."""
+    turned = 1 - np.conj(circle.turns)
+    inverse = 1.0 / (1.0 - (2 * shares * others)[..., None] * turned.real)
+    plain, tilted_one = (np.cumsum(each[..., None] * inverse, axis=0) for each in (weights, weights * shares))
+    result: ComplexArray = plain - turned * tilted_one
+    return result

@@ -1,0 +1,198 @@
+"""How much score stands at wrong ranks among the k largest of `a_i + Z_i` in order, as integrals over one value z.
+
+Notation: `x_1 >= x_2 >= …` are the scores by rank, y_r the score at rank r of the answer. As
+`Σ_r |x_r − y_r| = Σ_r (x_r − y_r) + 2 Σ_r (y_r − x_r)+`, the ℓ1 error is the loss and twice
+
+`Σ_{j<k} (x_j − x_{j+1}) (W_j − M_j)`, `W_j = Σ_{i<=j} P[i is behind rank j]`, `M_j = Σ_{i<=j} P[i is behind rank k]`.
+
+What M_j adds is the cost of what is missing (noisy_expectations.py). With N the number of items above z, i left out,
+`W_j = ∫ Σ_{i<=j} f_i P[N >= j] dz`; all j are summed round one circle (contour.py) of twice as many points, so that j
+may be anywhere in the reach of N. Farther away P is 0 or 1. At each z only a window of groups is looked at: those above
+it are certain, those below it out of reach.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpselect.forecast.chances import FloatArray
+from dpselect.forecast.contour import Circle, marked_upto, product, tilted
+from dpselect.forecast.noise_values import values_at
+from dpselect.forecast.noisy import NoisyGroups
+from dpselect.forecast.panels import and_neighbours, paced
+
+Array = npt.NDArray[Any]
+
+_REACH = 45.0
+_DEPTH = 28.0
+_NEVER = 36.0
+_PANEL = 2.6
+_CELL = 1.0
+_ACROSS = 9
+_NEAR, _FEW = 6.0, 3
+_BATCH, _FEWEST = 4_000, 16
+
+
+@dataclass(frozen=True, repr=False)
+class Order:
+    """All groups; the costs of those up to rank k's, `border`, are the distances of their scores from it."""
+
+    noisy: NoisyGroups
+    costs: FloatArray
+    border: int
+
+    @cached_property
+    def gaps(self) -> FloatArray:
+        """How far each group above rank k's is from the next in score."""
+        return -np.diff(self.costs[: self.border + 1])
+
+    def misplaced(self) -> float:
+        """Return `Σ_j (x_j − x_{j+1}) W_j`."""
+        if not self.border:
+            return 0.0
+        with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+            nodes, weights = self._nodes()
+            if not len(nodes):
+                return 0.0
+            log_radius = self._log_radius(nodes)
+            first, last = self._windows(nodes, log_radius)
+            order = np.argsort(last - first, kind="stable")
+            widths = (last - first)[order]
+            result, place = 0.0, 0
+            while place < len(nodes):
+                # As many nodes as fit with the widest window among them.
+                ahead = widths[place:]
+                count = max(_FEWEST, int((ahead * np.arange(1, len(ahead) + 1) <= _BATCH).sum()))
+                part = order[place : place + count]
+                values = self._integrand(nodes[part], log_radius[part], first[part], int(ahead[:count][-1]))
+                result += float(weights[part] @ values)
+                place += count
+        return result
+
+    def _window(self, first: Array, width: int) -> tuple[Array, FloatArray]:
+        """Return so many groups from each first one on as [group, z], and their sizes; 0 behind the last group."""
+        groups = first + np.arange(width)[:, None]
+        inside = groups < len(self.noisy.sizes)
+        groups = np.where(inside, groups, len(self.noisy.sizes) - 1)
+        return groups, np.where(inside, self.noisy.sizes[groups], 0.0)
+
+    def _values(self, z: FloatArray, groups: Array) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return F, S and f of a window."""
+        return values_at(self.noisy.noise, z - self.noisy.locations[groups])
+
+    def _around(self, z: FloatArray) -> tuple[Array, int]:
+        """Return the first groups of windows that reach to both sides of z, and how wide they are."""
+        places = -self.noisy.locations
+        first, last = np.searchsorted(places, -z - _NEAR), np.searchsorted(places, _NEAR - z)
+        return np.maximum(first - _FEW, 0), int((last - first).max()) + 2 * _FEW
+
+    def _cells(self) -> tuple[FloatArray, Array]:
+        """Return cells around those pairs of neighbouring groups that may swap, and which of them are not between."""
+        noise, locations = self.noisy.noise, self.noisy.locations[: self.border + 1]
+        high, low = locations[:-1], locations[1:]
+        across = low + np.linspace(0, 1, _ACROSS)[:, None] * (high - low)
+        swaps = np.log((noise.density(across - high) * noise.survival(across - low)).max(axis=0)) + np.log(self.gaps)
+        near = np.isfinite(swaps) & (swaps > swaps.max() - _DEPTH)
+        if not near.any():
+            return np.zeros(1), np.zeros(0, dtype=bool)
+        starts, ends = (low[near] - _REACH)[::-1], (high[near] + _REACH)[::-1]
+        apart = np.append(True, starts[1:] > np.maximum.accumulate(ends)[:-1])
+        starts, ends = starts[apart], np.maximum.accumulate(ends)[np.append(apart[1:], True)]
+        parts = [np.linspace(x, y, int((y - x) / _CELL) + 2) for x, y in zip(starts, ends, strict=True)]
+        inside = np.concatenate([np.append(np.ones(len(part) - 1, dtype=bool), False) for part in parts])[:-1]
+        return np.concatenate(parts), inside
+
+    def _nodes(self) -> tuple[FloatArray, FloatArray]:
+        """Return nodes and weights where some item may stand at z with one of lower score above it."""
+        cells, inside = self._cells()
+        if not len(inside):
+            return np.empty(0), np.empty(0)
+        z = (cells[1:] + cells[:-1]) / 2
+        groups, sizes = self._window(*self._around(z))
+        cdf, survival, density = self._values(z, groups)
+        at_z, above = sizes * density, sizes * survival
+        behind = np.zeros_like(above)
+        behind[:-1] = np.cumsum(above[:0:-1], axis=0)[::-1]
+        bound = np.log((self._steps[groups] * np.cumsum(at_z, axis=0) * np.minimum(behind, 1.0)).sum(axis=0))
+        kept = and_neighbours(inside & (bound > bound[inside].max() - _DEPTH)) & inside
+        # The number of items above z varies by its deviation, which is how finely z has to be cut.
+        spread = np.sqrt((above * cdf).sum(axis=0)) / at_z.sum(axis=0)
+        wide = np.pad(np.where(spread < 1, spread, 1.0), 1, constant_values=1.0)
+        paces = _PANEL * np.minimum(np.minimum(wide[:-2], wide[2:]), wide[1:-1])
+        return paced(cells, kept, paces, self.noisy.kinks, smooth=not self.noisy.noise.kinks)
+
+    @cached_property
+    def _steps(self) -> FloatArray:
+        """The gaps, and 0 from rank k's group on."""
+        return np.append(self.gaps, np.zeros(len(self.noisy.sizes) - self.border))
+
+    @cached_property
+    def _before(self) -> FloatArray:
+        """How many items are in the groups before each."""
+        return self.noisy.ends - self.noisy.sizes
+
+    def _log_radius(self, z: FloatArray) -> FloatArray:
+        """Return log r for each z, such that the sum on the circle is not much larger than its result.
+
+        It is at most `Σ_j (x_j − x_{j+1}) Σ_{i<=j} f_i / (F_i + S_i r) · G(r) r^{1 − j} / max(r, 1)`. Where much is
+        undecided any r near 1 will do; else it is least where half an item more than a whole number is above z.
+        """
+        groups, sizes = self._window(*self._around(z))
+        cdf, survival, density = self._values(z, groups)
+        still = np.flatnonzero((sizes * cdf * survival).sum(axis=0) < 1)
+        groups, sizes, cdf, survival, density = (part[:, still] for part in (groups, sizes, cdf, survival, density))
+        usual = np.floor((sizes * survival).sum(axis=0))
+        ranks = np.cumsum(sizes, axis=0) - usual
+        bounds, found = [], []
+        for more in (0.5, 1.5):
+            # A window may hold too few items.
+            log_radius = np.where(usual + more < sizes.sum(axis=0), tilted(cdf, survival, sizes, usual + more), 0.0)
+            scale = cdf + survival * np.exp(log_radius)
+            log_law = (sizes * np.log(scale)).sum(axis=0) - usual * log_radius - np.maximum(log_radius, 0.0)
+            terms = self._steps[groups] * np.cumsum(sizes * density / scale, axis=0)
+            bounds.append(log_law + np.log((terms * np.exp((1 - ranks) * log_radius)).sum(axis=0)))
+            found.append(log_radius)
+        result = np.zeros(len(z))
+        result[still] = np.where(bounds[0] <= bounds[1], *found)
+        return result
+
+    def _windows(self, z: FloatArray, log_radius: FloatArray) -> tuple[Array, Array]:
+        """Return from which group on items may be below z, and from which on none can be above it."""
+        noise, places = self.noisy.noise, -self.noisy.locations
+        distances = np.linspace(0.0, 4 * _NEVER, 16 * int(_NEVER) + 1)
+        above = float(distances[int((noise.cdf(-distances) > np.exp(-_NEVER)).sum())])
+        rarity = -np.log(noise.survival(distances))
+        below = np.interp(_NEVER + np.maximum(log_radius, 0.0), rarity, distances)
+        return np.searchsorted(places, -z - above), np.searchsorted(places, below - z)
+
+    def _integrand(self, z: FloatArray, log_radius: FloatArray, first: Array, width: int) -> FloatArray:
+        """Return `Σ_j (x_j − x_{j+1}) Σ_{i<=j} f_i P[N >= j]` at each z, for windows of one width."""
+        groups, sizes = self._window(first, width)
+        cdf, survival, density = self._values(z, groups)
+        raised = survival * np.exp(log_radius)
+        scale = cdf + raised
+        shares, others = raised / scale, cdf / scale
+        certain = np.where(first < len(self._before), self._before[np.minimum(first, len(self._before) - 1)], 0.0)
+        variances, undecided = (sizes * shares * others).sum(axis=0), float(sizes.sum(axis=0).max())
+        circle = Circle.of(log_radius, variances, times=2, undecided=undecided)
+        usual = np.round(certain + (sizes * shares).sum(axis=0))
+        law = product(shares, sizes, circle) * np.exp(1j * np.multiply.outer(certain - usual, circle.angles))
+        log_scale = (sizes * np.log(scale)).sum(axis=0) + (certain - usual) * log_radius
+        rows = groups.min(axis=1) < self.border
+        steps, ranks = self._steps[groups[rows]], self.noisy.ends[groups[rows]] - usual
+        at_z = np.where(groups[rows] < self.border, (sizes * density)[rows], 0.0)
+        upto = marked_upto(shares[rows], others[rows], at_z / scale[rows], circle)
+        near = (np.abs(ranks) <= (circle.number if circle.number > undecided else circle.number / 2)) & (steps > 0)
+        weights = np.where(near, steps * np.exp(np.where(near, 1 - ranks, 0.0) * log_radius), 0.0)
+        powers = np.exp(-1j * np.multiply.outer(np.arange(-circle.number, circle.number + 1), circle.angles))
+        upto *= powers[np.clip(ranks - 1, -circle.number, circle.number).astype(np.intp) + circle.number]
+        terms = law * np.einsum("gz,gzx->zx", weights, upto.view(np.float64)).view(np.complex128)
+        whole = np.cumsum(at_z, axis=0) * steps
+        sure = np.where(near, whole / (1 + np.exp(circle.number * log_radius)), np.where(ranks < 0, whole, 0.0))
+        result: FloatArray = sure.sum(axis=0) + circle.more_than(0, terms, log_scale, np.zeros(len(z)))
+        return result

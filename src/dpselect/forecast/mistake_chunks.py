@@ -1,0 +1,246 @@
+"""The integrands of noisy_expectations.py at some neighbouring values z; notation and formulas are told there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dpselect.forecast.chances import FloatArray
+from dpselect.forecast.contour import LIGHT, ORDERS, Circle, ComplexArray, factors, marked, product
+from dpselect.forecast.noise_values import values_at
+from dpselect.forecast.noisy import NoisyGroups, binomial
+from dpselect.forecast.tails import COSTLY, LAW, MARKED, PASSED, TERMS, Tail
+
+_NEGLIGIBLE = 1e-15
+_SURE = -34.0
+
+
+@dataclass(frozen=True, repr=False)
+class Groups:
+    """All groups: what a mistake with an item of each costs, how much more one with the next does; rank k's group."""
+
+    noisy: NoisyGroups
+    costs: FloatArray
+    steps: FloatArray
+    border: int
+    room: int
+
+    def first_seen(self, z: FloatArray) -> int:
+        """Return the first group that may matter up to the largest z; what is above it is all but certain.
+
+        Below the largest z its share is smaller still (log-concavity).
+        """
+        noisy, border = self.noisy, self.border
+        near = z.max() - noisy.locations[:border]
+        seen = noisy.sizes[:border] * np.maximum(noisy.noise.cdf(near), noisy.noise.density(near))
+        weighted = np.stack([seen, seen * self.costs[:border]])
+        return int((np.cumsum(weighted, axis=1) <= _NEGLIGIBLE * weighted.sum(axis=1, keepdims=True)).all(axis=0).sum())
+
+
+@dataclass(frozen=True, repr=False)
+class Chunk:
+    """Values z and the groups from the first that matters there to the last that is not rare; arrays are [group, z]."""
+
+    groups: Groups
+    first: int
+    last: int
+    log_radius: FloatArray
+    cdf: FloatArray
+    survival: FloatArray
+    density: FloatArray
+    tail: FloatArray
+    plain_tail: FloatArray
+
+    @classmethod
+    def of(cls, groups: Groups, z: FloatArray, log_radius: FloatArray, last: int, tail: Tail) -> Chunk:
+        """Return what is known at each z before any circle is drawn."""
+        first = groups.first_seen(z)
+        values = values_at(groups.noisy.noise, z - groups.noisy.locations[first:last, None])
+        return cls(groups, first, last, log_radius, *values, tail.at(z, log_radius), tail.at(z, np.zeros_like(z)))
+
+    @cached_property
+    def sizes(self) -> FloatArray:
+        """How many items are in each group."""
+        return self.groups.noisy.sizes[self.first : self.last]
+
+    @cached_property
+    def tied(self) -> int:
+        """The place of rank k's group."""
+        return self.groups.border - self.first
+
+    @cached_property
+    def certain(self) -> float:
+        """How many items are surely above z."""
+        return float(self.groups.noisy.ends[self.first - 1]) if self.first else 0.0
+
+    @cached_property
+    def fewer(self) -> int:
+        """How many items may be above a chosen one at most, k − 1."""
+        return self.groups.noisy.k - 1
+
+    @cached_property
+    def scale(self) -> FloatArray:
+        """`F + S r`."""
+        return self.cdf + self.survival * np.exp(self.log_radius)
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """The tilted chances p."""
+        result: FloatArray = self.survival * np.exp(self.log_radius) / self.scale
+        return result
+
+    @cached_property
+    def others(self) -> FloatArray:
+        """1 − p."""
+        return self.cdf / self.scale
+
+    @cached_property
+    def log_scale(self) -> FloatArray:
+        """The logarithm of `Π (F + S r)`."""
+        near = self.sizes @ np.log(self.scale) + self.certain * self.log_radius
+        result: FloatArray = near + self.tail[LAW].sum(axis=1)
+        return result
+
+    @cached_property
+    def circle(self) -> Circle:
+        """The points x."""
+        return Circle.of(self.log_radius, self.sizes @ (self.shares * self.others))
+
+    @cached_property
+    def turn_powers(self) -> ComplexArray:
+        """Powers of `e^{iθ}`, as many as tails have."""
+        result: ComplexArray = self.circle.turns ** np.arange(TERMS + 1)[:, None]
+        return result
+
+    @cached_property
+    def light(self) -> int:
+        """The first group behind rank k's from which on p is small."""
+        common = self.shares[self.tied + 1 :].max(axis=1) > LIGHT
+        return self.tied + 1 + (int(np.flatnonzero(common)[-1]) + 1 if common.any() else 0)
+
+    def missing(self) -> FloatArray:
+        """Return what is lost of `above`."""
+        above = slice(0, self.tied)
+        weights = self.sizes[above] * self.groups.costs[self.first : self.groups.border]
+        (missing,) = self._marked(above, [weights])
+        terms = self._above() * self._others(self.tied) * missing
+        whole = weights @ self.density[above]
+        return self.circle.more_than(self.fewer, terms, self.log_scale, whole)[None]
+
+    def chosen(self) -> FloatArray:
+        """Return how many of `below` are chosen, what that costs, and how much the lowest of all does."""
+        below = slice(self.tied + 1, None)
+        sizes, costs = self.sizes[below], self.groups.costs[self.groups.border + 1 : self.last]
+        weights = {MARKED: sizes, COSTLY: sizes * costs}
+        whole = [own @ self.density[below] + self.plain_tail[kind].sum(axis=1) for kind, own in weights.items()]
+        passed_weights, passed_tail = self._passed(self.cdf, self.plain_tail[LAW, :, 0])
+        whole.append(passed_weights.sum(axis=0) + passed_tail * self.plain_tail[PASSED].sum(axis=1))
+        # A bound on the logarithm of P[N >= k] for r > 1.
+        log_crowd = self.log_scale - (self.fewer + 1) * self.log_radius
+        if ((self.log_radius > 0) & (log_crowd < _SURE)).all():
+            return np.stack(whole)
+        # Products over the groups up to each, from rank k's on.
+        upto = np.concatenate([self._factors(slice(self.tied, self.light)), self._light_factors()])
+        np.multiply.accumulate(upto, axis=0, out=upto)
+        above, tail_law, powers = self._above(), self._tail_law(), self.turn_powers
+        law = above * upto[-1] * tail_law
+        heavy = self.light - self.tied - 1
+        parts = zip(
+            self._marked(slice(self.tied + 1, self.light), [own[:heavy] for own in weights.values()]),
+            self._light_marked([own[heavy:] for own in weights.values()]),
+            weights,
+            strict=True,
+        )
+        terms = [law * (part + small + self.tail[kind] @ powers) for part, small, kind in parts]
+        own, none = self._passed(self.others, self.tail[LAW, :, 0] - self.tail[LAW].sum(axis=1))
+        passed = np.einsum("gz,gzx->zx", own, upto.view(np.float64)).view(np.complex128)
+        terms.append(above * (passed + upto[-1] * none[:, None] * (self.tail[PASSED] @ powers)))
+        return np.stack(
+            [
+                self.circle.at_most(self.fewer, part, self.log_scale, everything)
+                for part, everything in zip(terms, whole, strict=True)
+            ]
+        )
+
+    def _passed(self, chances: FloatArray, log_tail: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return `step_g Π_{behind g} F · Σ_{behind g} f/F` from rank k's group on, and the product over the tail."""
+        below = slice(self.tied + 1, None)
+        steps, sizes = self.groups.steps[self.groups.border : self.last, None], self.sizes[below, None]
+        rates = _sums_behind(sizes * (self.density[below] / self.cdf[below]), self.plain_tail[MARKED, :, 0])
+        none = np.exp(_sums_behind(sizes * np.log(chances[below]), log_tail))
+        # Where F vanishes the rate is infinite, and the product vanishes faster.
+        return np.where(none > 0, steps * rates * none, 0.0), none[-1]
+
+    def crowded(self) -> FloatArray:
+        """Return how many tied items are chosen beyond `room`.
+
+        Such an item has `room` or more of the others above it; of all but the tied ones enough are not.
+        """
+        tied, room, circle = self.tied, self.groups.room, self.circle
+        size = self.sizes[tied]
+        at_z = size * self.density[tied]
+
+        def counts(above: FloatArray, below: FloatArray) -> FloatArray:
+            return binomial(size - 1, np.log(below), np.log(above), room, self.fewer)
+
+        counted = counts(self.shares[tied], self.others[tied]).T
+        turns = np.exp(1j * np.multiply.outer(np.arange(counted.shape[1]), circle.angles))
+        terms = at_z[:, None] * self._above() * self._others(tied + 1) * (counted @ turns)
+        whole = at_z * counts(self.survival[tied], self.cdf[tied]).sum(axis=0)
+        return circle.at_most(self.fewer, terms, self.log_scale - np.log(self.scale[tied]), whole)[None]
+
+    def _factors(self, part: slice) -> ComplexArray:
+        """Return `(1 + p y)^m` for some of the groups."""
+        return factors(self.shares[part], self.sizes[part], self.circle)
+
+    def _marked(self, part: slice, weights: list[FloatArray]) -> list[ComplexArray]:
+        """Return `Σ w f / (F + S x)` over some of the groups for each list of weights."""
+        at_z = self.density[part] / self.scale[part]
+        return marked(self.shares[part], self.others[part], [own[:, None] * at_z for own in weights], self.circle)
+
+    def _light_factors(self) -> ComplexArray:
+        """Return the factors from the light groups on, where few are expected above z by the first powers of y."""
+        shares, sizes = self.shares[self.light :], self.sizes[self.light :, None]
+        coefficients = np.empty((*shares.shape, ORDERS + 1))
+        coefficients[..., 0] = 1.0
+        for power in range(1, ORDERS + 1):
+            step = (sizes - (power - 1)) / power * shares
+            np.multiply(coefficients[..., power - 1], step, out=coefficients[..., power])
+        result: ComplexArray = (coefficients @ self.circle.shifts.view(np.float64)).view(np.complex128)
+        heavy = np.flatnonzero((sizes * shares).max(axis=1) > 2 * LIGHT)
+        if len(heavy):
+            result[heavy] = factors(shares[heavy], sizes[heavy, 0], self.circle)
+        return result
+
+    def _others(self, first: int) -> ComplexArray:
+        """Return the product of all factors from a group on."""
+        return product(self.shares[first:], self.sizes[first:], self.circle) * self._tail_law()
+
+    def _light_marked(self, weights: list[FloatArray]) -> list[ComplexArray]:
+        """Return the same over the light groups, by `Σ_n (−p y)^n`."""
+        shares, at_z = self.shares[self.light :], self.density[self.light :] / self.scale[self.light :]
+        sums = np.empty((len(weights), shares.shape[1], ORDERS + 1))
+        for order in range(ORDERS + 1):
+            for place, weight in enumerate(weights):
+                sums[place, :, order] = weight @ at_z
+            at_z = at_z * -shares
+        return list(sums @ self.circle.shifts)
+
+    def _above(self) -> ComplexArray:
+        """Return the factors of `above`."""
+        certain = np.exp(1j * self.certain * self.circle.angles)
+        result: ComplexArray = certain * np.multiply.reduce(self._factors(slice(0, self.tied)), axis=0)
+        return result
+
+    def _tail_law(self) -> ComplexArray:
+        """Return the factors of all rare items."""
+        result: ComplexArray = np.exp(self.tail[LAW] @ (self.turn_powers - 1))
+        return result
+
+
+def _sums_behind(values: FloatArray, last: FloatArray) -> FloatArray:
+    """Return for rank k's group and each below it the sum of what follows, to the end of which `last` is added."""
+    result: FloatArray = np.cumsum(np.concatenate([values, last[None]])[::-1], axis=0)[::-1]
+    return result

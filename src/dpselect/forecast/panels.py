@@ -1,0 +1,67 @@
+"""Nodes and weights: Gauss–Legendre rules on neighbouring panels, or evenly spaced."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from dpselect.forecast.chances import FloatArray
+
+BoolArray = npt.NDArray[np.bool_]
+
+_MOST_KINKS = 600
+_NARROWEST = 1e-9
+_RULES = ((2, 0.012), (3, 0.07), (4, 0.16), (5, 0.27), (6, 0.4), (8, 0.65), (12, np.inf))
+"""How many points a panel gets, up to which share of the pace; what each leaves out is alike."""
+_STEP, _EVEN = 0.115, 0.9
+_POINTS = {count: np.polynomial.legendre.leggauss(count) for count, _ in _RULES}
+
+
+def paced(
+    cells: FloatArray, kept: BoolArray, paces: FloatArray, kinks: FloatArray, *, smooth: bool = False
+) -> tuple[FloatArray, FloatArray]:
+    """Return nodes and weights for the cells kept: panels are about as long as the pace there, and end at kinks.
+
+    A function that is smooth everywhere and vanishes at both ends of cells kept needs only evenly spaced nodes there,
+    fewer of them, if the pace does not change.
+    """
+    work = np.append(0.0, np.cumsum(np.where(kept, np.diff(cells) / paces, 0.0)))
+    nodes, weights = [np.empty(0)], [np.empty(0)]
+    for start, end in np.flatnonzero(np.diff(np.concatenate([[False], kept, [False]]))).reshape(-1, 2):
+        own, pace = slice(start, end + 1), paces[start:end]
+        if smooth and pace.min() > _EVEN * pace.max():
+            count = int(np.ceil((cells[end] - cells[start]) / (pace.min() * _STEP)))
+            nodes.append(np.linspace(cells[start], cells[end], count + 1))
+            weights.append(np.full(count + 1, (cells[end] - cells[start]) / count))
+            continue
+        count = int(np.ceil(work[end] - work[start] - 1e-9))
+        grid = np.interp(np.linspace(work[start], work[end], count + 1), work[own], cells[own])
+        inside = kinks[(kinks > grid[0]) & (kinks < grid[-1])]
+        edges = np.unique(np.concatenate([grid, inside[:_MOST_KINKS]]))
+        found = _panels(edges, paces[np.clip(np.searchsorted(cells, edges[:-1], side="right") - 1, 0, len(paces) - 1)])
+        nodes.append(found[0])
+        weights.append(found[1])
+    return np.concatenate(nodes), np.concatenate(weights)
+
+
+def _panels(edges: FloatArray, paces: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return nodes and weights of neighbouring panels, more for longer ones."""
+    middles, widths = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
+    nodes, weights, least = [], [], _NARROWEST
+    for count, most in _RULES:
+        chosen = (widths > least * paces) & (widths <= most * paces)
+        points, masses = _POINTS[count]
+        nodes.append((middles[chosen, None] + widths[chosen, None] / 2 * points).ravel())
+        weights.append((widths[chosen, None] / 2 * masses).ravel())
+        least = most
+    together, masses = np.concatenate(nodes), np.concatenate(weights)
+    order = np.argsort(together)
+    return together[order], masses[order]
+
+
+def and_neighbours(kept: BoolArray) -> BoolArray:
+    """Return which cells are kept or beside one that is."""
+    result = kept.copy()
+    result[:-1] |= kept[1:]
+    result[1:] |= kept[:-1]
+    return result

@@ -1,0 +1,136 @@
+"""Sums round a circle are those of the law, wherever the circle runs; nodes integrate what they are made for."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dpselect.forecast.contour import Circle, factors, marked, marked_upto, product, tilted
+from dpselect.forecast.panels import paced
+
+ABOVE = np.array([[0.999, 1 - 1e-12], [0.8, 0.6], [0.5, 0.4], [0.3, 1e-3], [0.02, 1e-9], [0.01, 1e-15]])
+SIZES = np.array([2.0, 1.0, 1.0, 3.0, 40.0, 7.0])
+LOG_RADII = (-6.0, -1.0, 0.0, 0.5, 9.0)
+
+
+def law(place: int, without: int | None = None) -> np.ndarray:
+    """Return the law of the number of items above z, by multiplying one item after the other."""
+    result = np.ones(1)
+    for group, size in enumerate(SIZES.astype(int)):
+        chance = ABOVE[group, place]
+        for _ in range(size - (group == without)):
+            result = np.convolve(result, [1 - chance, chance])
+    return result
+
+
+def circle_and_shares(log_radius: float) -> tuple[Circle, np.ndarray, np.ndarray]:
+    logs = np.full(2, log_radius)
+    scale = 1 - ABOVE + ABOVE * np.exp(logs)
+    shares = ABOVE * np.exp(logs) / scale
+    variances = SIZES @ (shares * (1 - shares))
+    return Circle.of(logs, variances, times=2), shares, SIZES @ np.log(scale)
+
+
+@pytest.mark.parametrize("log_radius", LOG_RADII)
+def test_coefficients_and_their_sums(log_radius: float) -> None:
+    circle, shares, log_scale = circle_and_shares(log_radius)
+    terms = np.multiply.reduce(factors(shares, SIZES, circle), axis=0)
+    np.testing.assert_allclose(product(shares, SIZES, circle), terms, rtol=1e-9, atol=1e-12)
+    usual = round(float((SIZES @ shares).mean()))
+    for number in range(max(usual - 2, 0), usual + 3):
+        wanted = np.array([law(place)[number] for place in (0, 1)])
+        at_most = np.array([law(place)[: number + 1].sum() for place in (0, 1)])
+        more = np.array([law(place)[number + 1 :].sum() for place in (0, 1)])
+        bound = np.exp(log_scale - number * log_radius)
+        ones = np.ones(2)
+        close = 1e-11 * (bound + 1e-2)
+        assert (np.abs(circle.exactly(number, terms, log_scale) - wanted) <= close).all(), number
+        assert (np.abs(circle.at_most(number, terms, log_scale, ones) - at_most) <= close).all(), number
+        assert (np.abs(circle.more_than(number, terms, log_scale, ones) - more) <= close).all(), number
+
+
+def test_a_tail_of_one_in_a_billion_keeps_its_digits() -> None:
+    """With the radius at which twenty items are expected, P[20 or more] is right to nine digits."""
+    below = 1 - ABOVE
+    log_radius = tilted(below, ABOVE, SIZES, 19.5)
+    scale = below + ABOVE * np.exp(log_radius)
+    shares = ABOVE * np.exp(log_radius) / scale
+    assert SIZES @ shares == pytest.approx([19.5, 19.5], abs=0.2)
+    circle = Circle.of(log_radius, SIZES @ (shares * (1 - shares)))
+    terms = product(shares, SIZES, circle)
+    found = circle.more_than(19, terms, SIZES @ np.log(scale), np.ones(2))
+    wanted = [law(place)[20:].sum() for place in (0, 1)]
+    assert wanted[0] < 1e-9
+    assert wanted[1] < 1e-40
+    assert found == pytest.approx(wanted, rel=1e-9)
+
+
+def test_few_undecided_items_need_few_points() -> None:
+    chances = np.array([[0.3], [0.6], [0.9]])
+    circle = Circle.of(np.zeros(1), np.array([0.54]), times=2, undecided=3)
+    assert len(circle.angles) == 3
+    terms = product(chances, np.ones(3), circle)
+    exact = np.convolve(np.convolve([0.7, 0.3], [0.4, 0.6]), [0.1, 0.9])
+    for last in range(3):
+        found = circle.at_most(last, terms, np.zeros(1), np.ones(1))[0]
+        assert found == pytest.approx(exact[: last + 1].sum(), rel=1e-13)
+
+
+def test_marked_items_stand_at_z() -> None:
+    circle, shares, _ = circle_and_shares(0.4)
+    weights = np.arange(1.0, 13.0).reshape(6, 2)
+    turned = circle.turns - 1
+    direct = weights[..., None] / (1 + shares[..., None] * turned)
+    (found,) = marked(shares, 1 - shares, [weights], circle)
+    np.testing.assert_allclose(found, direct.sum(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(marked_upto(shares, 1 - shares, weights, circle), np.cumsum(direct, axis=0), rtol=1e-12)
+
+
+def test_groups_of_any_size_are_powers() -> None:
+    circle = Circle.of(np.zeros(2), np.array([1.0, 2.0]))
+    shares = np.array([[0.3, 0.2], [1e-3, 2e-3], [1e-9, 3e-9], [0.25, 0.5]])
+    sizes = np.array([7.0, 1000.0, 1e9, 1.0])
+    wanted = np.exp(sizes[:, None, None] * np.log1p(shares[..., None] * (circle.turns - 1)))
+    np.testing.assert_allclose(factors(shares, sizes, circle), wanted, rtol=1e-10)
+    each = np.stack([sizes, sizes[::-1]], axis=1)
+    swapped = factors(shares, each, circle)
+    np.testing.assert_allclose(swapped[:, 0], wanted[:, 0], rtol=1e-10)
+    assert np.abs(swapped[0, 1] - (1 + 0.2 * (circle.turns - 1))) == pytest.approx(0.0, abs=1e-14)
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+def test_nodes_integrate_what_is_smooth(smooth: bool) -> None:
+    cells = np.linspace(-40.0, 60.0, 101)
+    kept = (cells[1:] > -12) & (cells[:-1] < 45)
+    nodes, weights = paced(cells, kept, np.full(100, 2.6), np.empty(0), smooth=smooth)
+    assert len(nodes) < (200 if smooth else 300)
+    # The density of Gumbel noise, and that of the second largest of three.
+    density = np.exp(-nodes - np.exp(-nodes))
+    below = np.exp(-np.exp(-nodes))
+    assert weights @ density == pytest.approx(1.0, rel=1e-10)
+    assert weights @ (6 * density * below * (1 - below)) == pytest.approx(1.0, rel=1e-10)
+
+
+def test_nodes_end_at_kinks_and_follow_the_pace() -> None:
+    kinks = np.array([-1.0, 0.0, 0.03, 1.7, 30.0])
+    cells = np.linspace(-30.0, 30.0, 61)
+    nodes, weights = paced(cells, np.ones(60, dtype=bool), np.full(60, 2.6), kinks)
+    for kink in kinks[:-1]:
+        total = 2 - math.exp(-30 - kink) - math.exp(kink - 30)
+        assert weights @ np.exp(-np.abs(nodes - kink)) == pytest.approx(total, rel=1e-9)
+    narrow, spread = cells[:-1] == 0.0, 0.01
+    paces = np.where(narrow, 2.6 * spread, 2.6)
+    nodes, weights = paced(cells, np.ones(60, dtype=bool), paces, kinks)
+    bell = np.exp(-0.5 * ((nodes - 0.5) / spread) ** 2) / (spread * math.sqrt(2 * math.pi))
+    assert weights @ bell == pytest.approx(1.0, rel=1e-9)
+
+
+def test_nodes_lie_in_the_cells_kept_only() -> None:
+    cells = np.arange(0.0, 11.0)
+    kept = np.isin(np.arange(10), [1, 2, 7])
+    nodes, weights = paced(cells, kept, np.full(10, 2.6), np.empty(0))
+    assert weights.sum() == pytest.approx(3.0)
+    assert (((nodes > 1) & (nodes < 3)) | ((nodes > 7) & (nodes < 8))).all()
+    assert (np.diff(nodes) > 0).all()
