@@ -7,9 +7,9 @@ s's, and nothing of the rest may be chosen. With `P_K` the chance that K of the 
 
 `P = ∫ Π_rest F · (Π_musts S · P_K' + (Π_musts S)' · P_K) dz`, where ' says that one of the items is at z, not above it.
 
-P_K is a coefficient of `Π (F + S x)`, by a sum round a circle (contour.py). Error: that of contour.py; panels (panels.py)
-end at kinks and hold a few e-folds each. Tests find a relative error below 1e-9, for laplace noise with hundreds of
-kinks below 1e-7.
+P_K is a coefficient of `Π (F + S x)`, by a sum round a circle. Error: that of contour.py; panels (panels.py) end at
+kinks and hold a few e-folds each. Tests find a relative error below 1e-9, for laplace noise with hundreds of kinks
+below 1e-7.
 """
 
 from __future__ import annotations
