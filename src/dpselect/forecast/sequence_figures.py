@@ -28,7 +28,9 @@ class SequenceFigures:
 
     @classmethod
     def of(cls, levels: Sequences, ranking: Ranking, k: int, epsilon: float, noise: str) -> SequenceFigures | None:
-        """Return the figures at one ε; None if too many bounds matter."""
+        """Return the figures at one ε; None if there are too many rows, or bounds that matter."""
+        if k * k > _MOST_TERMS:
+            return None
         rows = BoundedRows.of(levels, ranking, k, epsilon, noise)
         return None if len(rows) * k > _MOST_TERMS else cls(rows)
 
