@@ -30,7 +30,7 @@ ComplexArray = npt.NDArray[np.complex128]
 Array = npt.NDArray[Any]
 
 FARTHEST = 250.0
-_BISECTIONS = 14
+_BISECTIONS = 12
 _LEAST, _DEVIATIONS = 12, 7
 _UNSEEN = 28.0
 _FEW_TIED = 1_000
@@ -105,16 +105,15 @@ def tilted(
 
     `least` says of one group that so many of it are above z in any case.
     """
-    sizes = sizes if sizes.ndim == 2 else sizes[:, None]
     low, high = np.full(below.shape[1], -FARTHEST), np.full(below.shape[1], FARTHEST)
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         raised = above * np.exp(middle)
-        numbers = sizes * (raised / (below + raised))
+        raised /= below + raised
         if least is not None:
             group, number = least
-            numbers[group] = np.maximum(numbers[group], number)
-        under = numbers.sum(axis=0) < wanted
+            raised[group] = np.maximum(raised[group], number / sizes[group])
+        under = (sizes @ raised if sizes.ndim == 1 else (sizes * raised).sum(axis=0)) < wanted
         low, high = np.where(under, middle, low), np.where(under, high, middle)
     result: FloatArray = (low + high) / 2
     return result

@@ -32,7 +32,8 @@ Array = npt.NDArray[Any]
 
 WIDEST_GAP = 120.0
 _TAIL = 50.0
-_FAR = 2.0
+_FAR = 3.0
+_LOST = 1e-17
 _TERMS = 20
 _PANEL, _PANELS = 2.6, 7
 _CELL = 3.0
@@ -114,7 +115,10 @@ class NoisyGroups:
             power_sum, power = sizes[border:].copy(), np.ones_like(reach)
             for coefficient in series[: 1 if everywhere else _TERMS]:
                 power_sum, power = power_sum * powers, power * reach
-                result[part] -= coefficient * power_sum.sum() * power
+                term = coefficient * power_sum.sum() * power
+                result[part] -= term
+                if coefficient and np.abs(term).max() <= _LOST * np.abs(result[part]).min():
+                    break
         return result
 
     def _nodes(
