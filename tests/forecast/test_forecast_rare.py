@@ -108,19 +108,21 @@ def test_rare_and_light_items_together_cost_what_they_cost_one_by_one(name, epsi
 
 
 @pytest.mark.parametrize("name", ["laplace", "logistic"])
-def test_where_others_surely_fill_the_answer_nothing_is_counted(name, monkeypatch):
-    mechanism, table = dps.OneShot(k=20, epsilon=0.4, noise=name), dps.Scores.of(LONG_TAIL)
-    settled, whole = [], Reach.nodes
+def test_where_z_is_surely_passed_by_enough_or_too_few_nothing_is_counted(name, monkeypatch):
+    mechanism, table = dps.OneShot(k=80, epsilon=1.6, noise=name), dps.Scores.of(LONG_TAIL)
+    sure, whole = [], Reach.nodes
 
     def nodes(reach):
         found = whole(reach)
-        settled.append(int(found.settled.sum()))
-        return Nodes(found.z, found.weights, found.missing, found.chosen, np.zeros_like(found.settled))
+        sure.append((int((found.missing & found.settled).sum()), int((found.chosen & found.empty).sum())))
+        nowhere = np.zeros_like(found.settled)
+        return Nodes(found.z, found.weights, found.missing, found.chosen, nowhere, nowhere)
 
     found = exact_figures(table, mechanism)
     monkeypatch.setattr(Reach, "nodes", nodes)
+    monkeypatch.setattr(mistake_chunks, "_SURE", -np.inf)
     assert exact_figures(table, mechanism) == pytest.approx(found, rel=1e-11)
-    assert settled[0] > 50
+    assert min(sure[0]) > 20
 
 
 @pytest.mark.parametrize("noise", [*NOISES])

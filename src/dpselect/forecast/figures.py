@@ -93,6 +93,6 @@ def _noisy(table: Scores, mechanism: Any) -> NoisyGroups | None:
 
 def _chances_within(noisy: NoisyGroups, size: int, surely: float) -> dict[str, float]:
     """Return P[great] and P[good] of noisy scores; each is at least as likely as the one before."""
-    great = surely if surely > CERTAIN else noisy.within(*metrics.great_ranks(noisy.k, size))
-    good = great if great > CERTAIN else noisy.within(*metrics.good_ranks(noisy.k, size))
+    great = surely if surely > CERTAIN else max(surely, noisy.within(*metrics.great_ranks(noisy.k, size)))
+    good = great if great > CERTAIN else max(great, noisy.within(*metrics.good_ranks(noisy.k, size)))
     return {"great": great, "good": good}

@@ -129,18 +129,26 @@ class Chunk:
         whole = weights @ self.density[above]
         return self.circle.more_than(self.fewer, terms, self.log_scale, whole)[None]
 
+    @cached_property
+    def _weights(self) -> dict[int, FloatArray]:
+        """What each group of `below` counts, plain and by its cost."""
+        sizes = self.sizes[self.tied + 1 :]
+        return {MARKED: sizes, COSTLY: sizes * self.groups.costs[self.groups.border + 1 : self.last]}
+
+    def surely_chosen(self) -> FloatArray:
+        """Return the same as `chosen` where fewer than k items are above z in any case."""
+        density = self.density[self.tied + 1 :]
+        counts = [own @ density + self.plain_tail[kind].sum(axis=1) for kind, own in self._weights.items()]
+        own, none = self._passed(self.cdf, self.plain_tail[LAW, :, 0])
+        return np.stack([*counts, own.sum(axis=0) + none * self.plain_tail[PASSED].sum(axis=1)])
+
     def chosen(self) -> FloatArray:
         """Return how many of `below` are chosen, what that costs, and how much the lowest of all does."""
-        below = slice(self.tied + 1, None)
-        sizes, costs = self.sizes[below], self.groups.costs[self.groups.border + 1 : self.last]
-        weights = {MARKED: sizes, COSTLY: sizes * costs}
-        whole = [own @ self.density[below] + self.plain_tail[kind].sum(axis=1) for kind, own in weights.items()]
-        passed_weights, passed_tail = self._passed(self.cdf, self.plain_tail[LAW, :, 0])
-        whole.append(passed_weights.sum(axis=0) + passed_tail * self.plain_tail[PASSED].sum(axis=1))
+        whole = self.surely_chosen()
         # A bound on the logarithm of P[N >= k] for r > 1.
         log_crowd = self.log_scale - (self.fewer + 1) * self.log_radius
         if ((self.log_radius > 0) & (log_crowd < _SURE)).all():
-            return np.stack(whole)
+            return whole
         # Products over the groups up to each, from rank k's on.
         upto = np.concatenate([self._factors(slice(self.tied, self.light)), self._light_factors()])
         np.multiply.accumulate(upto, axis=0, out=upto)
@@ -148,9 +156,9 @@ class Chunk:
         law = above * upto[-1] * tail_law
         heavy = self.light - self.tied - 1
         parts = zip(
-            self._marked(slice(self.tied + 1, self.light), [own[:heavy] for own in weights.values()]),
-            self._light_marked([own[heavy:] for own in weights.values()]),
-            weights,
+            self._marked(slice(self.tied + 1, self.light), [own[:heavy] for own in self._weights.values()]),
+            self._light_marked([own[heavy:] for own in self._weights.values()]),
+            self._weights,
             strict=True,
         )
         terms = [law * (part + small + self.tail[kind] @ powers) for part, small, kind in parts]

@@ -31,7 +31,7 @@ _APART = 0.75
 class Nodes:
     """Values z in ascending order and their weights.
 
-    Marked are those where something may be missing, or be chosen, and where what is there surely is missing.
+    Marked are those where something may be missing, or be chosen, and where what is there surely is missing, or chosen.
     """
 
     z: FloatArray
@@ -39,10 +39,12 @@ class Nodes:
     missing: BoolArray
     chosen: BoolArray
     settled: BoolArray
+    empty: BoolArray
 
     def only(self, where: BoolArray) -> Nodes:
         """Return some of the nodes."""
-        return Nodes(self.z[where], self.weights[where], self.missing[where], self.chosen[where], self.settled[where])
+        flags = (part[where] for part in (self.missing, self.chosen, self.settled, self.empty))
+        return Nodes(self.z[where], self.weights[where], *flags)
 
 
 @dataclass(frozen=True, repr=False)
@@ -124,12 +126,14 @@ class Reach:
                 kinked |= shown > most - _VISIBLE
         missing, chosen, kinked = (and_neighbours(part) for part in (missing, chosen, kinked))
         unsettled = and_neighbours((below > above) | (apart - tilt > -_SURE))
+        # An item below rank k is kept out already where as many others are above z as top items are below.
+        filled = and_neighbours((below < above) | (apart > -_SURE))
         middle = np.abs(z - turn) < _DEVIATIONS * width
         paces = np.where(middle, min(_PANEL, _PACE * width), _PANEL)
         place = np.clip(np.searchsorted(cells, noisy.kinks) - 1, 0, len(z) - 1)
         nodes, weights = paced(cells, missing | chosen, paces, noisy.kinks[kinked[place]], smooth=not noisy.noise.kinks)
         place = np.clip(np.searchsorted(cells, nodes) - 1, 0, len(z) - 1)
-        return Nodes(nodes, weights, missing[place], chosen[place], ~unsettled[place])
+        return Nodes(nodes, weights, missing[place], chosen[place], ~unsettled[place], ~filled[place])
 
     def _turn(self, low: float, high: float) -> tuple[float, float]:
         """Return the z with k items above it on average, and the spread in z of the number of items above."""

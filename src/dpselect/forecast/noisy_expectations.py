@@ -32,7 +32,7 @@ from dpselect.forecast.tails import RareItems, Tail
 
 _FAR, _LOWEST = 2.0, -7.0
 _NEGLIGIBLE = 1e-15
-_CHUNK, _LEAST, _MOST = 4_000, 2, 128
+_CHUNK, _LEAST, _MOST = 6_000, 3, 128
 _MOST_TAILS = 2
 _MOST_WORK = 4e7
 
@@ -101,7 +101,10 @@ class Split:
         with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
             reach = Reach(noisy, self.costs, border, self.room)
             nodes = reach.nodes()
-            plans = [Plan.of(self, reach, "chosen", nodes.only(nodes.chosen))]
+            plans = [
+                Plan.of(self, reach, "chosen", nodes.only(nodes.chosen & ~nodes.empty)),
+                Plan.of(self, reach, "surely_chosen", nodes.only(nodes.chosen & nodes.empty)),
+            ]
             if border:
                 plans.append(Plan.of(self, reach, "missing", nodes.only(nodes.missing & ~nodes.settled)))
             if border and noisy.sizes[border] > self.room:
@@ -112,7 +115,7 @@ class Split:
             found = {plan.kind: plan.integral(self, tails) for plan in plans}
             missing = self._surely_missing(nodes.only(nodes.missing & nodes.settled))
         missing += float(found["missing"][0]) if border else 0.0
-        wrong, lost, depth = map(float, found["chosen"])
+        wrong, lost, depth = map(float, found["chosen"] + found["surely_chosen"])
         wrong += float(found["crowded"][0]) if "crowded" in found else 0.0
         return Mistakes(wrong, lost + missing, depth, missing)
 
@@ -177,7 +180,9 @@ class Plan:
         while place < len(z):
             if not parts or place >= parts[-1].stop:
                 start = split.first_rare(float(lowest[place : place + _MOST].min()))
-            step = max(_LEAST, min(_CHUNK // max(start - split.border, 1), _MOST))
+            # Only products up to every group take much memory.
+            size = _CHUNK if kind == "chosen" else 8 * _CHUNK
+            step = max(_LEAST, min(size // max(start - split.border, 1), _MOST))
             parts.append(slice(place, place + step))
             starts.append(start)
             place += step
