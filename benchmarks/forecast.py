@@ -33,7 +33,7 @@ DROWNED: list[tuple[str, dps.Mechanism]] = [
     ("oneshot", dps.OneShot(k=K, epsilon=0.0956)),
     ("oneshot gumbel", dps.OneShot(k=K, epsilon=0.1046, noise="gumbel")),
 ]
-"""At an ε at which noise drowns thousands of distinct counts, so that about 80 of 100 items are right; without a limit."""
+"""Where noise drowns thousands of distinct counts, so that about 80 of 100 items are right; without a limit."""
 
 
 def measurements(quick: bool) -> Iterator[Result]:
@@ -47,7 +47,9 @@ def measurements(quick: bool) -> Iterator[Result]:
             yield _one(f"chances, {case}", mechanism, scores, lambda outlook: outlook.exact, LIMIT, quick)
             yield _one(f"all exact, {case}", mechanism, scores, lambda outlook: outlook.figures(), LIMIT, quick)
     for name, mechanism in DROWNED:
-        yield _one(f"all exact, {name}, a fifth wrong", mechanism, scores, lambda outlook: outlook.figures(), None, quick)
+        yield _one(
+            f"all exact, {name}, a fifth wrong", mechanism, scores, lambda outlook: outlook.figures(), None, quick
+        )
     yield _curve(scores, quick)
 
 
