@@ -25,13 +25,12 @@ from dpselect.reproduce.canonical_verdicts import (
 )
 from dpselect.reproduce.data import look_alike
 from dpselect.reproduce.subset_curves import (
+    KINDS,
     MECHANISMS,
     OURS,
     Answers,
     adaptively,
     curve,
-    one_shot_chance,
-    simulated,
     swap_scale,
 )
 
@@ -48,7 +47,7 @@ SMALL = [[9, 7, 4, 4, 1, 0], [6, 6, 5, 5, 5, 0], [30, 20, 10, 2, 1, 0]]
 @pytest.mark.parametrize("epsilon", [0.3, 2.0])
 def test_chances_are_those_of_the_law(counts: list[int], name: str, k: int, epsilon: float) -> None:
     mechanism: Any = MECHANISMS[name](k)
-    found = Answers(mechanism, np.array(counts), 1, 0, epsilon).chances(epsilon)
+    found = Answers(mechanism, np.array(counts), epsilon).chances(epsilon)
     settings = {"k": k, "epsilon": epsilon, "noise": mechanism.noise}
     if isinstance(mechanism, dps.Canonical):
         settings |= {"gamma": mechanism.gamma, "margin": mechanism.margin}
@@ -63,28 +62,41 @@ def test_chances_are_those_of_the_law(counts: list[int], name: str, k: int, epsi
         assert found[kind] == pytest.approx(sum(right), rel=1e-6, abs=1e-9), kind
 
 
-@pytest.mark.parametrize("noise", ["exponential", "gumbel"])
-def test_simulated_shares_agree_with_the_integral(noise: str) -> None:
-    """Fixed seeds; a share of 4,000 draws is off by more than 5 deviations less than once in a million runs."""
-    counts, k, draws = look_alike(300, 2000, 30, 1.0), 20, 4000
-    for epsilon in (0.2, 0.3):
-        ranks = {"great": great_ranks(k, 300), "good": good_ranks(k, 300)}
-        found = simulated(counts, k, epsilon / k, noise, ranks, draws, seed=3)
-        for kind, (held, last) in ranks.items():
-            exact = one_shot_chance(counts, k, epsilon, noise, held, last)
-            assert 0.02 < exact < 0.999, "a case that could fail"
-            assert abs(found[kind] - exact) < 5 * math.sqrt(exact * (1 - exact) / draws)
-    wrong = simulated(counts, k, 2 * 0.3 / k, noise, {"great": great_ranks(k, 300)}, draws, seed=3)["great"]
-    exact = one_shot_chance(counts, k, 0.3, noise, *great_ranks(k, 300))
-    assert abs(wrong - exact) > 5 * math.sqrt(exact * (1 - exact) / draws), "noise of half the scale is noticed"
+@pytest.mark.parametrize("name", ["One-shot", "Peeling"])
+@pytest.mark.parametrize(("kind", "epsilon"), [("great", 1.2), ("good", 0.6)])
+def test_chances_of_long_answers_are_those_of_the_draws(name: str, kind: str, epsilon: float) -> None:
+    """Fixed seeds; a share of 500 draws is off by more than 5.5 deviations less than once in a million runs."""
+    counts, k, draws = look_alike(1500, 20_000, 30, 1.0), 150, 500
+    mechanism: Any = MECHANISMS[name](k)
+    drawn = dps.OneShot(k=k, epsilon=epsilon, noise=mechanism.noise)
+    held, last = KINDS[kind](k, len(counts))
+    right = [
+        is_within(counts[:k], counts[drawn.select(counts, seed=seed)], held=held, lowest=counts[last - 1])
+        for seed in range(draws)
+    ]
+    answers = Answers(mechanism, counts, epsilon)
+    exact, wrong = (answers.chances(used)[kind] for used in (epsilon, epsilon / 2))
+    off = 5.5 * math.sqrt(exact * (1 - exact) / draws)
+    assert 0.2 < exact < 0.9, "a case that could fail"
+    assert abs(np.mean(right) - exact) < off
+    assert abs(np.mean(right) - wrong) > off, "noise of twice the scale is noticed"
+
+
+def test_chances_may_be_asked_for_one_by_one() -> None:
+    counts = look_alike(300, 2000, 30, 1.0)
+    for name in MECHANISMS:
+        answers = Answers(MECHANISMS[name](20), counts, 0.1)
+        everything = answers.chances(0.3)
+        assert list(everything) == ["top", "great", "good"]
+        assert {**answers.chances(0.3, ["good"]), **answers.chances(0.3, ["great", "top"])} == everything
 
 
 @pytest.mark.parametrize("name", list(MECHANISMS))
 def test_a_curve_reaches_from_nothing_to_certainty_without_a_jump(name: str) -> None:
     counts = look_alike(400, 3000, 30, 1.0)
-    rows = list(curve(MECHANISMS[name](10), counts, (0.5, 0.99), 0.25, 10, seed=1))
+    rows = list(curve(MECHANISMS[name](10), counts, (0.5, 0.99), 0.25))
     needed, points = rows[:2], rows[2:]
-    answers = Answers(MECHANISMS[name](10), counts, 0, 0, 1e-6)
+    answers = Answers(MECHANISMS[name](10), counts, 1e-6)
     for row in needed:
         assert answers.top(row["needed_epsilon"]) == pytest.approx(row["wanted"], abs=1e-8)
     assert points[-1]["top"] == pytest.approx(0.998, abs=1e-8)
@@ -96,7 +108,7 @@ def test_a_curve_reaches_from_nothing_to_certainty_without_a_jump(name: str) -> 
 
 def test_where_ties_stand_in_for_better_items_no_epsilon_is_enough() -> None:
     counts = np.array([90, 60, 40, 40, 40, 40, 5, 3, 2, 1])
-    rows = list(curve(MECHANISMS["Canonical γ=1"](3), counts, (0.1, 0.99), 0.3, 10, seed=1))
+    rows = list(curve(MECHANISMS["Canonical γ=1"](3), counts, (0.1, 0.99), 0.3))
     assert rows[0]["needed_epsilon"] > 0
     assert rows[1]["needed_epsilon"] is None
     assert 0 < rows[-1]["top"] < 0.3

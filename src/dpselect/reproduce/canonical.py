@@ -18,8 +18,8 @@ from dpselect.reproduce.canonical_verdicts import (
 )
 from dpselect.reproduce.data import Counts, Data, zipf
 from dpselect.reproduce.margin import margin
-from dpselect.reproduce.study import Paper, Point, Row, Study, seed_of
-from dpselect.reproduce.subset_curves import MECHANISMS, Answers, curve
+from dpselect.reproduce.study import Paper, Point, Row, Study
+from dpselect.reproduce.subset_curves import KINDS, MECHANISMS, Answers, curve
 from dpselect.reproduce.verdict import Check, Verdict, counted
 
 LENGTHS = (10, 100, 1000)
@@ -29,6 +29,9 @@ SETS = {name: f"dpbench/{name}" for name in ("PATENT", "SEARCHLOGS", "MEDCOST", 
 
 EXPONENT, ITEMS = 0.04, 10_000
 NOISES = ("exponential", "gumbel", "laplace", "logistic", "half-logistic")
+JUMP, QUICK_JUMP = 0.12, 0.5
+"""By how much a chance may grow from one point of a curve to the next."""
+
 _ZIPF = "Zipf"
 
 
@@ -44,10 +47,10 @@ def _compute(point: Point, data: Data) -> Iterator[Row]:
     mechanism = dps.OneShot(k=point["k"], epsilon=1.0, noise=name) if name in NOISES else MECHANISMS[name](point["k"])
     about: Row = {"data": point["data"], "k": point["k"], "mechanism": name}
     if "jump" in point:
-        for row in curve(mechanism, counts, SHARES, point["jump"], point["draws"], seed_of(point)):
+        for row in curve(mechanism, counts, SHARES, point["jump"], point["kinds"]):
             yield about | row
     else:
-        found = Answers(mechanism, counts, point["draws"], seed_of(point), point["at"]).chances(point["at"])
+        found = Answers(mechanism, counts, point["at"]).chances(point["at"])
         yield {**about, "exponent": point["exponent"], "at_epsilon": point["at"], **found}
 
 
@@ -57,13 +60,12 @@ def _curve_points(
     """Return the points of a comparison on one data set: a curve for each mechanism and k."""
 
     def points(quick: bool) -> list[Point]:
-        fineness = {"jump": 0.5, "draws": 100} if quick else {"jump": 0.12, "draws": 1000}
-        listed: list[Point] = []
-        for k in lengths(quick):
-            for mechanism in MECHANISMS:
-                about = {"data": name, "exponent": exponent, "k": k, "mechanism": mechanism}
-                listed.append(about | fineness)
-        return listed
+        jump = QUICK_JUMP if quick else JUMP
+        return [
+            {"data": name, "exponent": exponent, "k": k, "mechanism": mechanism, "jump": jump, "kinds": list(KINDS)}
+            for k in lengths(quick)
+            for mechanism in MECHANISMS
+        ]
 
     return points
 
@@ -79,7 +81,7 @@ def _shorter(quick: bool) -> tuple[int, ...]:
 def _exponent_points(quick: bool) -> list[Point]:
     exponents = [0.01, 0.02, 0.04, 0.1, 0.4] if quick else [float(s) for s in np.geomspace(0.005, 1.0, 18).round(4)]
     return [
-        {"data": _ZIPF, "exponent": exponent, "k": k, "mechanism": name, "at": 1.0, "draws": 100 if quick else 1000}
+        {"data": _ZIPF, "exponent": exponent, "k": k, "mechanism": name, "at": 1.0}
         for k in _shorter(quick)
         for name in MECHANISMS
         for exponent in exponents
@@ -87,12 +89,12 @@ def _exponent_points(quick: bool) -> list[Point]:
 
 
 def _noise_points(quick: bool) -> list[Point]:
-    listed: list[Point] = []
-    for k in (1, *_shorter(quick)):
-        for noise in NOISES:
-            about = {"data": NETFLIX, "k": k, "mechanism": noise}
-            listed.append(about | {"jump": 0.5 if quick else 0.12, "draws": 0})
-    return listed
+    jump = QUICK_JUMP if quick else JUMP
+    return [
+        {"data": NETFLIX, "k": k, "mechanism": noise, "jump": jump, "kinds": ["top"]}
+        for k in (1, *_shorter(quick))
+        for noise in NOISES
+    ]
 
 
 def _describe(point: Point, data: Data) -> Iterator[Row]:

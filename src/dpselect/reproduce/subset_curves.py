@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import dpselect as dps
-from dpselect.forecast.chances import least_epsilon
+from dpselect.forecast.chances import FloatArray, least_epsilon
 from dpselect.forecast.metrics import good_ranks, great_ranks
 from dpselect.forecast.noisy import NoisyGroups
 from dpselect.forecast.subsets import Subsets
@@ -22,8 +22,13 @@ WANTED = 0.99
 NEARLY_CERTAIN = 0.998
 _HOPELESS = 0.005
 _WIDEST = 1e-3
-EXACT_UP_TO = 100
-"""The largest k at which great and good one-shot answers are integrated; beyond it that takes minutes a point."""
+
+KINDS: dict[str, Callable[[int, int], tuple[int, int]]] = {
+    "top": lambda k, size: (k, k),
+    "great": great_ranks,
+    "good": good_ranks,
+}
+"""Kinds of answers: how many of the highest scores they hold, and the rank whose score is the lowest allowed."""
 
 Chooser = dps.Canonical | dps.OneShot
 OURS = "Canonical with its margin"
@@ -43,22 +48,25 @@ Chances = dict[str, float]
 
 @dataclass(frozen=True)
 class Answers:
-    """How likely a mechanism's answer is right, for any ε; counts are highest first.
+    """How likely a mechanism's answer is right, exactly and for any ε; counts are highest first.
 
-    Exact, but for great and good answers of one-shot noise at large k, which are simulated as in the paper, with so
-    many draws; with none they are left out. The classes of subsets are built once, for ε from `smallest` on.
+    The classes of subsets are built once, for ε from `smallest` on; items of equal scores are put together once.
     """
 
     mechanism: Chooser
     counts: Counts
-    draws: int
-    seed: int
     smallest: float
 
     @cached_property
     def _subsets(self) -> Subsets:
         assert isinstance(self.mechanism, dps.Canonical)
         return Subsets.of(self.mechanism, dps.Scores.of(self.counts), self.smallest)
+
+    @cached_property
+    def _groups(self) -> tuple[FloatArray, FloatArray]:
+        """How far each score is above that of rank k, highest first, and how many items have it."""
+        values, sizes = np.unique(self.counts, return_counts=True)
+        return (values[::-1] - self.counts[self.mechanism.k - 1]).astype(np.float64), sizes[::-1].astype(np.float64)
 
     @property
     def limit(self) -> float:
@@ -69,59 +77,18 @@ class Answers:
         """P[top]."""
         if isinstance(self.mechanism, dps.Canonical):
             return self._subsets.chance(epsilon, self.mechanism.noise)
-        k = self.mechanism.k
-        return one_shot_chance(self.counts, k, epsilon, self.mechanism.noise, k, k)
+        return self.chances(epsilon, ["top"])["top"]
 
-    def chances(self, epsilon: float) -> Chances:
-        """P[top], P[great] and P[good]."""
+    def chances(self, epsilon: float, kinds: Iterable[str] = KINDS) -> Chances:
+        """P[top], P[great] and P[good], or some of them: by sums over subsets, or by one integral each."""
         k, noise = self.mechanism.k, self.mechanism.noise
         if isinstance(self.mechanism, dps.Canonical):
             found = self._subsets.figures(epsilon, noise, 1.0)
-            return {"top": found["exact"], "great": found["great"], "good": found["good"]}
-        chances = {"top": self.top(epsilon)}
-        if not self.draws:
-            return chances
-        ranks = {"great": great_ranks(k, len(self.counts)), "good": good_ranks(k, len(self.counts))}
-        if k > EXACT_UP_TO:
-            return chances | simulated(self.counts, k, epsilon / k, noise, ranks, self.draws, self.seed)
-        return chances | {name: one_shot_chance(self.counts, k, epsilon, noise, *two) for name, two in ranks.items()}
-
-
-def one_shot_chance(counts: Counts, k: int, epsilon: float, noise: str, held: int, last: int) -> float:
-    """P[the `held` highest scores are chosen, and none below that of rank `last`], by one integral."""
-    values, sizes = np.unique(counts, return_counts=True)
-    locations = (values[::-1] - counts[k - 1]).astype(np.float64) * (epsilon / k)
-    return NoisyGroups(locations, sizes[::-1].astype(np.float64), k, NOISES[noise]).within(held, last)
-
-
-def simulated(
-    counts: Counts, k: int, rate: float, noise: str, ranks: dict[str, tuple[int, int]], draws: int, seed: int
-) -> Chances:
-    """Return the shares of draws that are within each pair of ranks.
-
-    Items so low that they are chosen less than once in e^40 draws are left out.
-    """
-    generator, inverse = np.random.default_rng(seed), _INVERSES[noise]
-    reach = 40.0 + np.log(len(counts))
-    kept = counts[: int(np.searchsorted(-counts * rate, reach - counts[k - 1] * rate, side="right"))]
-    kept = counts[: max(k + 1, len(kept))]
-    right = dict.fromkeys(ranks, 0)
-    for start in range(0, draws, 50):
-        rows = min(50, draws - start)
-        noisy = kept * rate + inverse(generator.random((rows, len(kept))))
-        chosen = kept[np.argpartition(-noisy, k - 1, axis=1)[:, :k]]
-        for name, (held, last) in ranks.items():
-            border, lowest = counts[held - 1], counts[last - 1]
-            complete = (chosen > border).sum(axis=1) == (counts > border).sum()
-            complete &= (chosen >= border).sum(axis=1) >= held
-            right[name] += int((complete & (chosen.min(axis=1) >= lowest)).sum())
-    return {name: found / draws for name, found in right.items()}
-
-
-_INVERSES: dict[str, Callable[[Any], Any]] = {
-    "exponential": lambda uniform: -np.log1p(-uniform),
-    "gumbel": lambda uniform: -np.log(-np.log(np.maximum(uniform, 1e-300))),
-}
+            found["top"] = found["exact"]
+            return {kind: found[kind] for kind in kinds}
+        above, sizes = self._groups
+        noisy = NoisyGroups(above * (epsilon / k), sizes, k, NOISES[noise])
+        return {kind: noisy.within(*KINDS[kind](k, len(self.counts))) for kind in kinds}
 
 
 def swap_scale(counts: Counts, k: int) -> float:
@@ -144,11 +111,11 @@ def swap_scale(counts: Counts, k: int) -> float:
 
 
 def curve(
-    mechanism: Chooser, counts: Counts, wanted: Sequence[float], jump: float, draws: int, seed: int
+    mechanism: Chooser, counts: Counts, wanted: Sequence[float], jump: float, kinds: Iterable[str] = KINDS
 ) -> Iterator[dict[str, Any]]:
     """Yield the ε at which P[top] is as wanted, then all chances from where they are hopeless to near certainty."""
     near = swap_scale(counts, mechanism.k) * (1 if isinstance(mechanism, dps.Canonical) else mechanism.k)
-    answers = Answers(mechanism, counts, draws, seed, near / 1000)
+    answers = Answers(mechanism, counts, near / 1000)
     # Searches for several shares start from the same places, and come back to them.
     top = cache(answers.top)
     for share in wanted:
@@ -156,7 +123,7 @@ def curve(
         found = least_epsilon(top, share, near) if share < answers.limit else None
         yield {"wanted": share, "needed_epsilon": found}
     highest = least_epsilon(top, NEARLY_CERTAIN, near) if answers.limit > NEARLY_CERTAIN else 4 * near
-    for epsilon, chances in adaptively(answers.chances, highest, jump):
+    for epsilon, chances in adaptively(lambda epsilon: answers.chances(epsilon, kinds), highest, jump):
         yield {"epsilon": epsilon, **chances}
 
 
