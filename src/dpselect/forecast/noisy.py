@@ -39,6 +39,7 @@ _PANEL, _PANELS = 2.6, 7
 _CELL = 3.0
 _CELLS, _FEW_CELLS = 24, 7
 _DEPTH = 30.0
+_VISIBLE = 16.0
 _NEVER = 1e-18
 _CHUNK = 64
 
@@ -106,8 +107,8 @@ class NoisyGroups:
             far = -np.inf if series is None else np.inf if everywhere else float(z[part].min()) - _FAR
             border = int(np.searchsorted(-locations, -far))
             shifted = z[part] - locations[:border, None]
-            log_cdf, _ = logarithms(self.noise.cdf(shifted), self.noise.survival(shifted))
-            result[part] = sizes[:border] @ log_cdf
+            cdf, survival, _ = values_at(self.noise, shifted)
+            result[part] = sizes[:border] @ log_of_first(cdf, survival)
             if series is None or border == len(locations):
                 continue
             powers = np.exp(locations[border:] - locations[border])
@@ -147,7 +148,9 @@ class NoisyGroups:
             count = _CELLS
         width = float(kept.sum()) * float(cells[1] - cells[0])
         paces = np.full(len(middles), min(_PANEL, width / _PANELS))
-        nodes, weights = paced(cells, kept, paces, self.kinks, smooth=not self.noise.kinks)
+        place = np.clip(np.searchsorted(cells, self.kinks) - 1, 0, len(middles) - 1)
+        shown = and_neighbours(bound > bound.max() - _VISIBLE)[place]
+        nodes, weights = paced(cells, kept, paces, self.kinks[shown], smooth=not self.noise.kinks)
         return nodes, weights, np.interp(nodes, middles, log_radius)
 
     @cached_property
@@ -231,9 +234,16 @@ class Free:
 
 def logarithms(cdf: FloatArray, survival: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return log F and log S without loss of digits."""
-    log_cdf = np.where(survival < 0.5, np.log1p(-np.minimum(survival, 0.5)), np.log(cdf))
-    log_survival = np.where(cdf < 0.5, np.log1p(-np.minimum(cdf, 0.5)), np.log(survival))
-    return log_cdf, log_survival
+    return log_of_first(cdf, survival), log_of_first(survival, cdf)
+
+
+def log_of_first(chance: FloatArray, other: FloatArray) -> FloatArray:
+    """Return the logarithm of a chance, of which the other one is the complement."""
+    near = other < 0.5
+    if near.all():
+        result: FloatArray = np.log1p(-other)
+        return result
+    return np.where(near, np.log1p(-np.minimum(other, 0.5)), np.log(chance))
 
 
 def binomial(size: float, constant: FloatArray, linear: FloatArray, low: int, high: int) -> FloatArray:
