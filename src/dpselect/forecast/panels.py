@@ -11,7 +11,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 _MOST_KINKS = 600
 _NARROWEST = 1e-9
-_RULES = ((2, 0.016), (3, 0.09), (4, 0.2), (5, 0.32), (6, 0.46), (8, 0.72), (12, np.inf))
+_RULES = ((2, 0.008), (3, 0.05), (4, 0.12), (5, 0.2), (6, 0.32), (8, 0.55), (12, np.inf))
 """How many points a panel gets, up to which share of the pace; what each leaves out is alike."""
 _STEP, _EVEN = 0.115, 0.9
 _POINTS = {count: np.polynomial.legendre.leggauss(count) for count, _ in _RULES}
