@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from dpselect.forecast import metrics
-from dpselect.forecast.chances import CERTAIN
 from dpselect.forecast.curves import noisy_groups, success
 from dpselect.forecast.misplaced import Order
 from dpselect.forecast.noisy import NoisyGroups
@@ -36,10 +35,16 @@ def quick_figures(table: Scores, mechanism: Mechanism) -> dict[str, float]:
     if isinstance(mechanism, Joint):
         return _sequence_figures(table, mechanism)
     figures = {}
-    if isinstance(mechanism, OneShot | Peeling):
+    if isinstance(mechanism, Peeling):
         figures["exact"] = success(table, mechanism, smallest=epsilon).chance(epsilon)
     noisy = _noisy(table, mechanism)
-    return figures if noisy is None else figures | _chances_within(noisy, table.size, figures.get("exact", 0.0))
+    if noisy is None:
+        return figures
+    ranks = {"great": metrics.great_ranks(mechanism.k, table.size), "good": metrics.good_ranks(mechanism.k, table.size)}
+    if isinstance(mechanism, OneShot):
+        ranks = {"exact": (mechanism.k, mechanism.k)} | ranks
+    chances = np.maximum.accumulate(noisy.within_each(list(ranks.values())))
+    return figures | dict(zip(ranks, chances.tolist(), strict=True))
 
 
 def further_figures(table: Scores, mechanism: Mechanism) -> dict[str, float]:
@@ -89,10 +94,3 @@ def _noisy(table: Scores, mechanism: Any) -> NoisyGroups | None:
     if isinstance(mechanism, Peeling) and mechanism.noise == "gumbel":
         return noisy_groups(table, k, mechanism.rate(), NOISES["gumbel"])
     return None
-
-
-def _chances_within(noisy: NoisyGroups, size: int, surely: float) -> dict[str, float]:
-    """Return P[great] and P[good] of noisy scores; each is at least as likely as the one before."""
-    great = surely if surely > CERTAIN else max(surely, noisy.within(*metrics.great_ranks(noisy.k, size)))
-    good = great if great > CERTAIN else max(great, noisy.within(*metrics.good_ranks(noisy.k, size)))
-    return {"great": great, "good": good}

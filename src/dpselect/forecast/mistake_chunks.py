@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import LIGHT, ORDERS, Circle, ComplexArray, factors, marked, product
+from dpselect.forecast.contour import LIGHT, ORDERS, Circle, ComplexArray, factors, marked, product, products_upto
 from dpselect.forecast.noise_values import values_at
 from dpselect.forecast.noisy import NoisyGroups, binomial
 from dpselect.forecast.tails import COSTLY, LAW, MARKED, PASSED, TERMS, Tail
@@ -120,12 +120,19 @@ class Chunk:
         common = self.shares[self.tied + 1 :].max(axis=1) > LIGHT
         return self.tied + 1 + (int(np.flatnonzero(common)[-1]) + 1 if common.any() else 0)
 
+    @cached_property
+    def sure(self) -> int:
+        """The first group of `above` for which 1 − p is not small."""
+        return int((self.others[: self.tied].max(axis=1) <= LIGHT).sum())
+
     def missing(self) -> FloatArray:
         """Return what is lost of `above`."""
-        above = slice(0, self.tied)
+        above, sure = slice(0, self.tied), slice(0, self.sure)
         weights = self.sizes[above] * self.groups.costs[self.first : self.groups.border]
-        (missing,) = self._marked(above, [weights])
-        terms = self._above() * self._others(self.tied) * missing
+        (near,) = self._marked(slice(self.sure, self.tied), [weights[self.sure :]])
+        # `1 / (1 + p y)` is `e^{−iθ} / (1 + (1 − p) y')`, y' the conjugate of y.
+        (far,) = self._light_marked(sure, self.others[sure], [weights[sure]])
+        terms = self._above() * self._others(self.tied) * (near + np.conj(far * self.circle.turns))
         whole = weights @ self.density[above]
         return self.circle.more_than(self.fewer, terms, self.log_scale, whole)[None]
 
@@ -150,14 +157,15 @@ class Chunk:
         if ((self.log_radius > 0) & (log_crowd < _SURE)).all():
             return whole
         # Products over the groups up to each, from rank k's on.
-        upto = np.concatenate([self._factors(slice(self.tied, self.light)), self._light_factors()])
-        np.multiply.accumulate(upto, axis=0, out=upto)
+        upto = products_upto(np.concatenate([self._factors(slice(self.tied, self.light)), self._light_factors()]))
         above, tail_law, powers = self._above(), self._tail_law(), self.turn_powers
         law = above * upto[-1] * tail_law
         heavy = self.light - self.tied - 1
         parts = zip(
             self._marked(slice(self.tied + 1, self.light), [own[:heavy] for own in self._weights.values()]),
-            self._light_marked([own[heavy:] for own in self._weights.values()]),
+            self._light_marked(
+                slice(self.light, None), self.shares[self.light :], [own[heavy:] for own in self._weights.values()]
+            ),
             self._weights,
             strict=True,
         )
@@ -226,20 +234,23 @@ class Chunk:
         """Return the product of all factors from a group on."""
         return product(self.shares[first:], self.sizes[first:], self.circle) * self._tail_law()
 
-    def _light_marked(self, weights: list[FloatArray]) -> list[ComplexArray]:
-        """Return the same over the light groups, by `Σ_n (−p y)^n`."""
-        shares, at_z = self.shares[self.light :], self.density[self.light :] / self.scale[self.light :]
-        sums = np.empty((len(weights), shares.shape[1], ORDERS + 1))
+    def _light_marked(self, part: slice, chances: FloatArray, weights: list[FloatArray]) -> list[ComplexArray]:
+        """Return `Σ w f / (F + S r) / (1 + p y)` over some of the groups for small chances p, by `Σ_n (−p y)^n`."""
+        at_z = self.density[part] / self.scale[part]
+        sums = np.empty((len(weights), at_z.shape[1], ORDERS + 1))
         for order in range(ORDERS + 1):
             for place, weight in enumerate(weights):
                 sums[place, :, order] = weight @ at_z
-            at_z = at_z * -shares
+            at_z = at_z * -chances
         return list(sums @ self.circle.shifts)
 
     def _above(self) -> ComplexArray:
-        """Return the factors of `above`."""
-        certain = np.exp(1j * self.certain * self.circle.angles)
-        result: ComplexArray = certain * np.multiply.reduce(self._factors(slice(0, self.tied)), axis=0)
+        """Return the factors of `above`: where 1 − p is small, `1 + p y = e^{iθ} (1 + (1 − p) y')`."""
+        sizes = self.sizes[: self.sure]
+        certain = np.exp(1j * (self.certain + float(sizes.sum())) * self.circle.angles)
+        far = np.conj(product(self.others[: self.sure], sizes, self.circle))
+        near = np.multiply.reduce(self._factors(slice(self.sure, self.tied)), axis=0)
+        result: ComplexArray = certain * far * near
         return result
 
     def _tail_law(self) -> ComplexArray:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import tilted
-from dpselect.forecast.noise_values import merged
+from dpselect.forecast.noise_values import merged, values_at
 from dpselect.forecast.noisy import NoisyGroups, log_series
 from dpselect.forecast.panels import BoolArray, and_neighbours, paced
 
@@ -72,21 +72,22 @@ class Reach:
         locations, sizes, _ = self._outline
         # Where only tied items and certain ones are above z, the radius changes too fast for a few looks.
         looks = z if crowded else np.linspace(z[0], z[-1], _LOOKS + int((z[-1] - z[0]) / _APART))
-        shifted = looks - locations[:, None]
-        noise = self.noisy.noise
         least = (self.border, self.room) if crowded else None
-        found = tilted(noise.cdf(shifted), noise.survival(shifted), sizes, wanted, least)
+        found = tilted(*values_at(self.noisy.noise, looks - locations[:, None])[:2], sizes, wanted, least)
         result: FloatArray = np.interp(z, looks, found)
         return result
 
-    def _expected(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return how many of the top k lie below z on average, and how many others above it; ties are split by rank."""
-        border, noise, (locations, sizes, _) = self.border, self.noisy.noise, self._outline
-        shifted = z - locations[:, None]
+    def _expected(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return how many of the top k lie below z on average, how many others above it, and the density of each group.
+
+        Ties are split by rank.
+        """
+        border, (locations, sizes, _) = self.border, self._outline
+        cdf, survival, density = values_at(self.noisy.noise, z - locations[:, None])
         inside, outside = sizes[: border + 1].copy(), sizes[border:].copy()
         inside[border] = self.room
         outside[0] -= self.room
-        return inside @ noise.cdf(shifted[: border + 1]), outside @ noise.survival(shifted[border:])
+        return inside @ cdf[: border + 1], outside @ survival[border:], density
 
     def nodes(self) -> Nodes:
         """Return nodes and weights where a mistake can happen.
@@ -105,9 +106,8 @@ class Reach:
         near = turn + width * _PACE * np.arange(-4, 5)
         cells = np.unique(np.append(cells, near[(near > low) & (near < high)] if width < 1 else []))
         z = (cells[1:] + cells[:-1]) / 2
-        below, above = self._expected(z)
-        locations, sizes, costs = self._outline
-        density = noisy.noise.density(z - locations[:, None])
+        below, above, density = self._expected(z)
+        _, sizes, costs = self._outline
         apart = -((np.sqrt(below) - np.sqrt(above)) ** 2)
         tilt = np.log(above / below) / 2
         missing, chosen, kinked = (np.zeros(len(z), dtype=bool) for _ in range(3))
@@ -139,7 +139,7 @@ class Reach:
         """Return the z with k items above it on average, and the spread in z of the number of items above."""
         for _ in range(4):
             z = np.linspace(low, high, _LOOKS)
-            below, above = self._expected(z)
+            below, above, _ = self._expected(z)
             place = int(np.clip((above > below).sum(), 1, _LOOKS - 1))
             low, high = float(z[place - 1]), float(z[place])
         middle, noise, (locations, sizes, _) = (low + high) / 2, self.noisy.noise, self._outline

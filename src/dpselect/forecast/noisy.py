@@ -37,7 +37,7 @@ _LOST = 1e-17
 _TERMS = 20
 _PANEL, _PANELS = 2.6, 7
 _CELL = 3.0
-_CELLS, _FEW_CELLS = 24, 7
+_CELLS, _FEW_CELLS, _MOST_CELLS = 24, 7, 240
 _DEPTH = 30.0
 _VISIBLE = 16.0
 _NEVER = 1e-18
@@ -77,21 +77,31 @@ class NoisyGroups:
 
     def within(self, held: int, last: int) -> float:
         """P[the `held` highest scores are chosen, and none below that of rank `last`]."""
-        edge, lowest = self.group(held), self.group(last)
-        musts = int(self.ends[edge] - self.sizes[edge])
-        included = self.k - musts
-        excluded = float(self.ends[lowest]) - musts - included
-        if lowest + 1 == len(self.sizes) and (not excluded or edge == lowest == 0):
-            return 1.0
+        return self.within_each([(held, last)])[0]
+
+    def within_each(self, ranks: list[tuple[int, int]]) -> list[float]:
+        """Return the same for several pairs of ranks, which share their nodes."""
+        patterns = [Pattern.of(self, *pair) for pair in ranks]
+        open_ones = [pattern for pattern in patterns if not pattern.certain]
+        if not open_ones:
+            return [1.0] * len(patterns)
         with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-            z, weights, log_radius = self._nodes(edge, lowest, included, excluded)
-            cdf, survival, density = values_at(self.noise, z - self.locations[: lowest + 1, None])
-            must_sizes, must_survival = self.sizes[:edge], survival[:edge]
-            hazard = must_sizes @ np.where(must_survival > 0, density[:edge] / must_survival, 0.0)
-            log_sure = self._log_below(z, lowest + 1) + must_sizes @ np.log(must_survival)
-            free = Free(self.sizes[edge : lowest + 1], cdf[edge:], survival[edge:], density[edge:])
-            values = free.chance(log_radius, included, held - musts, hazard, log_sure)
-        return min(float(weights @ np.where(np.isfinite(values), values, 0.0)), 1.0)
+            z, weights, log_radii = self._nodes(open_ones)
+            last = max(pattern.lowest for pattern in open_ones) + 1
+            cdf, survival, density = values_at(self.noise, z - self.locations[:last, None])
+            log_cdf, log_rest = log_of_first(cdf, survival), self._log_below(z, last)
+            values = []
+            for pattern, log_radius in zip(open_ones, log_radii, strict=True):
+                musts, free = slice(0, pattern.edge), slice(pattern.edge, pattern.lowest + 1)
+                rates = np.where(survival[musts] > 0, density[musts] / survival[musts], 0.0)
+                rest = slice(pattern.lowest + 1, None)
+                log_sure = (
+                    log_rest + self.sizes[:last][rest] @ log_cdf[rest] + self.sizes[musts] @ np.log(survival[musts])
+                )
+                found = Free(self.sizes[free], cdf[free], survival[free], density[free])
+                values.append(found.chance(log_radius, pattern, self.sizes[musts] @ rates, log_sure))
+        chances = iter([min(float(weights @ np.where(np.isfinite(part), part, 0.0)), 1.0) for part in values])
+        return [1.0 if pattern.certain else next(chances) for pattern in patterns]
 
     def _log_below(self, z: FloatArray, first: int) -> FloatArray:
         """Return `Σ m log F(z − a)` over the groups from `first` on: those far below z together, by the series."""
@@ -122,65 +132,94 @@ class NoisyGroups:
                     break
         return result
 
-    def _nodes(
-        self, edge: int, lowest: int, included: int, excluded: float
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return nodes and weights where the integrand can matter, and log r for each.
+    def _nodes(self, patterns: list[Pattern]) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
+        """Return nodes and weights where some integrand can matter, and log r for each pattern.
 
         Some chosen item has rank k or more, so that z > 50 + log n takes a noise that large; some item that is not
         chosen has rank k + 1 or less, or all chosen ones are at a_[k] or above. In between, cells are left out in which
-        the integrand is far below its bound elsewhere; where few are left, they are cut finer and looked at again.
+        an integrand is far below its bound elsewhere; where few are left, they are cut finer and looked at again.
         """
-        base = float(self.locations[self.group(self.k + 1)]) if excluded else 0.0
         # With noise that is never negative k values are at rank k's location or above.
-        low = 0.0 if self.noise.cdf(np.zeros(1))[0] == 0 else base - _TAIL
-        high = _TAIL + float(np.log(self.ends[lowest])) + 1.0
+        one_sided = self.noise.cdf(np.zeros(1))[0] == 0
+        base = float(self.locations[self.group(self.k + 1)]) if any(pattern.excluded for pattern in patterns) else 0.0
+        low = 0.0 if one_sided else base - _TAIL
+        high = _TAIL + float(np.log(self.ends[max(pattern.lowest for pattern in patterns)])) + 1.0
         count = int((high - low) / _CELL) + 1
         while True:
             cells = np.linspace(low, high, count + 1)
             middles = (cells[1:] + cells[:-1]) / 2
-            bound, log_radius = self._log_bound(middles, edge, lowest, included)
-            kept = and_neighbours(bound > bound.max() - _DEPTH)
-            if kept.sum() > _FEW_CELLS or count <= _FEW_CELLS:
+            bounds, log_radii = self._log_bounds(middles, patterns)
+            kept = [and_neighbours(bound > bound.max() - _DEPTH) for bound in bounds]
+            fewest, every = min(int(part.sum()) for part in kept), np.any(kept, axis=0)
+            places = np.flatnonzero(every)
+            if fewest > _FEW_CELLS or count >= _MOST_CELLS:
                 break
-            places = np.flatnonzero(kept)
             low, high = float(cells[places[0]]), float(cells[places[-1] + 1])
-            count = _CELLS
-        width = float(kept.sum()) * float(cells[1] - cells[0])
-        paces = np.full(len(middles), min(_PANEL, width / _PANELS))
-        place = np.clip(np.searchsorted(cells, self.kinks) - 1, 0, len(middles) - 1)
-        shown = and_neighbours(bound > bound.max() - _VISIBLE)[place]
-        nodes, weights = paced(cells, kept, paces, self.kinks[shown], smooth=not self.noise.kinks)
-        return nodes, weights, np.interp(nodes, middles, log_radius)
+            count = min(_CELLS * (places[-1] + 1 - places[0]) // fewest, _MOST_CELLS)
+        pace = min(_PANEL, fewest * float(cells[1] - cells[0]) / _PANELS)
+        shown = np.any([and_neighbours(bound > bound.max() - _VISIBLE) for bound in bounds], axis=0)
+        kinks = self.kinks[shown[np.clip(np.searchsorted(cells, self.kinks) - 1, 0, len(middles) - 1)]]
+        nodes, weights = paced(cells, every, np.full(len(middles), pace), kinks, smooth=not self.noise.kinks)
+        return nodes, weights, [np.interp(nodes, middles, log_radius) for log_radius in log_radii]
 
     @cached_property
     def kinks(self) -> FloatArray:
         """Where some item's density is not smooth, those of the highest items first, for they matter most."""
         return np.concatenate([self.locations + kink for kink in self.noise.kinks] or [np.empty(0)])
 
-    def _log_bound(self, z: FloatArray, edge: int, lowest: int, included: int) -> tuple[FloatArray, FloatArray]:
-        """Return a bound on the logarithm of the integrand, up to a factor k, and log r for which it is least.
+    def _log_bounds(self, z: FloatArray, patterns: list[Pattern]) -> tuple[list[FloatArray], list[FloatArray]]:
+        """Return bounds on the logarithms of the integrands, up to a factor k, and log r for which each is least.
 
         No hazard f/S of these noises exceeds 1, so that marking an item multiplies by at most k; some item that is not
         of the rest has to be at z; and the number of free items above z is bounded by Chernoff:
         `log P[number are above] <= Σ m log(F + S r) − number log r`.
         """
-        cdf, survival, density = values_at(self.noise, z - self.locations[: lowest + 1, None])
-        sizes = self.sizes[: lowest + 1]
-        log_density = np.log(sizes @ density)
-        log_pattern = sizes[:edge] @ np.log(survival[:edge])
-        free = slice(edge, None)
-        log_radius = tilted(cdf[free], survival[free], sizes[free], included - 0.5)
-        scale = cdf[free] + survival[free] * np.exp(log_radius)
-        chernoff = sizes[free] @ np.log(scale) - included * log_radius
-        log_pattern += np.minimum(np.where(np.isnan(chernoff), 0.0, chernoff), 0.0)
-        rest = self.locations[lowest + 1 :], self.sizes[lowest + 1 :]
+        last = max(pattern.lowest for pattern in patterns) + 1
+        cdf, survival, density = values_at(self.noise, z - self.locations[:last, None])
+        sizes, log_cdf = self.sizes[:last], log_of_first(cdf, survival)
+        far = self.locations[last:], self.sizes[last:]
         if log_series(self.noise.name) is not None:
             # Merged, the sum is off by less than 1%.
-            rest = merged(*rest, rest[1])[:2]
-        log_rest = NoisyGroups(*rest, self.k, self.noise)._log_below(z, 0)
-        bound: FloatArray = log_rest + np.minimum(log_pattern, log_density)
-        return bound, log_radius
+            far = merged(*far, far[1])[:2]
+        log_far = NoisyGroups(*far, self.k, self.noise)._log_below(z, 0)
+        bounds, log_radii = [], []
+        for pattern in patterns:
+            musts, free = slice(0, pattern.edge), slice(pattern.edge, pattern.lowest + 1)
+            log_radius = tilted(cdf[free], survival[free], sizes[free], pattern.included - 0.5)
+            scale = cdf[free] + survival[free] * np.exp(log_radius)
+            chernoff = sizes[free] @ np.log(scale) - pattern.included * log_radius
+            log_pattern = sizes[musts] @ np.log(survival[musts])
+            log_pattern += np.minimum(np.where(np.isnan(chernoff), 0.0, chernoff), 0.0)
+            log_density = np.log(sizes[: free.stop] @ density[: free.stop])
+            log_rest = log_far + sizes[free.stop :] @ log_cdf[free.stop :]
+            bounds.append(log_rest + np.minimum(log_pattern, log_density))
+            log_radii.append(log_radius)
+        return bounds, log_radii
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """An answer within two ranks: groups before `edge` are musts, `least` of it are in, `lowest` is the last free one.
+
+    Of the free items `included` are in and `excluded` are not.
+    """
+
+    edge: int
+    lowest: int
+    included: int
+    excluded: float
+    least: int
+    certain: bool
+
+    @classmethod
+    def of(cls, groups: NoisyGroups, held: int, last: int) -> Pattern:
+        """Return the pattern of two ranks."""
+        edge, lowest = groups.group(held), groups.group(last)
+        musts = int(groups.ends[edge] - groups.sizes[edge])
+        included = groups.k - musts
+        excluded = float(groups.ends[lowest]) - musts - included
+        certain = lowest + 1 == len(groups.sizes) and (not excluded or edge == lowest == 0)
+        return cls(edge, lowest, included, excluded, held - musts, certain)
 
 
 @dataclass(frozen=True, repr=False)
@@ -192,10 +231,9 @@ class Free:
     survival: FloatArray
     density: FloatArray
 
-    def chance(
-        self, log_radius: FloatArray, included: int, least: int, hazard: FloatArray, log_sure: FloatArray
-    ) -> FloatArray:
-        """Return `e^log_sure (P_K' + hazard P_K)`, K = included, where at least so many of the first group are in."""
+    def chance(self, log_radius: FloatArray, pattern: Pattern, hazard: FloatArray, log_sure: FloatArray) -> FloatArray:
+        """Return `e^log_sure (P_K' + hazard P_K)`, K = included, with at least so many of the first group."""
+        included, least = pattern.included, pattern.least
         if len(self.sizes) == 1:
             logs = logarithms(self.cdf[0], self.survival[0])
             size = float(self.sizes[0])

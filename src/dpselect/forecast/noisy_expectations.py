@@ -32,7 +32,7 @@ from dpselect.forecast.tails import RareItems, Tail
 
 _FAR, _LOWEST = 2.0, -7.0
 _NEGLIGIBLE = 1e-15
-_CHUNK, _LEAST, _MOST = 6_000, 3, 128
+_CHUNK, _LEAST, _MOST = 2_000, 3, 128
 _MOST_TAILS = 2
 _MOST_WORK = 4e7
 
