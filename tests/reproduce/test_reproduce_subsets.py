@@ -6,7 +6,7 @@ import csv
 import math
 import os
 import sys
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import dpselect as dps
 from dpselect.forecast.metrics import good_ranks, great_ranks, is_within
 from dpselect.reproduce import Outcome, reproduce
 from dpselect.reproduce.canonical_verdicts import (
+    SHARES,
     judge_exponents,
     judge_kinds,
     judge_netflix,
@@ -95,10 +96,12 @@ def test_chances_may_be_asked_for_one_by_one() -> None:
 def test_a_curve_reaches_from_nothing_to_certainty_without_a_jump(name: str) -> None:
     counts = look_alike(400, 3000, 30, 1.0)
     rows = list(curve(MECHANISMS[name](10), counts, (0.5, 0.99), 0.25))
-    needed, points = rows[:2], rows[2:]
+    needed, points = rows[:6], rows[6:]
     answers = Answers(MECHANISMS[name](10), counts, 1e-6)
+    assert [(row["kind"], row["wanted"]) for row in needed] == list(product(KINDS, (0.5, 0.99)))
     for row in needed:
-        assert answers.top(row["needed_epsilon"]) == pytest.approx(row["wanted"], abs=1e-8)
+        off = 1e-8 if row["kind"] == "top" else 1e-4
+        assert answers.chances(row["needed_epsilon"])[row["kind"]] == pytest.approx(row["wanted"], abs=off)
     assert points[-1]["top"] == pytest.approx(0.998, abs=1e-8)
     assert points[0]["good"] < 0.005
     for before, after in pairwise(points):
@@ -108,11 +111,13 @@ def test_a_curve_reaches_from_nothing_to_certainty_without_a_jump(name: str) -> 
 
 def test_where_ties_stand_in_for_better_items_no_epsilon_is_enough() -> None:
     counts = np.array([90, 60, 40, 40, 40, 40, 5, 3, 2, 1])
-    rows = list(curve(MECHANISMS["Canonical γ=1"](3), counts, (0.1, 0.99), 0.3))
-    assert rows[0]["needed_epsilon"] > 0
-    assert rows[1]["needed_epsilon"] is None
+    rows = list(curve(MECHANISMS["Canonical γ=1"](3), counts, (0.1, *SHARES), 0.3))
+    needed = {(row["kind"], row["wanted"]): row["needed_epsilon"] for row in rows[: 3 * 4]}
+    for kind in KINDS:
+        assert needed[kind, 0.1] > 0
+        assert needed[kind, 0.9] is None
     assert 0 < rows[-1]["top"] < 0.3
-    assert all(math.isfinite(row["epsilon"]) for row in rows[2:])
+    assert all(math.isfinite(row["epsilon"]) for row in rows[3 * 4 :])
     law = dps.Canonical(k=3, epsilon=50.0, gamma=1.0, noise="gumbel", margin=False).law(counts)
     exact = sum(chance for subset, chance in law.items() if {0, 1} <= subset and subset <= {0, 1, 2, 3, 4, 5})
     assert rows[-1]["top"] == pytest.approx(exact, rel=1e-3)
@@ -136,15 +141,15 @@ def test_the_swap_scale_solves_its_equation_and_ignores_ties() -> None:
 
 
 def made_up(epsilons: dict[str, float], lengths: tuple[int, ...] = (10, 100, 1000)) -> list[dict[str, Any]]:
-    """Return rows in which every mechanism needs the ε given, for every k and share."""
+    """Return rows in which every mechanism needs the ε given, for every kind of answer, k and share."""
     rows: list[dict[str, Any]] = []
     for k in lengths:
         for name, epsilon in epsilons.items():
             about = {"k": k, "mechanism": name}
-            rows += [{**about, "wanted": share, "needed_epsilon": epsilon} for share in (0.5, 0.9, 0.99)]
             rows += [
-                {**about, "epsilon": epsilon * step, "top": step, "great": step, "good": step}
-                for step in (0.1, 0.95, 1)
+                {**about, "kind": kind, "wanted": share, "needed_epsilon": epsilon}
+                for kind in KINDS
+                for share in (0.5, 0.9, 0.99)
             ]
     return rows
 
@@ -176,6 +181,14 @@ def test_both_forms_of_canonical_count() -> None:
     assert "Exceptions: Canonical γ=1, top at k = 10 with P = 0.5 to 0.99; Canonical γ=1, top at k" in verdict.text
     assert judge_set(made_up(FAR), ("top", "good")).settings == 36
     assert judge_kinds(made_up(FAR | {"Canonical γ=1": 85.0})).held == 18
+
+
+def test_kinds_are_told_apart() -> None:
+    rows = [row | {"needed_epsilon": 1e-3 if row["kind"] == "good" else row["needed_epsilon"]} for row in made_up(FAR)]
+    verdict = judge_kinds(rows)
+    assert (verdict.held, verdict.settings) == (18, 36), "no lead among good answers"
+    assert "great at k = 10 from 0.5 on (One-shot or Peeling: 80); good at k = 10 from 0.001 on" in verdict.text
+    assert "none is simulated" in verdict.text
 
 
 def test_the_best_noise_is_found() -> None:
@@ -231,7 +244,7 @@ def test_the_budgets_on_netflix(tmp_path: Path) -> None:
     needed = {
         (row["k"], row["mechanism"]): float(row["needed_epsilon"])
         for row in rows_of(outcome)
-        if row["wanted"] == "0.99"
+        if (row["kind"], row["wanted"]) == ("top", "0.99")
     }
     assert needed["10", "Canonical γ=½"] == pytest.approx(0.00478, rel=2e-3)
     assert needed["100", "Canonical γ=1"] == pytest.approx(0.297, rel=2e-3)

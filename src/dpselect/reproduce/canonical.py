@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -55,14 +55,17 @@ def _compute(point: Point, data: Data) -> Iterator[Row]:
 
 
 def _curve_points(
-    name: str, lengths: Callable[[bool], tuple[int, ...]], exponent: float = 0.0
+    name: str,
+    lengths: Callable[[bool], tuple[int, ...]],
+    exponent: float = 0.0,
+    kinds: Sequence[str] = tuple(KINDS),
 ) -> Callable[[bool], list[Point]]:
     """Return the points of a comparison on one data set: a curve for each mechanism and k."""
 
     def points(quick: bool) -> list[Point]:
         jump = QUICK_JUMP if quick else JUMP
         return [
-            {"data": name, "exponent": exponent, "k": k, "mechanism": mechanism, "jump": jump, "kinds": list(KINDS)}
+            {"data": name, "exponent": exponent, "k": k, "mechanism": mechanism, "jump": jump, "kinds": list(kinds)}
             for k in lengths(quick)
             for mechanism in MECHANISMS
         ]
@@ -184,7 +187,7 @@ PAPER = Paper(
             claim="Where all are nearly certain at epsilon = 1 (k = 10), the lead of both forms of Canonical shows at "
             "smaller values.",
             data=(),
-            points=_curve_points(_ZIPF, _shorter, EXPONENT),
+            points=_curve_points(_ZIPF, _shorter, EXPONENT, ("top", "good")),
             compute=_compute,
             judge=lambda rows: judge_set(rows, ("top", "good")),
             draw=against_epsilon(("top", "good")),

@@ -15,6 +15,8 @@ SHARES = (0.5, 0.9, 0.99)
 DIVIDING = ("One-shot", "Peeling")
 """The mechanisms that divide ε by k."""
 
+EXACT = "Every probability is exact, by sums and integrals; none is simulated."
+
 ACCURATE = 1e-6
 """How far integrals may be off, at most."""
 
@@ -22,11 +24,11 @@ CLAIMED = {10: 6, 100: 34, 1000: 81}
 """How many times smaller a budget Canonical needs on Netflix, as the paper says (section 7.1)."""
 
 
-def epsilon_table(rows: list[Row], wanted: float) -> dict[int, dict[str, float]]:
-    """Return the ε needed by each mechanism, for each k; infinite where none is enough."""
+def epsilon_table(rows: list[Row], wanted: float, kind: str = "top") -> dict[int, dict[str, float]]:
+    """Return the ε needed by each mechanism for a kind of answer, for each k; infinite where none is enough."""
     table: dict[int, dict[str, float]] = {}
     for row in rows:
-        if row.get("wanted") == wanted:
+        if (row.get("kind"), row.get("wanted")) == (kind, wanted):
             found = row["needed_epsilon"]
             table.setdefault(row["k"], {})[row["mechanism"]] = math.inf if found is None else found
     return table
@@ -64,7 +66,7 @@ def judge_netflix(rows: list[Row]) -> Verdict:
         for share in SHARES
     ]
     checks += [Check("more than epsilon = 1 at k = 1000 for", name, table[1000][name] <= 1) for name in PUBLISHED]
-    return counted(checks, text)
+    return counted(checks, f"{text} {EXACT}")
 
 
 def judge_set(rows: list[Row], kinds: Sequence[str] = ("top", "great", "good")) -> Verdict:
@@ -81,56 +83,34 @@ def judge_set(rows: list[Row], kinds: Sequence[str] = ("top", "great", "good")) 
     hopeless = [f"{name} at k = {k:,}" for k, found in table.items() for name in found if found[name] == math.inf]
     if hopeless:
         text += f" No epsilon is enough for {' and '.join(hopeless)}: items tied with rank k stand in for better ones."
-    return counted(_leads(rows, kinds), text)
+    return counted(_leads(rows, kinds), f"{text} {EXACT}")
 
 
 def judge_kinds(rows: list[Row]) -> Verdict:
     """Judge Figure 5: Canonical leads for great and good answers as well."""
     said = []
-    for k in sorted({row["k"] for row in rows}):
-        for kind in ("great", "good"):
-            canonical, others = (
-                min(_needed(rows, k, name, kind, 0.9) for name in names) for names in (PUBLISHED, DIVIDING)
-            )
-            said.append(f"{kind} at k = {k:,} from {canonical:.2g} on (One-shot or Peeling: {others:.2g})")
+    tables = {kind: epsilon_table(rows, 0.9, kind) for kind in ("great", "good")}
+    for k in tables["great"]:
+        for kind, table in tables.items():
+            canonical, others = (shown(min(table[k][name] for name in names)) for names in (PUBLISHED, DIVIDING))
+            said.append(f"{kind} at k = {k:,} from {canonical} on (One-shot or Peeling: {others})")
     text = f"The better published form of Canonical has a chance of at least 0.9 of being {'; '.join(said)}."
-    return counted(_leads(rows, ("great", "good")), text)
+    return counted(_leads(rows, ("great", "good")), f"{text} {EXACT}")
 
 
 def _leads(rows: list[Row], kinds: Sequence[str]) -> list[Check]:
     """Check whether each published form of Canonical needs less ε than One-shot and Peeling, for every k and share."""
+    tables = {(kind, share): epsilon_table(rows, share, kind) for kind in kinds for share in SHARES}
     return [
-        Check(f"{name}, {kind} at k = {k:,} with P =", f"{share:g}", needed < others)
+        Check(
+            f"{name}, {kind} at k = {k:,} with P =", f"{share:g}", needed[name] < min(needed[one] for one in DIVIDING)
+        )
         for name in PUBLISHED
         for kind in kinds
         for k in sorted({row["k"] for row in rows})
         for share in SHARES
-        for needed in [_needed(rows, k, name, kind, share)]
-        for others in [min(_needed(rows, k, other, kind, share) for other in DIVIDING)]
+        for needed in [tables[kind, share][k]]
     ]
-
-
-def _needed(rows: list[Row], k: int, mechanism: str, kind: str, wanted: float) -> float:
-    """Return the ε from which on an answer is as wanted: as solved for the top k, else read off a curve."""
-    if kind == "top":
-        return epsilon_table(rows, wanted)[k][mechanism]
-    return _reaches(rows, k, mechanism, kind, wanted)
-
-
-def _reaches(rows: list[Row], k: int, mechanism: str, kind: str, wanted: float) -> float:
-    """Return the ε from which on the chance is as wanted, between the points of a curve."""
-    own = sorted(
-        (math.log(row["epsilon"]), row[kind])
-        for row in rows
-        if "epsilon" in row and (row["k"], row["mechanism"]) == (k, mechanism)
-    )
-    missed = [place for place, (_, chance) in enumerate(own) if chance < wanted]
-    if not missed:
-        return math.exp(own[0][0])
-    if missed[-1] == len(own) - 1:
-        return math.inf
-    (low, less), (high, more) = own[missed[-1] : missed[-1] + 2]
-    return math.exp(low + (high - low) * (wanted - less) / (more - less))
 
 
 def judge_exponents(rows: list[Row]) -> Verdict:
@@ -148,7 +128,7 @@ def judge_exponents(rows: list[Row]) -> Verdict:
                 said.append(f"{name} {word} at k = {k:,}: {sum(check.held for check in own)} of {len(own)}")
                 checks += own
     text = f"At least as likely as One-shot and Peeling at this many exponents: {'; '.join(said)}."
-    return counted(checks, text)
+    return counted(checks, f"{text} {EXACT}")
 
 
 def judge_noises(rows: list[Row]) -> Verdict:
@@ -169,4 +149,4 @@ def judge_noises(rows: list[Row]) -> Verdict:
         for share in SHARES
         for found in [epsilon_table(rows, share)[k]]
     ]
-    return counted(checks, text)
+    return counted(checks, f"{text} {EXACT}")

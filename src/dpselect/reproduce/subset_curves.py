@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -111,20 +112,53 @@ def swap_scale(counts: Counts, k: int) -> float:
 
 
 def curve(
-    mechanism: Chooser, counts: Counts, wanted: Sequence[float], jump: float, kinds: Iterable[str] = KINDS
+    mechanism: Chooser, counts: Counts, wanted: Sequence[float], jump: float, kinds: Sequence[str] = tuple(KINDS)
 ) -> Iterator[dict[str, Any]]:
-    """Yield the ε at which P[top] is as wanted, then all chances from where they are hopeless to near certainty."""
+    """Yield the ε at which each kind is as likely as wanted, then all chances from hopeless to nearly certain."""
     near = swap_scale(counts, mechanism.k) * (1 if isinstance(mechanism, dps.Canonical) else mechanism.k)
     answers = Answers(mechanism, counts, near / 1000)
     # Searches for several shares start from the same places, and come back to them.
     top = cache(answers.top)
-    for share in wanted:
-        # No ε is enough where the limit is lower.
-        found = least_epsilon(top, share, near) if share < answers.limit else None
-        yield {"wanted": share, "needed_epsilon": found}
     highest = least_epsilon(top, NEARLY_CERTAIN, near) if answers.limit > NEARLY_CERTAIN else 4 * near
-    for epsilon, chances in adaptively(lambda epsilon: answers.chances(epsilon, kinds), highest, jump):
+    points = adaptively(lambda epsilon: answers.chances(epsilon, kinds), highest, jump)
+    for kind, share in product(kinds, wanted):
+        if kind != "top":
+            found = reached(answers, points, kind, share)
+        else:
+            # No ε is enough where the limit is lower.
+            found = least_epsilon(top, share, near) if share < answers.limit else None
+        yield {"kind": kind, "wanted": share, "needed_epsilon": found}
+    for epsilon, chances in points:
         yield {"epsilon": epsilon, **chances}
+
+
+def reached(answers: Answers, points: Sequence[tuple[float, Chances]], kind: str, wanted: float) -> float | None:
+    """Return the ε from which on a chance is as wanted, to five digits; None where its curve ends below that.
+
+    It lies behind the last point of the curve that is too low.
+    """
+    from scipy.optimize import brentq
+
+    known = dict(points)
+    missed = [epsilon for epsilon, chances in points if chances[kind] < wanted]
+    if not missed:
+        return points[0][0]
+    if missed[-1] == points[-1][0]:
+        return None
+
+    def excess(epsilon: float) -> float:
+        # Log-odds are nearly straight lines, on which the search takes few steps.
+        chances = known.get(epsilon) or answers.chances(epsilon, [kind])
+        return _log_odds(chances[kind]) - _log_odds(wanted)
+
+    low, high = missed[-1], min(epsilon for epsilon in known if epsilon > missed[-1])
+    return float(brentq(excess, low, high, xtol=1e-5 * low))
+
+
+def _log_odds(chance: float) -> float:
+    """Return `log(p / (1 − p))`, finite even where p is rounded to 0 or 1."""
+    kept = min(max(chance, 1e-15), 1 - 1e-15)
+    return math.log(kept / (1 - kept))
 
 
 def adaptively(chances: Callable[[float], Chances], highest: float, jump: float) -> list[tuple[float, Chances]]:
