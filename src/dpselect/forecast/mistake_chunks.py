@@ -13,7 +13,7 @@ from dpselect.forecast.noise_values import values_at
 from dpselect.forecast.noisy import NoisyGroups, binomial
 from dpselect.forecast.tails import COSTLY, LAW, MARKED, PASSED, TERMS, Tail
 
-_NEGLIGIBLE = 1e-15
+_NEGLIGIBLE = 1e-13
 _SURE = -34.0
 
 
@@ -44,21 +44,31 @@ class Chunk:
     """Values z and the groups from the first that matters there to the last that is not rare; arrays are [group, z]."""
 
     groups: Groups
+    z: FloatArray
+    log_radius: FloatArray
     first: int
     last: int
-    log_radius: FloatArray
+    rare: Tail
     cdf: FloatArray
     survival: FloatArray
     density: FloatArray
-    tail: FloatArray
-    plain_tail: FloatArray
 
     @classmethod
     def of(cls, groups: Groups, z: FloatArray, log_radius: FloatArray, last: int, tail: Tail) -> Chunk:
         """Return what is known at each z before any circle is drawn."""
         first = groups.first_seen(z)
         values = values_at(groups.noisy.noise, z - groups.noisy.locations[first:last, None])
-        return cls(groups, first, last, log_radius, *values, tail.at(z, log_radius), tail.at(z, np.zeros_like(z)))
+        return cls(groups, z, log_radius, first, last, tail, *values)
+
+    @cached_property
+    def tail(self) -> FloatArray:
+        """What is known of the rare items on the circles, as [kind, z, power]."""
+        return self.rare.at(self.z, self.log_radius)
+
+    @cached_property
+    def plain_tail(self) -> FloatArray:
+        """The same for r = 1."""
+        return self.rare.at(self.z, np.zeros_like(self.z))
 
     @cached_property
     def sizes(self) -> FloatArray:
