@@ -114,12 +114,12 @@ def swap_scale(counts: Counts, k: int) -> float:
 def curve(
     mechanism: Chooser, counts: Counts, wanted: Sequence[float], jump: float, kinds: Sequence[str] = tuple(KINDS)
 ) -> Iterator[dict[str, Any]]:
-    """Yield the ε at which each kind is as likely as wanted, then all chances from hopeless to nearly certain."""
+    """Yield the ε at which each kind is as likely as wanted, then all chances from hopeless to near their limits."""
     near = swap_scale(counts, mechanism.k) * (1 if isinstance(mechanism, dps.Canonical) else mechanism.k)
     answers = Answers(mechanism, counts, near / 1000)
     # Searches for several shares start from the same places, and come back to them.
     top = cache(answers.top)
-    highest = least_epsilon(top, NEARLY_CERTAIN, near) if answers.limit > NEARLY_CERTAIN else 4 * near
+    highest = least_epsilon(top, NEARLY_CERTAIN * answers.limit, near)
     points = adaptively(lambda epsilon: answers.chances(epsilon, kinds), highest, jump)
     for kind, share in product(kinds, wanted):
         if kind != "top":
