@@ -132,7 +132,7 @@ def _written(paper: Paper, study: Study, rows: list[Row], folder: Path, quick: b
 
 def paragraph(paper: Paper, study: Study, verdict: Verdict, quick: bool) -> str:
     """Return the verdict as a page of its own."""
-    note = " Computed with --quick: fewer points and draws." if quick else ""
+    note = " Computed with --quick: fewer points or draws." if quick else ""
     texts = [f"The paper: {study.claim}", f"Here the claim {verdict.word}. {verdict.text}{note}"]
     heading = f"# {paper.name}, {study.name.replace('-', ' ')}: {study.title}"
     return "\n\n".join([heading, *("\n".join(textwrap.wrap(text, 110)) for text in texts)]) + "\n"
