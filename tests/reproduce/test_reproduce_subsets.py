@@ -143,6 +143,11 @@ def test_an_endless_jump_is_given_up() -> None:
     assert len(found) < 20
 
 
+def test_a_curve_starts_where_all_is_hopeless_even_far_below_its_end() -> None:
+    found = adaptively(lambda epsilon: {"top": epsilon, "good": float(epsilon > 2e-4)}, 1.0, 0.5)
+    assert found[0][1]["good"] == 0.0
+
+
 def test_the_swap_scale_solves_its_equation_and_ignores_ties() -> None:
     counts = np.array([50, 40, 40, 40, 20, 3])
     for k in (1, 2, 3):

@@ -22,7 +22,7 @@ from dpselect.sampling import NOISES
 WANTED = 0.99
 NEARLY_CERTAIN = 0.998
 _HOPELESS = 0.005
-_WIDEST = 1e-3
+_WIDEST = 1e-4
 
 KINDS: dict[str, Callable[[int, int], tuple[int, int]]] = {
     "top": lambda k, size: (k, k),
