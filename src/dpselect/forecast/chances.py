@@ -53,7 +53,7 @@ def chance_of_best(log_best: float, log_sizes: FloatArray, below: FloatArray, no
         return float(np.exp(-np.logaddexp(0.0, log_ratio)))
     exponents, masses = _quadrature(log_ratio, log_best)
     scaled = exponents * math.exp(-log_best)
-    shrink = -np.expm1(-scaled) / scaled if log_best < 600.0 else 1.0
+    shrink = np.divide(-np.expm1(-scaled), scaled, out=np.ones_like(scaled), where=scaled > 0)
     # The largest p u counts in full, and M p u adds up to no more than the reach.
     share = exponents * shrink
     most = float(share[-1])

@@ -36,6 +36,7 @@ _LEAST, _DEVIATIONS = 12, 7
 _UNSEEN = 28.0
 _FEW_TIED = 1_000
 _WIDE = 300
+_NEAR = 0.4
 LIGHT, ORDERS = 0.03, 8
 """Up to which p series in `p y` are used, and how many powers they have: `(2 p)^9` is 1e-11."""
 
@@ -118,6 +119,19 @@ def tilted(
         under = (sizes @ raised if sizes.ndim == 1 else (sizes * raised).sum(axis=0)) < wanted
         low, high = np.where(under, middle, low), np.where(under, high, middle)
     result: FloatArray = (low + high) / 2
+    return result
+
+
+def corrected(
+    log_radius: FloatArray, below: FloatArray, above: FloatArray, sizes: FloatArray, wanted: float
+) -> FloatArray:
+    """Return log r that was read off neighbouring z, found anew where it does not bring about the number wanted."""
+    raised = above * np.exp(log_radius)
+    # Where the number is not defined, it is not near.
+    off = ~(np.abs(sizes @ (raised / (below + raised)) - wanted) < _NEAR)
+    result = log_radius.copy()
+    if off.any():
+        result[off] = tilted(below[:, off], above[:, off], sizes, wanted)
     return result
 
 

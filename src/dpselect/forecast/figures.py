@@ -21,6 +21,8 @@ from dpselect.sampling import NOISES
 from dpselect.sampling.normal import NORMAL
 from dpselect.scores import Scores
 
+_ROUNDING = 1e-9
+
 
 def exact_figures(table: Scores, mechanism: Mechanism) -> dict[str, float]:
     """Return every figure that has an exact form."""
@@ -43,8 +45,7 @@ def quick_figures(table: Scores, mechanism: Mechanism) -> dict[str, float]:
     ranks = {"great": metrics.great_ranks(mechanism.k, table.size), "good": metrics.good_ranks(mechanism.k, table.size)}
     if isinstance(mechanism, OneShot):
         ranks = {"exact": (mechanism.k, mechanism.k)} | ranks
-    chances = np.maximum.accumulate(noisy.within_each(list(ranks.values())))
-    return figures | dict(zip(ranks, chances.tolist(), strict=True))
+    return _in_order(figures | dict(zip(ranks, noisy.within_each(list(ranks.values())), strict=True)))
 
 
 def further_figures(table: Scores, mechanism: Mechanism) -> dict[str, float]:
@@ -61,13 +62,14 @@ def further_figures(table: Scores, mechanism: Mechanism) -> dict[str, float]:
     if mechanism.ordered:
         misplaced = max(Order(split.noisy, split.costs, split.border).misplaced() - mistakes.missing, 0.0)
     total = _best_sum(table, mechanism.k)
-    return {
+    figures = {
         "correct": mechanism.k - mistakes.wrong,
         "f1": 1 - mistakes.wrong / mechanism.k,
         "score_ratio": 1 - mistakes.lost / total if total else 1.0,
         "relative_error": mistakes.depth,
         "total_error": mistakes.lost + 2 * misplaced,
     }
+    return {name: value for name, value in figures.items() if np.isfinite(value)}
 
 
 def _best_sum(table: Scores, k: int) -> float:
@@ -81,7 +83,7 @@ def _sequence_figures(table: Scores, mechanism: Joint) -> dict[str, float]:
     levels = Sequences.of(k, mechanism.sensitivity.spread, table, epsilon, epsilon)
     figures = {"exact": levels.chance(epsilon, noise)}
     rows = SequenceFigures.of(levels, Ranking.of(table.distinct), k, epsilon, noise)
-    return figures if rows is None else figures | rows.figures(_best_sum(table, k))
+    return figures if rows is None else _in_order(figures | rows.figures(_best_sum(table, k)))
 
 
 def _noisy(table: Scores, mechanism: Any) -> NoisyGroups | None:
@@ -94,3 +96,13 @@ def _noisy(table: Scores, mechanism: Any) -> NoisyGroups | None:
     if isinstance(mechanism, Peeling) and mechanism.noise == "gumbel":
         return noisy_groups(table, k, mechanism.rate(), NOISES["gumbel"])
     return None
+
+
+def _in_order(figures: dict[str, float]) -> dict[str, float]:
+    """Return figures in which rounding does not make what asks for less the less likely."""
+    result, least = dict(figures), 0.0
+    for name in ("exact", "great", "good"):
+        if name in result:
+            value = min(result[name], 1.0)
+            result[name] = least = least if least - _ROUNDING < value < least else value
+    return result

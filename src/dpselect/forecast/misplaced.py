@@ -35,6 +35,7 @@ _PANEL = 2.6
 _CELL = 1.0
 _ACROSS = 9
 _NEAR, _FEW = 6.0, 3
+_FARTHEST = 1e4
 _BATCH, _FEWEST = 4_000, 16
 
 
@@ -146,19 +147,18 @@ class Order:
         cdf, survival, density = self._values(z, groups)
         still = np.flatnonzero((sizes * cdf * survival).sum(axis=0) < 1)
         groups, sizes, cdf, survival, density = (part[:, still] for part in (groups, sizes, cdf, survival, density))
-        usual = np.floor((sizes * survival).sum(axis=0))
+        usual, number = np.floor((sizes * survival).sum(axis=0)), sizes.sum(axis=0)
         ranks = np.cumsum(sizes, axis=0) - usual
-        bounds, found = [], []
-        for more in (0.5, 1.5):
-            # A window may hold too few items.
-            log_radius = np.where(usual + more < sizes.sum(axis=0), tilted(cdf, survival, sizes, usual + more), 0.0)
+        result, least = np.zeros(len(z)), np.full(len(still), np.inf)
+        for more in (None, 0.5, 1.5):
+            log_radius = np.zeros(len(still)) if more is None else tilted(cdf, survival, sizes, usual + more)
             scale = cdf + survival * np.exp(log_radius)
             log_law = (sizes * np.log(scale)).sum(axis=0) - usual * log_radius - np.maximum(log_radius, 0.0)
-            terms = self._steps[groups] * np.cumsum(sizes * density / scale, axis=0)
-            bounds.append(log_law + np.log((terms * np.exp((1 - ranks) * log_radius)).sum(axis=0)))
-            found.append(log_radius)
-        result = np.zeros(len(z))
-        result[still] = np.where(bounds[0] <= bounds[1], *found)
+            log_terms = np.log(self._steps[groups] * np.cumsum(sizes * density / scale, axis=0))
+            bound = log_law + (log_terms + (1 - ranks) * log_radius).max(axis=0)
+            # A window may hold too few items for so many to be above z.
+            better = (bound < least) & (more is None or usual + (more or 0.0) < number)
+            result[still[better]], least[better] = log_radius[better], bound[better]
         return result
 
     def _windows(self, z: FloatArray, log_radius: FloatArray) -> tuple[Array, Array]:
@@ -187,12 +187,14 @@ class Order:
         steps, ranks = self._steps[groups[rows]], self.noisy.ends[groups[rows]] - usual
         at_z = np.where(groups[rows] < self.border, (sizes * density)[rows], 0.0)
         upto = marked_upto(shares[rows], others[rows], at_z / scale[rows], circle)
-        near = (np.abs(ranks) <= (circle.number if circle.number > undecided else circle.number / 2)) & (steps > 0)
-        weights = np.where(near, steps * np.exp(np.where(near, 1 - ranks, 0.0) * log_radius), 0.0)
+        near = np.abs(ranks) <= (circle.number if circle.number > undecided else circle.number / 2)
+        log_weights = np.where(near & (steps > 0), np.log(steps) + (1 - ranks) * log_radius, -np.inf)
+        most = log_weights.max(axis=0, initial=-_FARTHEST)
+        weights = np.exp(log_weights - most)
         powers = np.exp(-1j * np.multiply.outer(np.arange(-circle.number, circle.number + 1), circle.angles))
         upto *= powers[np.clip(ranks - 1, -circle.number, circle.number).astype(np.intp) + circle.number]
         terms = law * np.einsum("gz,gzx->zx", weights, upto.view(np.float64)).view(np.complex128)
         whole = np.cumsum(at_z, axis=0) * steps
         sure = np.where(near, whole / (1 + np.exp(circle.number * log_radius)), np.where(ranks < 0, whole, 0.0))
-        result: FloatArray = sure.sum(axis=0) + circle.more_than(0, terms, log_scale, np.zeros(len(z)))
+        result: FloatArray = sure.sum(axis=0) + circle.more_than(0, terms, log_scale + most, np.zeros(len(z)))
         return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import LIGHT, ORDERS, Circle, ComplexArray, factors, marked, product, products_upto
 from dpselect.forecast.noise_values import values_at
-from dpselect.forecast.noisy import NoisyGroups, binomial
+from dpselect.forecast.noisy import NoisyGroups, binomial, log_binomial
 from dpselect.forecast.tails import COSTLY, LAW, MARKED, PASSED, TERMS, Tail
 
 _NEGLIGIBLE = 1e-13
@@ -52,6 +52,7 @@ class Chunk:
     cdf: FloatArray
     survival: FloatArray
     density: FloatArray
+    variances: FloatArray | None = None
 
     @classmethod
     def of(cls, groups: Groups, z: FloatArray, log_radius: FloatArray, last: int, tail: Tail) -> Chunk:
@@ -116,7 +117,8 @@ class Chunk:
     @cached_property
     def circle(self) -> Circle:
         """The points x."""
-        return Circle.of(self.log_radius, self.sizes @ (self.shares * self.others))
+        spread = self.sizes @ (self.shares * self.others) if self.variances is None else self.variances
+        return Circle.of(self.log_radius, spread)
 
     @cached_property
     def turn_powers(self) -> ComplexArray:
@@ -204,18 +206,21 @@ class Chunk:
 
         Such an item has `room` or more of the others above it; of all but the tied ones enough are not.
         """
-        tied, room, circle = self.tied, self.groups.room, self.circle
+        tied, room = self.tied, self.groups.room
         size = self.sizes[tied]
         at_z = size * self.density[tied]
-
-        def counts(above: FloatArray, below: FloatArray) -> FloatArray:
-            return binomial(size - 1, np.log(below), np.log(above), room, self.fewer)
-
-        counted = counts(self.shares[tied], self.others[tied]).T
-        turns = np.exp(1j * np.multiply.outer(np.arange(counted.shape[1]), circle.angles))
-        terms = at_z[:, None] * self._above() * self._others(tied + 1) * (counted @ turns)
-        whole = at_z * counts(self.survival[tied], self.cdf[tied]).sum(axis=0)
-        return circle.at_most(self.fewer, terms, self.log_scale - np.log(self.scale[tied]), whole)[None]
+        plain = binomial(size - 1, np.log(self.cdf[tied]), np.log(self.survival[tied]), room, self.fewer)
+        log_counts = log_binomial(size - 1, np.log(self.others[tied]), np.log(self.shares[tied]), room, self.fewer)
+        most = log_counts.max(axis=0)
+        counts, numbers = np.exp(log_counts - most), np.arange(len(log_counts))
+        mean, square = (numbers**power @ counts / counts.sum(axis=0) for power in (1, 2))
+        spread = self.shares * self.others
+        spread[tied] = (square - mean**2) / size
+        own = replace(self, variances=self.sizes @ spread)
+        turns = np.exp(1j * np.multiply.outer(numbers, own.circle.angles))
+        terms = at_z[:, None] * own._above() * own._others(tied + 1) * (counts.T @ turns)
+        log_scale = self.log_scale - np.log(self.scale[tied]) + most
+        return own.circle.at_most(self.fewer, terms, log_scale, at_z * plain.sum(axis=0))[None]
 
     def _factors(self, part: slice) -> ComplexArray:
         """Return `(1 + p y)^m` for some of the groups."""

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import tilted
+from dpselect.forecast.contour import corrected, tilted
 from dpselect.forecast.noise_values import merged, values_at
 from dpselect.forecast.noisy import NoisyGroups, log_series
 from dpselect.forecast.panels import BoolArray, and_neighbours, paced
@@ -24,7 +24,7 @@ _PANEL = 2.6
 _PACE = 2.6
 _DEVIATIONS = 9.0
 _LOOKS = 12
-_APART = 0.75
+_APART = 1.5
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,12 +70,12 @@ class Reach:
     def log_radius(self, z: FloatArray, wanted: float, *, crowded: bool = False) -> FloatArray:
         """Return log r at which about so many items are above z; if crowded, at least `room` of the tied ones are."""
         locations, sizes, _ = self._outline
-        # Where only tied items and certain ones are above z, the radius changes too fast for a few looks.
-        looks = z if crowded else np.linspace(z[0], z[-1], _LOOKS + int((z[-1] - z[0]) / _APART))
-        least = (self.border, self.room) if crowded else None
-        found = tilted(*values_at(self.noisy.noise, looks - locations[:, None])[:2], sizes, wanted, least)
-        result: FloatArray = np.interp(z, looks, found)
-        return result
+        below, above, _ = values_at(self.noisy.noise, z - locations[:, None])
+        if crowded:
+            return tilted(below, above, sizes, wanted, (self.border, self.room))
+        looks = np.linspace(z[0], z[-1], _LOOKS + int((z[-1] - z[0]) / _APART))
+        found = tilted(*values_at(self.noisy.noise, looks - locations[:, None])[:2], sizes, wanted)
+        return corrected(np.interp(z, looks, found), below, above, sizes, wanted)
 
     def _expected(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return how many of the top k lie below z on average, how many others above it, and the density of each group.

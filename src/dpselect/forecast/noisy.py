@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import Circle, ComplexArray, factors, marked, tilted
+from dpselect.forecast.contour import Circle, ComplexArray, corrected, factors, marked, tilted
 from dpselect.forecast.noise_values import merged, values_at
 from dpselect.forecast.panels import and_neighbours, paced
 from dpselect.sampling.laws import Distribution
@@ -99,6 +99,7 @@ class NoisyGroups:
                     log_rest + self.sizes[:last][rest] @ log_cdf[rest] + self.sizes[musts] @ np.log(survival[musts])
                 )
                 found = Free(self.sizes[free], cdf[free], survival[free], density[free])
+                log_radius = corrected(log_radius, found.cdf, found.survival, found.sizes, pattern.included - 0.5)
                 values.append(found.chance(log_radius, pattern, self.sizes[musts] @ rates, log_sure))
         chances = iter([min(float(weights @ np.where(np.isfinite(part), part, 0.0)), 1.0) for part in values])
         return [1.0 if pattern.certain else next(chances) for pattern in patterns]
@@ -170,9 +171,9 @@ class NoisyGroups:
     def _log_bounds(self, z: FloatArray, patterns: list[Pattern]) -> tuple[list[FloatArray], list[FloatArray]]:
         """Return bounds on the logarithms of the integrands, up to a factor k, and log r for which each is least.
 
-        No hazard f/S of these noises exceeds 1, so that marking an item multiplies by at most k; some item that is not
-        of the rest has to be at z; and the number of free items above z is bounded by Chernoff:
-        `log P[number are above] <= Σ m log(F + S r) − number log r`.
+        No hazard f/S exceeds 1, but for normal noise, where it grows like z, so that marking an item multiplies by at
+        most k, or some times that; some item that is not of the rest has to be at z; and the number of free items above
+        z is bounded by Chernoff: `log P[number are above] <= Σ m log(F + S r) − number log r`.
         """
         last = max(pattern.lowest for pattern in patterns) + 1
         cdf, survival, density = values_at(self.noise, z - self.locations[:last, None])
@@ -286,9 +287,14 @@ def log_of_first(chance: FloatArray, other: FloatArray) -> FloatArray:
 
 def binomial(size: float, constant: FloatArray, linear: FloatArray, low: int, high: int) -> FloatArray:
     """Return the coefficients 0..high of `(e^constant + e^linear x)^size`, zero below `low`."""
+    return np.exp(log_binomial(size, constant, linear, low, high))
+
+
+def log_binomial(size: float, constant: FloatArray, linear: FloatArray, low: int, high: int) -> FloatArray:
+    """Return the logarithms of these coefficients."""
     powers = np.arange(max(0, int(min(high, size)) + 1), dtype=np.float64)[:, None]
     if not len(powers):
-        return np.zeros((1, len(constant)))
+        return np.full((1, len(constant)), -np.inf)
     exponent = np.where(powers < size, (size - powers) * constant, 0.0) + np.where(powers > 0, powers * linear, 0.0)
     log_ways = log_falling(size, powers) - log_falling(powers, powers)
-    return np.where(powers >= low, np.exp(exponent + log_ways), 0.0)
+    return np.where(powers >= low, exponent + log_ways, -np.inf)

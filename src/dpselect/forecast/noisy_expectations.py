@@ -170,8 +170,8 @@ class Plan:
         if not len(z):
             return cls(kind, nodes, z, [], [])
         log_radius = reach.log_radius(z, wanted, crowded=kind == "crowded")
-        # Where no radius brings the number down far enough, too many items are above z for any other to be chosen.
-        possible = log_radius > 2 - FARTHEST
+        # Where no radius brings the number wanted about, what it stands for does not happen.
+        possible = np.abs(log_radius) < FARTHEST - 2
         nodes, z, log_radius = nodes.only(possible), z[possible], log_radius[possible]
         lowest = z - np.maximum(log_radius, 0.0)
         parts: list[slice] = []

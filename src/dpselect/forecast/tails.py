@@ -51,6 +51,8 @@ class Tail:
 
     def at(self, z: FloatArray, log_radius: FloatArray) -> FloatArray:
         """Return the coefficients [kind, z, power] of powers of e^{iθ} on the circles of these radii."""
+        if not self.coefficients.any():
+            return np.zeros((len(self.coefficients), len(z), _SIZE))
         exponents = np.multiply.outer(self.base - z, _COLUMNS) + np.multiply.outer(log_radius, _ROWS)
         terms = np.exp(exponents)
         into = np.zeros((len(self.coefficients), len(_ROWS), _SIZE))
