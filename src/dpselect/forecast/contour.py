@@ -122,6 +122,12 @@ def tilted(
     return result
 
 
+def log_scales(below: FloatArray, above: FloatArray, log_radius: FloatArray) -> FloatArray:
+    """Return log(F + S r), to all digits of S where that is small, for groups may be large."""
+    near = np.log1p(np.minimum(above, 0.5) * np.expm1(log_radius))
+    return np.where(above < 0.5, near, np.log(below + above * np.exp(log_radius)))
+
+
 def corrected(
     log_radius: FloatArray, below: FloatArray, above: FloatArray, sizes: FloatArray, wanted: float
 ) -> FloatArray:

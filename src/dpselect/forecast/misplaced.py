@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import Circle, marked_upto, product, tilted
+from dpselect.forecast.contour import Circle, log_scales, marked_upto, product, tilted
 from dpselect.forecast.noise_values import values_at
 from dpselect.forecast.noisy import NoisyGroups
 from dpselect.forecast.panels import and_neighbours, paced
@@ -182,7 +182,7 @@ class Order:
         circle = Circle.of(log_radius, variances, times=2, undecided=undecided)
         usual = np.round(certain + (sizes * shares).sum(axis=0))
         law = product(shares, sizes, circle) * np.exp(1j * np.multiply.outer(certain - usual, circle.angles))
-        log_scale = (sizes * np.log(scale)).sum(axis=0) + (certain - usual) * log_radius
+        log_scale = (sizes * log_scales(cdf, survival, log_radius)).sum(axis=0) + (certain - usual) * log_radius
         rows = groups.min(axis=1) < self.border
         steps, ranks = self._steps[groups[rows]], self.noisy.ends[groups[rows]] - usual
         at_z = np.where(groups[rows] < self.border, (sizes * density)[rows], 0.0)

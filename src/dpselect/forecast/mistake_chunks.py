@@ -8,9 +8,19 @@ from functools import cached_property
 import numpy as np
 
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import LIGHT, ORDERS, Circle, ComplexArray, factors, marked, product, products_upto
+from dpselect.forecast.contour import (
+    LIGHT,
+    ORDERS,
+    Circle,
+    ComplexArray,
+    factors,
+    log_scales,
+    marked,
+    product,
+    products_upto,
+)
 from dpselect.forecast.noise_values import values_at
-from dpselect.forecast.noisy import NoisyGroups, binomial, log_binomial
+from dpselect.forecast.noisy import NoisyGroups, binomial, log_binomial, log_of_first, logarithms
 from dpselect.forecast.tails import COSTLY, LAW, MARKED, PASSED, TERMS, Tail
 
 _NEGLIGIBLE = 1e-13
@@ -110,7 +120,7 @@ class Chunk:
     @cached_property
     def log_scale(self) -> FloatArray:
         """The logarithm of `Π (F + S r)`."""
-        near = self.sizes @ np.log(self.scale) + self.certain * self.log_radius
+        near = self.sizes @ log_scales(self.cdf, self.survival, self.log_radius) + self.certain * self.log_radius
         result: FloatArray = near + self.tail[LAW].sum(axis=1)
         return result
 
@@ -158,7 +168,7 @@ class Chunk:
         """Return the same as `chosen` where fewer than k items are above z in any case."""
         density = self.density[self.tied + 1 :]
         counts = [own @ density + self.plain_tail[kind].sum(axis=1) for kind, own in self._weights.items()]
-        own, none = self._passed(self.cdf, self.plain_tail[LAW, :, 0])
+        own, none = self._passed(self.cdf, self.survival, self.plain_tail[LAW, :, 0])
         return np.stack([*counts, own.sum(axis=0) + none * self.plain_tail[PASSED].sum(axis=1)])
 
     def chosen(self) -> FloatArray:
@@ -182,7 +192,7 @@ class Chunk:
             strict=True,
         )
         terms = [law * (part + small + self.tail[kind] @ powers) for part, small, kind in parts]
-        own, none = self._passed(self.others, self.tail[LAW, :, 0] - self.tail[LAW].sum(axis=1))
+        own, none = self._passed(self.others, self.shares, self.tail[LAW, :, 0] - self.tail[LAW].sum(axis=1))
         passed = np.einsum("gz,gzx->zx", own, upto.view(np.float64)).view(np.complex128)
         terms.append(above * (passed + upto[-1] * none[:, None] * (self.tail[PASSED] @ powers)))
         return np.stack(
@@ -192,12 +202,14 @@ class Chunk:
             ]
         )
 
-    def _passed(self, chances: FloatArray, log_tail: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _passed(
+        self, none_above: FloatArray, some_above: FloatArray, log_tail: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         """Return `step_g Π_{behind g} F · Σ_{behind g} f/F` from rank k's group on, and the product over the tail."""
         below = slice(self.tied + 1, None)
         steps, sizes = self.groups.steps[self.groups.border : self.last, None], self.sizes[below, None]
         rates = _sums_behind(sizes * (self.density[below] / self.cdf[below]), self.plain_tail[MARKED, :, 0])
-        none = np.exp(_sums_behind(sizes * np.log(chances[below]), log_tail))
+        none = np.exp(_sums_behind(sizes * log_of_first(none_above[below], some_above[below]), log_tail))
         # Where F vanishes the rate is infinite, and the product vanishes faster.
         return np.where(none > 0, steps * rates * none, 0.0), none[-1]
 
@@ -209,8 +221,8 @@ class Chunk:
         tied, room = self.tied, self.groups.room
         size = self.sizes[tied]
         at_z = size * self.density[tied]
-        plain = binomial(size - 1, np.log(self.cdf[tied]), np.log(self.survival[tied]), room, self.fewer)
-        log_counts = log_binomial(size - 1, np.log(self.others[tied]), np.log(self.shares[tied]), room, self.fewer)
+        plain = binomial(size - 1, *logarithms(self.cdf[tied], self.survival[tied]), room, self.fewer)
+        log_counts = log_binomial(size - 1, *logarithms(self.others[tied], self.shares[tied]), room, self.fewer)
         most = log_counts.max(axis=0)
         counts, numbers = np.exp(log_counts - most), np.arange(len(log_counts))
         mean, square = (numbers**power @ counts / counts.sum(axis=0) for power in (1, 2))
@@ -219,7 +231,7 @@ class Chunk:
         own = replace(self, variances=self.sizes @ spread)
         turns = np.exp(1j * np.multiply.outer(numbers, own.circle.angles))
         terms = at_z[:, None] * own._above() * own._others(tied + 1) * (counts.T @ turns)
-        log_scale = self.log_scale - np.log(self.scale[tied]) + most
+        log_scale = self.log_scale - log_scales(self.cdf[tied], self.survival[tied], self.log_radius) + most
         return own.circle.at_most(self.fewer, terms, log_scale, at_z * plain.sum(axis=0))[None]
 
     def _factors(self, part: slice) -> ComplexArray:

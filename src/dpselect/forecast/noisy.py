@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import Circle, ComplexArray, corrected, factors, marked, tilted
+from dpselect.forecast.contour import Circle, ComplexArray, corrected, factors, log_scales, marked, tilted
 from dpselect.forecast.noise_values import merged, values_at
 from dpselect.forecast.panels import and_neighbours, paced
 from dpselect.sampling.laws import Distribution
@@ -256,7 +256,7 @@ class Free:
         first, first_marked = self._first(shares[0], others[0], included, least, circle)
         at = later * first * circle.turns + first_marked * at_z[0][:, None] * circle.turns
         terms = law * (at + hazard[:, None] * first)
-        return circle.exactly(included, terms, log_sure + self.sizes @ np.log(scale))
+        return circle.exactly(included, terms, log_sure + self.sizes @ log_scales(self.cdf, self.survival, log_radius))
 
     def _first(
         self, share: FloatArray, other: FloatArray, included: int, least: int, circle: Circle

@@ -1,0 +1,94 @@
+"""Exact figures where radii change fast, ties are many, or next to nothing is undecided."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from forecast_brute import expected
+
+import dpselect as dps
+from dpselect.forecast.figures import exact_figures
+from dpselect.sampling import NOISES
+
+
+def gaussian(k: int, epsilon: float) -> dps.Gaussian:
+    return dps.Gaussian(k=k, epsilon=epsilon, delta=1e-6, max_items_per_person=1)
+
+
+@pytest.mark.parametrize(
+    ("scores", "mechanism"),
+    [
+        ([0, 3e-6, 2e-6, 1e-6, 1e-6], dps.OneShot(k=4, epsilon=0.002379476872353782)),
+        ([0, 3e-6, 2e-6, 1e-6, 1e-6], dps.OneShot(k=4, epsilon=0.0024, noise="half-logistic")),
+        ([31, 30, 30, 2, 2, 0, 0], dps.OneShot(k=3, epsilon=0.7459519073795201, noise="gumbel")),
+        ([0, 101, 100], gaussian(3, 0.9697037412009056)),
+        ([100, 1, 1], gaussian(2, 1.4559399476790023)),
+    ],
+    ids=["near-one-end", "near-one-end-too", "wide-gap", "all-chosen", "far-ahead"],
+)
+def test_cases_that_were_wrong(scores: list[float], mechanism: dps.Mechanism) -> None:
+    found, law = exact_figures(dps.Scores.of(np.array(scores)), mechanism), expected(mechanism, scores)
+    for name, value in found.items():
+        assert value == pytest.approx(law[name], rel=1e-8, abs=1e-12), name
+
+
+@pytest.mark.parametrize("noise", list(NOISES))
+@pytest.mark.parametrize(("ties", "k", "leads"), [(50, 8, (1, 2)), (10**5, 100, (4, 6)), (10**9, 1000, (10, 13))])
+def test_a_missing_item_is_replaced_by_a_tied_one(noise: str, ties: int, k: int, leads: tuple[int, int]) -> None:
+    """Three items lead a large group that fills the answer: what is missing of them, and what is chosen too much of it.
+
+    The first is a sum over the three, the second one over the group; they have to agree.
+    """
+    table = dps.Scores.from_histogram([9, 5], [3, ties])
+    unit = float(dps.OneShot(k=k, epsilon=1.0, noise=noise).rate(ties + 3))
+    for lead in leads:
+        found = exact_figures(table, dps.OneShot(k=k, epsilon=lead / 4 / unit, noise=noise))
+        wrong = k - found["correct"]
+        assert 1e-3 < wrong < 3
+        assert found["total_error"] == pytest.approx(4 * wrong, rel=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "gumbel"])
+def test_the_error_of_an_order_changes_little_with_epsilon(kind: str) -> None:
+    """No radius, window or cell makes it jump: a thousandth more of epsilon changes it by less than a tenth."""
+    generator = np.random.default_rng(3)
+    scores = dps.Scores.of(generator.integers(0, 99, 22))
+    epsilons = np.geomspace(0.05, 8.0, 40)
+
+    def error(epsilon: float) -> float:
+        mechanism: Any = (
+            gaussian(20, epsilon) if kind == "gaussian" else dps.Peeling(k=20, epsilon=epsilon, noise="gumbel")
+        )
+        return exact_figures(scores, mechanism)["total_error"]
+
+    for epsilon in epsilons:
+        assert error(float(epsilon) * 1.001) == pytest.approx(error(float(epsilon)), rel=0.1)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_figure_is_out_of_its_range(seed: int) -> None:
+    """Clusters, outliers, ties and any epsilon: chances are chances, counts are counts, and nothing is missing."""
+    generator = np.random.default_rng(seed)
+    size = int(generator.integers(2, 60))
+    scores = [
+        generator.integers(0, 4, size),
+        np.where(generator.random(size) < 0.5, 0, 30) + generator.integers(0, 3, size),
+        np.append(np.zeros(size - 1), 50.0) + generator.integers(0, 2, size),
+        generator.normal(0, 1e-6, size),
+    ][seed % 4]
+    k, epsilon = int(generator.integers(1, size + 1)), float(10.0 ** generator.uniform(-5, 4))
+    mechanisms: list[dps.Mechanism] = [dps.OneShot(k=k, epsilon=epsilon, noise=noise) for noise in NOISES]
+    mechanisms += [
+        dps.Peeling(k=k, epsilon=epsilon, noise="gumbel"),
+        gaussian(k, min(epsilon, 50.0)),
+        dps.Joint(k=k, epsilon=epsilon),
+    ]
+    for mechanism in mechanisms:
+        found = exact_figures(dps.Scores.of(scores), mechanism)
+        assert {"great", "good", "correct", "f1", "total_error", "relative_error"} <= set(found), mechanism
+        exact = found.get("exact", 0.0)
+        assert 0 <= exact <= found["great"] + 1e-9 <= found["good"] + 2e-9 <= 1 + 2e-9, mechanism
+        assert -1e-9 <= found["correct"] <= k + 1e-9, mechanism
+        assert -1e-9 <= found["relative_error"] <= found["total_error"] * (1 + 1e-8) + 1e-9 * np.ptp(scores), mechanism
