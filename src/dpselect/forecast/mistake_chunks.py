@@ -25,6 +25,7 @@ from dpselect.forecast.tails import COSTLY, LAW, MARKED, PASSED, TERMS, Tail
 
 _NEGLIGIBLE = 1e-13
 _SURE = -34.0
+_FARTHEST = 1e6
 
 
 @dataclass(frozen=True, repr=False)
@@ -223,11 +224,13 @@ class Chunk:
         at_z = size * self.density[tied]
         plain = binomial(size - 1, *logarithms(self.cdf[tied], self.survival[tied]), room, self.fewer)
         log_counts = log_binomial(size - 1, *logarithms(self.others[tied], self.shares[tied]), room, self.fewer)
-        most = log_counts.max(axis=0)
+        # Where none can be above z all counts vanish.
+        most = log_counts.max(axis=0, initial=-_FARTHEST)
         counts, numbers = np.exp(log_counts - most), np.arange(len(log_counts))
-        mean, square = (numbers**power @ counts / counts.sum(axis=0) for power in (1, 2))
+        total = np.maximum(counts.sum(axis=0), np.finfo(np.float64).tiny)
+        mean, square = (numbers**power @ counts / total for power in (1, 2))
         spread = self.shares * self.others
-        spread[tied] = (square - mean**2) / size
+        spread[tied] = np.maximum(square - mean**2, 0.0) / size
         own = replace(self, variances=self.sizes @ spread)
         turns = np.exp(1j * np.multiply.outer(numbers, own.circle.angles))
         terms = at_z[:, None] * own._above() * own._others(tied + 1) * (counts.T @ turns)
