@@ -131,7 +131,6 @@ def test_finer_nodes_change_nothing(noise, monkeypatch):
     mechanism, table = dps.OneShot(k=20, epsilon=0.7, noise=noise), dps.Scores.of(LONG_TAIL)
     found = exact_figures(table, mechanism)
     monkeypatch.setattr(mistake_reach, "_PANEL", mistake_reach._PANEL / 2)
-    monkeypatch.setattr(mistake_reach, "_PACE", mistake_reach._PACE / 2)
     monkeypatch.setattr(mistake_reach, "_DEPTH", mistake_reach._DEPTH + 6)
     monkeypatch.setattr("dpselect.forecast.noisy._PANELS", 14)
     monkeypatch.setattr("dpselect.forecast.noisy._PANEL", 1.3)

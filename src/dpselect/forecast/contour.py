@@ -36,6 +36,8 @@ _LEAST, _DEVIATIONS = 12, 7
 _UNSEEN = 28.0
 _FEW_TIED = 1_000
 _WIDE = 300
+LARGE = 1e4
+"""From which size on a group's chances need all their digits."""
 _NEAR = 0.4
 LIGHT, ORDERS = 0.03, 8
 """Up to which p series in `p y` are used, and how many powers they have: `(2 p)^9` is 1e-11."""
@@ -122,10 +124,12 @@ def tilted(
     return result
 
 
-def log_scales(below: FloatArray, above: FloatArray, log_radius: FloatArray) -> FloatArray:
-    """Return log(F + S r), to all digits of S where that is small, for groups may be large."""
-    near = np.log1p(np.minimum(above, 0.5) * np.expm1(log_radius))
-    return np.where(above < 0.5, near, np.log(below + above * np.exp(log_radius)))
+def log_scales(below: FloatArray, above: FloatArray, log_radius: FloatArray, largest: float) -> FloatArray:
+    """Return log(F + S r), where groups are large to all digits of a small S."""
+    plain: FloatArray = np.log(below + above * np.exp(log_radius))
+    if largest <= LARGE:
+        return plain
+    return np.where(above < 0.5, np.log1p(np.minimum(above, 0.5) * np.expm1(log_radius)), plain)
 
 
 def corrected(

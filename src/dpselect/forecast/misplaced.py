@@ -29,14 +29,14 @@ from dpselect.forecast.panels import and_neighbours, paced
 Array = npt.NDArray[Any]
 
 _REACH = 45.0
-_DEPTH = 28.0
-_NEVER = 36.0
-_PANEL = 2.6
+_DEPTH = 26.0
+_NEVER = 31.0
+_PANEL, _STEP = 2.6, 0.14
 _CELL = 1.0
 _ACROSS = 9
 _NEAR, _FEW = 6.0, 3
 _FARTHEST = 1e4
-_BATCH, _FEWEST = 4_000, 16
+_BATCH, _FEWEST = 2_000, 16
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,10 +57,10 @@ class Order:
         if not self.border:
             return 0.0
         with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-            nodes, weights = self._nodes()
+            nodes, weights, variances = self._nodes()
             if not len(nodes):
                 return 0.0
-            log_radius = self._log_radius(nodes)
+            log_radius = self._log_radius(nodes, variances)
             first, last = self._windows(nodes, log_radius)
             order = np.argsort(last - first, kind="stable")
             widths = (last - first)[order]
@@ -108,11 +108,14 @@ class Order:
         inside = np.concatenate([np.append(np.ones(len(part) - 1, dtype=bool), False) for part in parts])[:-1]
         return np.concatenate(parts), inside
 
-    def _nodes(self) -> tuple[FloatArray, FloatArray]:
-        """Return nodes and weights where some item may stand at z with one of lower score above it."""
+    def _nodes(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return nodes and weights where some item may stand at z with one of lower score above it.
+
+        Then about the variance of the number of items above z.
+        """
         cells, inside = self._cells()
         if not len(inside):
-            return np.empty(0), np.empty(0)
+            return np.empty(0), np.empty(0), np.empty(0)
         z = (cells[1:] + cells[:-1]) / 2
         groups, sizes = self._window(*self._around(z))
         cdf, survival, density = self._values(z, groups)
@@ -122,10 +125,12 @@ class Order:
         bound = np.log((self._steps[groups] * np.cumsum(at_z, axis=0) * np.minimum(behind, 1.0)).sum(axis=0))
         kept = and_neighbours(inside & (bound > bound[inside].max() - _DEPTH)) & inside
         # The number of items above z varies by its deviation, which is how finely z has to be cut.
-        spread = np.sqrt((above * cdf).sum(axis=0)) / at_z.sum(axis=0)
+        variances = (above * cdf).sum(axis=0)
+        spread = np.sqrt(variances) / at_z.sum(axis=0)
         wide = np.pad(np.where(spread < 1, spread, 1.0), 1, constant_values=1.0)
         paces = _PANEL * np.minimum(np.minimum(wide[:-2], wide[2:]), wide[1:-1])
-        return paced(cells, kept, paces, self.noisy.kinks, smooth=not self.noisy.noise.kinks)
+        nodes, weights = paced(cells, kept, paces, self.noisy.kinks, smooth=not self.noisy.noise.kinks, step=_STEP)
+        return nodes, weights, np.interp(nodes, z, variances)
 
     @cached_property
     def _steps(self) -> FloatArray:
@@ -137,16 +142,17 @@ class Order:
         """How many items are in the groups before each."""
         return self.noisy.ends - self.noisy.sizes
 
-    def _log_radius(self, z: FloatArray) -> FloatArray:
+    def _log_radius(self, z: FloatArray, variances: FloatArray) -> FloatArray:
         """Return log r for each z, such that the sum on the circle is not much larger than its result.
 
         It is at most `Σ_j (x_j − x_{j+1}) Σ_{i<=j} f_i / (F_i + S_i r) · G(r) r^{1 − j} / max(r, 1)`. Where much is
         undecided any r near 1 will do; else it is least where half an item more than a whole number is above z.
         """
-        groups, sizes = self._window(*self._around(z))
-        cdf, survival, density = self._values(z, groups)
-        still = np.flatnonzero((sizes * cdf * survival).sum(axis=0) < 1)
-        groups, sizes, cdf, survival, density = (part[:, still] for part in (groups, sizes, cdf, survival, density))
+        still = np.flatnonzero(variances < 1)
+        # Then only the nearest groups matter.
+        nearest = np.searchsorted(-self.noisy.locations, -z[still])
+        groups, sizes = self._window(np.maximum(nearest - _FEW, 0), 2 * _FEW + 1)
+        cdf, survival, density = self._values(z[still], groups)
         usual, number = np.floor((sizes * survival).sum(axis=0)), sizes.sum(axis=0)
         ranks = np.cumsum(sizes, axis=0) - usual
         result, least = np.zeros(len(z)), np.full(len(still), np.inf)
@@ -182,7 +188,9 @@ class Order:
         circle = Circle.of(log_radius, variances, times=2, undecided=undecided)
         usual = np.round(certain + (sizes * shares).sum(axis=0))
         law = product(shares, sizes, circle) * np.exp(1j * np.multiply.outer(certain - usual, circle.angles))
-        log_scale = (sizes * log_scales(cdf, survival, log_radius)).sum(axis=0) + (certain - usual) * log_radius
+        log_scale = (sizes * log_scales(cdf, survival, log_radius, float(sizes.max()))).sum(axis=0) + (
+            certain - usual
+        ) * log_radius
         rows = groups.min(axis=1) < self.border
         steps, ranks = self._steps[groups[rows]], self.noisy.ends[groups[rows]] - usual
         at_z = np.where(groups[rows] < self.border, (sizes * density)[rows], 0.0)

@@ -7,8 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
+from dpselect.forecast.binomials import binomial, log_binomial, log_of_first, logarithms
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import (
+    LARGE,
     LIGHT,
     ORDERS,
     Circle,
@@ -19,35 +21,12 @@ from dpselect.forecast.contour import (
     product,
     products_upto,
 )
+from dpselect.forecast.mistake_reach import Groups
 from dpselect.forecast.noise_values import values_at
-from dpselect.forecast.noisy import NoisyGroups, binomial, log_binomial, log_of_first, logarithms
 from dpselect.forecast.tails import COSTLY, LAW, MARKED, PASSED, TERMS, Tail
 
-_NEGLIGIBLE = 1e-13
 _SURE = -34.0
 _FARTHEST = 1e6
-
-
-@dataclass(frozen=True, repr=False)
-class Groups:
-    """All groups: what a mistake with an item of each costs, how much more one with the next does; rank k's group."""
-
-    noisy: NoisyGroups
-    costs: FloatArray
-    steps: FloatArray
-    border: int
-    room: int
-
-    def first_seen(self, z: FloatArray) -> int:
-        """Return the first group that may matter up to the largest z; what is above it is all but certain.
-
-        Below the largest z its share is smaller still (log-concavity).
-        """
-        noisy, border = self.noisy, self.border
-        near = z.max() - noisy.locations[:border]
-        seen = noisy.sizes[:border] * np.maximum(noisy.noise.cdf(near), noisy.noise.density(near))
-        weighted = np.stack([seen, seen * self.costs[:border]])
-        return int((np.cumsum(weighted, axis=1) <= _NEGLIGIBLE * weighted.sum(axis=1, keepdims=True)).all(axis=0).sum())
 
 
 @dataclass(frozen=True, repr=False)
@@ -88,6 +67,11 @@ class Chunk:
         return self.groups.noisy.sizes[self.first : self.last]
 
     @cached_property
+    def _largest(self) -> float:
+        """The size of the largest group."""
+        return float(self.sizes.max())
+
+    @cached_property
     def tied(self) -> int:
         """The place of rank k's group."""
         return self.groups.border - self.first
@@ -121,7 +105,10 @@ class Chunk:
     @cached_property
     def log_scale(self) -> FloatArray:
         """The logarithm of `Π (F + S r)`."""
-        near = self.sizes @ log_scales(self.cdf, self.survival, self.log_radius) + self.certain * self.log_radius
+        near = (
+            self.sizes @ log_scales(self.cdf, self.survival, self.log_radius, self._largest)
+            + self.certain * self.log_radius
+        )
         result: FloatArray = near + self.tail[LAW].sum(axis=1)
         return result
 
@@ -210,7 +197,10 @@ class Chunk:
         below = slice(self.tied + 1, None)
         steps, sizes = self.groups.steps[self.groups.border : self.last, None], self.sizes[below, None]
         rates = _sums_behind(sizes * (self.density[below] / self.cdf[below]), self.plain_tail[MARKED, :, 0])
-        none = np.exp(_sums_behind(sizes * log_of_first(none_above[below], some_above[below]), log_tail))
+        log_none = np.log(none_above[below])
+        if self._largest > LARGE:
+            log_none = log_of_first(none_above[below], some_above[below])
+        none = np.exp(_sums_behind(sizes * log_none, log_tail))
         # Where F vanishes the rate is infinite, and the product vanishes faster.
         return np.where(none > 0, steps * rates * none, 0.0), none[-1]
 
@@ -234,7 +224,7 @@ class Chunk:
         own = replace(self, variances=self.sizes @ spread)
         turns = np.exp(1j * np.multiply.outer(numbers, own.circle.angles))
         terms = at_z[:, None] * own._above() * own._others(tied + 1) * (counts.T @ turns)
-        log_scale = self.log_scale - log_scales(self.cdf[tied], self.survival[tied], self.log_radius) + most
+        log_scale = self.log_scale - log_scales(self.cdf[tied], self.survival[tied], self.log_radius, size) + most
         return own.circle.at_most(self.fewer, terms, log_scale, at_z * plain.sum(axis=0))[None]
 
     def _factors(self, part: slice) -> ComplexArray:

@@ -21,10 +21,34 @@ _DEPTH = 30.0
 _SURE = 36.0
 _VISIBLE = 16.0
 _PANEL = 2.6
-_PACE = 2.6
+_SMALL = 60
 _DEVIATIONS = 9.0
 _LOOKS = 12
-_APART = 1.5
+_APART = 0.75
+_EXPONENTIAL_TAILS = ("laplace", "logistic")
+_NEVER, _NEGLIGIBLE = 1e-20, 1e-13
+
+
+@dataclass(frozen=True, repr=False)
+class Groups:
+    """All groups: what a mistake with an item of each costs, how much more one with the next does; rank k's group."""
+
+    noisy: NoisyGroups
+    costs: FloatArray
+    steps: FloatArray
+    border: int
+    room: int
+
+    def first_seen(self, z: FloatArray) -> int:
+        """Return the first group that may matter up to the largest z; what is above it is all but certain.
+
+        Below the largest z its share is smaller still (log-concavity).
+        """
+        noisy, border = self.noisy, self.border
+        near = z.max() - noisy.locations[:border]
+        seen = noisy.sizes[:border] * np.maximum(noisy.noise.cdf(near), noisy.noise.density(near))
+        weighted = np.stack([seen, seen * self.costs[:border]])
+        return int((np.cumsum(weighted, axis=1) <= _NEGLIGIBLE * weighted.sum(axis=1, keepdims=True)).all(axis=0).sum())
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,13 +93,22 @@ class Reach:
 
     def log_radius(self, z: FloatArray, wanted: float, *, crowded: bool = False) -> FloatArray:
         """Return log r at which about so many items are above z; if crowded, at least `room` of the tied ones are."""
-        locations, sizes, _ = self._outline
-        below, above, _ = values_at(self.noisy.noise, z - locations[:, None])
+        noise, (locations, sizes, _) = self.noisy.noise, self._outline
+        # The first groups are above every z.
+        first = int((noise.cdf(z[-1] - locations[: self.border]) < _NEVER).sum())
+        wanted -= float(sizes[:first].sum())
+        locations, sizes = locations[first:], sizes[first:]
         if crowded:
-            return tilted(below, above, sizes, wanted, (self.border, self.room))
+            return tilted(
+                *values_at(noise, z - locations[:, None])[:2], sizes, wanted, (self.border - first, self.room)
+            )
         looks = np.linspace(z[0], z[-1], _LOOKS + int((z[-1] - z[0]) / _APART))
-        found = tilted(*values_at(self.noisy.noise, looks - locations[:, None])[:2], sizes, wanted)
-        return corrected(np.interp(z, looks, found), below, above, sizes, wanted)
+        found = tilted(*values_at(noise, looks - locations[:, None])[:2], sizes, wanted)
+        result: FloatArray = np.interp(z, looks, found)
+        if noise.name in _EXPONENTIAL_TAILS:
+            # No chance S or F falls faster than e^z, and log r changes no faster than z.
+            return result
+        return corrected(result, *values_at(noise, z - locations[:, None])[:2], sizes, wanted)
 
     def _expected(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return how many of the top k lie below z on average, how many others above it, and the density of each group.
@@ -103,7 +136,7 @@ class Reach:
         high = _TAIL + float(np.log(noisy.ends[-1])) + 1.0
         turn, width = self._turn(low, high)
         cells = np.linspace(low, high, int(high - low) + 2)
-        near = turn + width * _PACE * np.arange(-4, 5)
+        near = turn + width * _PANEL * np.arange(-4, 5)
         cells = np.unique(np.append(cells, near[(near > low) & (near < high)] if width < 1 else []))
         z = (cells[1:] + cells[:-1]) / 2
         below, above, density = self._expected(z)
@@ -129,7 +162,9 @@ class Reach:
         # An item below rank k is kept out already where as many others are above z as top items are below.
         filled = and_neighbours((below < above) | (apart > -_SURE))
         middle = np.abs(z - turn) < _DEVIATIONS * width
-        paces = np.where(middle, min(_PANEL, _PACE * width), _PANEL)
+        # Many items together may fall faster than each; where they are few, finer panels cost little.
+        widest = _PANEL if len(sizes) > _SMALL else _PANEL / 3
+        paces = np.where(middle, min(widest, _PANEL * width), widest)
         place = np.clip(np.searchsorted(cells, noisy.kinks) - 1, 0, len(z) - 1)
         nodes, weights = paced(cells, missing | chosen, paces, noisy.kinks[kinked[place]], smooth=not noisy.noise.kinks)
         place = np.clip(np.searchsorted(cells, nodes) - 1, 0, len(z) - 1)

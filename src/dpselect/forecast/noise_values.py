@@ -9,6 +9,7 @@ from dpselect.sampling.laws import Distribution
 
 _WIDTH = 0.25
 _LARGEST = 1e300
+_NEAR = 0.25
 
 
 def values_at(noise: Distribution, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -16,7 +17,9 @@ def values_at(noise: Distribution, x: FloatArray) -> tuple[FloatArray, FloatArra
     if noise.name == "exponential":
         ahead = np.maximum(x, 0.0)
         survival = np.exp(-ahead)
-        return -np.expm1(-ahead), survival, np.where(x < 0, 0.0, survival)
+        cdf, near = 1.0 - survival, ahead < _NEAR
+        cdf[near] = -np.expm1(-ahead[near])
+        return cdf, survival, np.where(x < 0, 0.0, survival)
     if noise.name == "gumbel":
         reach = np.minimum(np.exp(-x), _LARGEST)
         cdf = np.exp(-reach)

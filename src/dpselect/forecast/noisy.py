@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpselect.forecast.binomials import binomial, log_of_first, logarithms
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import Circle, ComplexArray, corrected, factors, log_scales, marked, tilted
 from dpselect.forecast.noise_values import merged, values_at
 from dpselect.forecast.panels import and_neighbours, paced
 from dpselect.sampling.laws import Distribution
-from dpselect.sampling.logcount import log_falling
 
 Array = npt.NDArray[Any]
 
@@ -89,15 +89,14 @@ class NoisyGroups:
             z, weights, log_radii = self._nodes(open_ones)
             last = max(pattern.lowest for pattern in open_ones) + 1
             cdf, survival, density = values_at(self.noise, z - self.locations[:last, None])
-            log_cdf, log_rest = log_of_first(cdf, survival), self._log_below(z, last)
+            first = min(pattern.lowest for pattern in open_ones) + 1
+            log_cdf, log_rest = log_of_first(cdf[first:], survival[first:]), self._log_below(z, last)
             values = []
             for pattern, log_radius in zip(open_ones, log_radii, strict=True):
                 musts, free = slice(0, pattern.edge), slice(pattern.edge, pattern.lowest + 1)
                 rates = np.where(survival[musts] > 0, density[musts] / survival[musts], 0.0)
-                rest = slice(pattern.lowest + 1, None)
-                log_sure = (
-                    log_rest + self.sizes[:last][rest] @ log_cdf[rest] + self.sizes[musts] @ np.log(survival[musts])
-                )
+                log_sure = log_rest + self.sizes[free.stop : last] @ log_cdf[free.stop - first :]
+                log_sure += self.sizes[musts] @ np.log(survival[musts])
                 found = Free(self.sizes[free], cdf[free], survival[free], density[free])
                 log_radius = corrected(log_radius, found.cdf, found.survival, found.sizes, pattern.included - 0.5)
                 values.append(found.chance(log_radius, pattern, self.sizes[musts] @ rates, log_sure))
@@ -177,7 +176,8 @@ class NoisyGroups:
         """
         last = max(pattern.lowest for pattern in patterns) + 1
         cdf, survival, density = values_at(self.noise, z - self.locations[:last, None])
-        sizes, log_cdf = self.sizes[:last], log_of_first(cdf, survival)
+        first = min(pattern.lowest for pattern in patterns) + 1
+        sizes, log_cdf = self.sizes[:last], log_of_first(cdf[first:], survival[first:])
         far = self.locations[last:], self.sizes[last:]
         if log_series(self.noise.name) is not None:
             # Merged, the sum is off by less than 1%.
@@ -192,7 +192,7 @@ class NoisyGroups:
             log_pattern = sizes[musts] @ np.log(survival[musts])
             log_pattern += np.minimum(np.where(np.isnan(chernoff), 0.0, chernoff), 0.0)
             log_density = np.log(sizes[: free.stop] @ density[: free.stop])
-            log_rest = log_far + sizes[free.stop :] @ log_cdf[free.stop :]
+            log_rest = log_far + sizes[free.stop :] @ log_cdf[free.stop - first :]
             bounds.append(log_rest + np.minimum(log_pattern, log_density))
             log_radii.append(log_radius)
         return bounds, log_radii
@@ -256,7 +256,11 @@ class Free:
         first, first_marked = self._first(shares[0], others[0], included, least, circle)
         at = later * first * circle.turns + first_marked * at_z[0][:, None] * circle.turns
         terms = law * (at + hazard[:, None] * first)
-        return circle.exactly(included, terms, log_sure + self.sizes @ log_scales(self.cdf, self.survival, log_radius))
+        return circle.exactly(
+            included,
+            terms,
+            log_sure + self.sizes @ log_scales(self.cdf, self.survival, log_radius, float(self.sizes.max())),
+        )
 
     def _first(
         self, share: FloatArray, other: FloatArray, included: int, least: int, circle: Circle
@@ -269,32 +273,3 @@ class Free:
             turns: ComplexArray = np.exp(1j * np.multiply.outer(np.arange(len(counts)), circle.angles))
             found.append(counts.T.astype(np.complex128) @ turns)
         return found[0], found[1]
-
-
-def logarithms(cdf: FloatArray, survival: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return log F and log S without loss of digits."""
-    return log_of_first(cdf, survival), log_of_first(survival, cdf)
-
-
-def log_of_first(chance: FloatArray, other: FloatArray) -> FloatArray:
-    """Return the logarithm of a chance, of which the other one is the complement."""
-    near = other < 0.5
-    if near.all():
-        result: FloatArray = np.log1p(-other)
-        return result
-    return np.where(near, np.log1p(-np.minimum(other, 0.5)), np.log(chance))
-
-
-def binomial(size: float, constant: FloatArray, linear: FloatArray, low: int, high: int) -> FloatArray:
-    """Return the coefficients 0..high of `(e^constant + e^linear x)^size`, zero below `low`."""
-    return np.exp(log_binomial(size, constant, linear, low, high))
-
-
-def log_binomial(size: float, constant: FloatArray, linear: FloatArray, low: int, high: int) -> FloatArray:
-    """Return the logarithms of these coefficients."""
-    powers = np.arange(max(0, int(min(high, size)) + 1), dtype=np.float64)[:, None]
-    if not len(powers):
-        return np.full((1, len(constant)), -np.inf)
-    exponent = np.where(powers < size, (size - powers) * constant, 0.0) + np.where(powers > 0, powers * linear, 0.0)
-    log_ways = log_falling(size, powers) - log_falling(powers, powers)
-    return np.where(powers >= low, exponent + log_ways, -np.inf)

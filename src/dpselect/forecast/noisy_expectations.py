@@ -25,8 +25,8 @@ import numpy as np
 
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import FARTHEST
-from dpselect.forecast.mistake_chunks import Chunk, Groups
-from dpselect.forecast.mistake_reach import Nodes, Reach
+from dpselect.forecast.mistake_chunks import Chunk
+from dpselect.forecast.mistake_reach import Groups, Nodes, Reach
 from dpselect.forecast.noisy import NoisyGroups, log_series
 from dpselect.forecast.tails import RareItems, Tail
 
@@ -166,20 +166,22 @@ class Plan:
 
     @classmethod
     def of(cls, split: Split, reach: Reach, kind: str, nodes: Nodes) -> Plan:
+        """Return chunks of nodes on circles for one of Chunk's methods."""
         z, wanted = nodes.z, split.noisy.k + (0.5 if kind == "missing" else -0.5)
         if not len(z):
             return cls(kind, nodes, z, [], [])
-        log_radius = reach.log_radius(z, wanted, crowded=kind == "crowded")
+        # What is sure needs no circle.
+        sure = kind == "surely_chosen"
+        log_radius = np.zeros(len(z)) if sure else reach.log_radius(z, wanted, crowded=kind == "crowded")
         # Where no radius brings the number wanted about, what it stands for does not happen.
         possible = np.abs(log_radius) < FARTHEST - 2
         nodes, z, log_radius = nodes.only(possible), z[possible], log_radius[possible]
         lowest = z - np.maximum(log_radius, 0.0)
         parts: list[slice] = []
         starts: list[int] = []
-        place, start = 0, 0
+        place = 0
         while place < len(z):
-            if not parts or place >= parts[-1].stop:
-                start = split.first_rare(float(lowest[place : place + _MOST].min()))
+            start = split.first_rare(float(lowest[place : place + _MOST].min()))
             # Only products up to every group take much memory.
             size = _CHUNK if kind == "chosen" else 8 * _CHUNK
             step = max(_LEAST, min(size // max(start - split.border, 1), _MOST))

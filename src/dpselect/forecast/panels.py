@@ -13,24 +13,30 @@ _MOST_KINKS = 600
 _NARROWEST = 1e-9
 _RULES = ((2, 0.008), (3, 0.05), (4, 0.12), (5, 0.2), (6, 0.32), (8, 0.55), (12, np.inf))
 """How many points a panel gets, up to which share of the pace; what each leaves out is alike."""
-_STEP, _EVEN = 0.115, 0.9
+_EVEN = 0.9
 _POINTS = {count: np.polynomial.legendre.leggauss(count) for count, _ in _RULES}
 
 
 def paced(
-    cells: FloatArray, kept: BoolArray, paces: FloatArray, kinks: FloatArray, *, smooth: bool = False
+    cells: FloatArray,
+    kept: BoolArray,
+    paces: FloatArray,
+    kinks: FloatArray,
+    *,
+    smooth: bool = False,
+    step: float = 0.115,
 ) -> tuple[FloatArray, FloatArray]:
     """Return nodes and weights for the cells kept: panels are about as long as the pace there, and end at kinks.
 
     A function that is smooth everywhere and vanishes at both ends of cells kept needs only evenly spaced nodes there,
-    fewer of them, if the pace does not change.
+    a `step` of the pace apart, which are fewer, if the pace does not change.
     """
     work = np.append(0.0, np.cumsum(np.where(kept, np.diff(cells) / paces, 0.0)))
     nodes, weights = [np.empty(0)], [np.empty(0)]
     for start, end in np.flatnonzero(np.diff(np.concatenate([[False], kept, [False]]))).reshape(-1, 2):
         own, pace = slice(start, end + 1), paces[start:end]
         if smooth and pace.min() > _EVEN * pace.max():
-            count = int(np.ceil((cells[end] - cells[start]) / (pace.min() * _STEP)))
+            count = int(np.ceil((cells[end] - cells[start]) / (pace.min() * step)))
             nodes.append(np.linspace(cells[start], cells[end], count + 1))
             weights.append(np.full(count + 1, (cells[end] - cells[start]) / count))
             continue

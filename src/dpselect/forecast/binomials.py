@@ -1,0 +1,37 @@
+"""Logarithms of chances, and how many of several tied items lie above a value."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpselect.forecast.chances import FloatArray
+from dpselect.sampling.logcount import log_falling
+
+
+def logarithms(cdf: FloatArray, survival: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return log F and log S without loss of digits."""
+    return log_of_first(cdf, survival), log_of_first(survival, cdf)
+
+
+def log_of_first(chance: FloatArray, other: FloatArray) -> FloatArray:
+    """Return the logarithm of a chance, of which the other one is the complement."""
+    near = other < 0.5
+    if near.all():
+        result: FloatArray = np.log1p(-other)
+        return result
+    return np.where(near, np.log1p(-np.minimum(other, 0.5)), np.log(chance))
+
+
+def binomial(size: float, constant: FloatArray, linear: FloatArray, low: int, high: int) -> FloatArray:
+    """Return the coefficients 0..high of `(e^constant + e^linear x)^size`, zero below `low`."""
+    return np.exp(log_binomial(size, constant, linear, low, high))
+
+
+def log_binomial(size: float, constant: FloatArray, linear: FloatArray, low: int, high: int) -> FloatArray:
+    """Return the logarithms of these coefficients."""
+    powers = np.arange(max(0, int(min(high, size)) + 1), dtype=np.float64)[:, None]
+    if not len(powers):
+        return np.full((1, len(constant)), -np.inf)
+    exponent = np.where(powers < size, (size - powers) * constant, 0.0) + np.where(powers > 0, powers * linear, 0.0)
+    log_ways = log_falling(size, powers) - log_falling(powers, powers)
+    return np.where(powers >= low, exponent + log_ways, -np.inf)
