@@ -19,7 +19,7 @@ from dpselect.forecast.panels import BoolArray, and_neighbours, paced
 _TAIL = 50.0
 _DEPTH = 30.0
 _SURE = 36.0
-_VISIBLE = 16.0
+_VISIBLE = 14.0
 _PANEL = 2.6
 _SMALL = 60
 _DEVIATIONS = 9.0

@@ -21,7 +21,7 @@ so that the same holds for |x| = r > 1 if `r τ` is as small.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -55,9 +55,14 @@ class Tail:
             return np.zeros((len(self.coefficients), len(z), _SIZE))
         exponents = np.multiply.outer(self.base - z, _COLUMNS) + np.multiply.outer(log_radius, _ROWS)
         terms = np.exp(exponents)
-        into = np.zeros((len(self.coefficients), len(_ROWS), _SIZE))
-        into[:, np.arange(len(_ROWS)), _ROWS] = self.coefficients[:, _ROWS, _COLUMNS]
-        result: FloatArray = terms @ into
+        result: FloatArray = terms @ self._by_term
+        return result
+
+    @cached_property
+    def _by_term(self) -> FloatArray:
+        """The coefficients as [kind, term, power of x]."""
+        result = np.zeros((len(self.coefficients), len(_ROWS), _SIZE))
+        result[:, np.arange(len(_ROWS)), _ROWS] = self.coefficients[:, _ROWS, _COLUMNS]
         return result
 
 
