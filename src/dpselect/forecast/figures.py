@@ -58,16 +58,17 @@ def further_figures(table: Scores, mechanism: Mechanism) -> dict[str, float]:
     mistakes = split.mistakes()
     if mistakes is None:
         return {}
-    misplaced = 0.0
+    misplaced: float | None = 0.0
     if mechanism.ordered:
-        misplaced = max(Order(split.noisy, split.costs, split.border).misplaced() - mistakes.missing, 0.0)
+        misplaced = Order(split.noisy, split.costs, split.border).misplaced()
+        misplaced = None if misplaced is None else max(misplaced - mistakes.missing, 0.0)
     total = _best_sum(table, mechanism.k)
     figures = {
         "correct": mechanism.k - mistakes.wrong,
         "f1": 1 - mistakes.wrong / mechanism.k,
         "score_ratio": 1 - mistakes.lost / total if total else 1.0,
         "relative_error": mistakes.depth,
-        "total_error": mistakes.lost + 2 * misplaced,
+        "total_error": np.nan if misplaced is None else mistakes.lost + 2 * misplaced,
     }
     return {name: value for name, value in figures.items() if np.isfinite(value)}
 

@@ -36,6 +36,7 @@ _CELL = 1.0
 _ACROSS = 9
 _NEAR, _FEW = 6.0, 3
 _FARTHEST = 1e4
+_MOST_WORK = 2_000_000
 _BATCH, _FEWEST = 2_000, 16
 
 
@@ -52,14 +53,17 @@ class Order:
         """How far each group above rank k's is from the next in score."""
         return -np.diff(self.costs[: self.border + 1])
 
-    def misplaced(self) -> float:
-        """Return `Σ_j (x_j − x_{j+1}) W_j`."""
+    def misplaced(self) -> float | None:
+        """Return `Σ_j (x_j − x_{j+1}) W_j`, or None if that is too much work."""
         if not self.border:
             return 0.0
         with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-            nodes, weights, variances = self._nodes()
-            if not len(nodes):
+            cells, inside = self._cells()
+            if not len(inside):
                 return 0.0
+            if len(inside) * self._around((cells[1:] + cells[:-1]) / 2)[1] > _MOST_WORK:
+                return None
+            nodes, weights, variances = self._nodes(cells, inside)
             log_radius = self._log_radius(nodes, variances)
             first, last = self._windows(nodes, log_radius)
             order = np.argsort(last - first, kind="stable")
@@ -108,14 +112,11 @@ class Order:
         inside = np.concatenate([np.append(np.ones(len(part) - 1, dtype=bool), False) for part in parts])[:-1]
         return np.concatenate(parts), inside
 
-    def _nodes(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _nodes(self, cells: FloatArray, inside: Array) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return nodes and weights where some item may stand at z with one of lower score above it.
 
         Then about the variance of the number of items above z.
         """
-        cells, inside = self._cells()
-        if not len(inside):
-            return np.empty(0), np.empty(0), np.empty(0)
         z = (cells[1:] + cells[:-1]) / 2
         groups, sizes = self._window(*self._around(z))
         cdf, survival, density = self._values(z, groups)

@@ -27,6 +27,7 @@ _LOOKS = 12
 _APART = 0.75
 _EXPONENTIAL_TAILS = ("laplace", "logistic")
 _NEVER, _NEGLIGIBLE = 1e-20, 1e-13
+_ELEMENTS = 1_000_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,17 +99,22 @@ class Reach:
         first = int((noise.cdf(z[-1] - locations[: self.border]) < _NEVER).sum())
         wanted -= float(sizes[:first].sum())
         locations, sizes = locations[first:], sizes[first:]
-        if crowded:
-            return tilted(
-                *values_at(noise, z - locations[:, None])[:2], sizes, wanted, (self.border - first, self.room)
-            )
-        looks = np.linspace(z[0], z[-1], _LOOKS + int((z[-1] - z[0]) / _APART))
-        found = tilted(*values_at(noise, looks - locations[:, None])[:2], sizes, wanted)
-        result: FloatArray = np.interp(z, looks, found)
-        if noise.name in _EXPONENTIAL_TAILS:
-            # No chance S or F falls faster than e^z, and log r changes no faster than z.
-            return result
-        return corrected(result, *values_at(noise, z - locations[:, None])[:2], sizes, wanted)
+        result = np.zeros(len(z))
+        if not crowded:
+            looks = np.linspace(z[0], z[-1], _LOOKS + int((z[-1] - z[0]) / _APART))
+            found = tilted(*values_at(noise, looks - locations[:, None])[:2], sizes, wanted)
+            result = np.interp(z, looks, found)
+            if noise.name in _EXPONENTIAL_TAILS:
+                # No chance S or F falls faster than e^z, and log r changes no faster than z.
+                return result
+        step = max(1, _ELEMENTS // len(sizes))
+        for part in (slice(start, start + step) for start in range(0, len(z), step)):
+            below, above, _ = values_at(noise, z[part] - locations[:, None])
+            if crowded:
+                result[part] = tilted(below, above, sizes, wanted, (self.border - first, self.room))
+            else:
+                result[part] = corrected(result[part], below, above, sizes, wanted)
+        return result
 
     def _expected(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return how many of the top k lie below z on average, how many others above it, and the density of each group.

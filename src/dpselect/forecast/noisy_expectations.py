@@ -34,7 +34,7 @@ _FAR, _LOWEST = 2.0, -7.0
 _NEGLIGIBLE = 1e-15
 _CHUNK, _LEAST, _MOST = 2_000, 3, 128
 _MOST_TAILS = 2
-_MOST_WORK = 4e7
+_MOST_WORK = 2e7
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,8 @@ class Split:
                 plans.append(Plan.of(self, reach, "missing", nodes.only(nodes.missing & ~nodes.settled)))
             if border and noisy.sizes[border] > self.room:
                 plans.append(Plan.of(self, reach, "crowded", nodes))
-            if sum(plan.work(border) for plan in plans) > _MOST_WORK:
+            # Without tails taken together every group counts, and takes longer.
+            if sum(plan.work(border) for plan in plans) > (_MOST_WORK if self._rare else _MOST_WORK / 3):
                 return None
             tails = self._tails({start for plan in plans for start in plan.starts})
             found = {plan.kind: plan.integral(self, tails) for plan in plans}
