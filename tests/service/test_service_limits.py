@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import socket
 import time
 from collections.abc import Iterator
@@ -11,8 +12,8 @@ from urllib.parse import urlsplit
 import pytest
 from serving import Served, served
 
-from dpselect.service import Offer
-from dpselect.service.running import LARGEST_HEAD
+from dpselect.service import Offer, create_app
+from dpselect.service.running import LARGEST_HEAD, server_settings
 
 OFFERS = {"line": Offer([1.0, 2.0], k=1)}
 REQUEST = b"GET /v1/multiselect HTTP/1.1\r\nHost: here\r\n"
@@ -62,6 +63,22 @@ def test_beyond_so_many_connections_requests_are_turned_away_until_others_close(
             silent.enter_context(connected(service)).sendall(REQUEST)
             assert answered(service, b"503")
         assert answered(service, b"200")
+
+
+def test_the_logging_of_others_is_left_alone() -> None:
+    class Handler(logging.Handler):
+        closed = False
+
+        def emit(self, record: logging.LogRecord) -> None:
+            """Write nothing."""
+
+        def close(self) -> None:
+            self.closed = True
+            super().close()
+
+    handler = Handler()
+    server_settings(create_app(OFFERS))
+    assert not handler.closed
 
 
 def answered(service: Served, expected: bytes) -> bool:

@@ -57,6 +57,8 @@ def server_settings(app: Any) -> Any:
         app,
         access_log=False,
         log_level="critical",
+        # Its own set-up of logging would close the handlers of everything else in the process.
+        log_config=None,
         server_header=False,
         lifespan="off",
         http="h11",
