@@ -36,7 +36,7 @@ def circle_and_shares(log_radius: float) -> tuple[Circle, np.ndarray, np.ndarray
 @pytest.mark.parametrize("log_radius", LOG_RADII)
 def test_coefficients_and_their_sums(log_radius: float) -> None:
     circle, shares, log_scale = circle_and_shares(log_radius)
-    terms = np.multiply.reduce(factors(shares, SIZES, circle), axis=0)
+    terms = np.multiply.reduce(factors(shares, SIZES, circle.turns), axis=0)
     np.testing.assert_allclose(product(shares, SIZES, circle), terms, rtol=1e-9, atol=1e-12)
     usual = round(float((SIZES @ shares).mean()))
     for number in range(max(usual - 2, 0), usual + 3):
@@ -93,9 +93,9 @@ def test_groups_of_any_size_are_powers() -> None:
     shares = np.array([[0.3, 0.2], [1e-3, 2e-3], [1e-9, 3e-9], [0.25, 0.5]])
     sizes = np.array([7.0, 1000.0, 1e9, 1.0])
     wanted = np.exp(sizes[:, None, None] * np.log1p(shares[..., None] * (circle.turns - 1)))
-    np.testing.assert_allclose(factors(shares, sizes, circle), wanted, rtol=1e-10)
+    np.testing.assert_allclose(factors(shares, sizes, circle.turns), wanted, rtol=1e-10)
     each = np.stack([sizes, sizes[::-1]], axis=1)
-    swapped = factors(shares, each, circle)
+    swapped = factors(shares, each, circle.turns)
     np.testing.assert_allclose(swapped[:, 0], wanted[:, 0], rtol=1e-10)
     assert np.abs(swapped[0, 1] - (1 + 0.2 * (circle.turns - 1))) == pytest.approx(0.0, abs=1e-14)
 

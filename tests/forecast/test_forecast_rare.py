@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
 import dpselect as dps
-from dpselect.forecast import mistake_chunks, mistake_reach, tails
+from dpselect.forecast import mistake_chunks, mistake_reach, mistake_smooth, tails, tilted
 from dpselect.forecast.figures import exact_figures
 from dpselect.forecast.mistake_reach import Nodes, Reach
 from dpselect.forecast.noise_values import merged, values_at
 from dpselect.forecast.noisy import log_series
-from dpselect.forecast.tails import COSTLY, EACH, LAW, MARKED, MASS, PASSED, TERMS, RareItems
+from dpselect.forecast.tails import COSTLY, EACH, LAW, MARKED, MASS, TERMS, RareItems
 from dpselect.sampling import NOISES
 from dpselect.sampling.normal import NORMAL
 
@@ -44,9 +42,11 @@ def test_merged_groups_bound_how_many_items_are_above_a_value(name):
 
 
 def test_what_the_series_of_tails_leave_out_is_below_the_stated_error():
-    scale = 50
-    product = math.exp(-MASS * math.log1p(-scale * EACH) / EACH)
-    assert product * scale**-TERMS / (scale - 1) * scale / (1 - scale * EACH) < 1e-10
+    orders, left_out, term = range(TERMS + 40), 0.0, 1.0
+    for order in orders:
+        left_out += term if order >= TERMS else 0.0
+        term *= (MASS + order * EACH) / (order + 1)
+    assert left_out < 2e-10
 
 
 @pytest.mark.parametrize("name", NOISES)
@@ -57,43 +57,55 @@ def test_no_noise_has_a_larger_series_than_the_one_of_the_proof(name):
 
 @pytest.mark.parametrize("name", NOISES)
 @pytest.mark.parametrize("log_radius", [-2.0, 0.0, 1.5])
-def test_a_tail_is_its_items(name, log_radius):
+@pytest.mark.parametrize("many", [1.0, 70.0])
+def test_a_tail_is_its_items(name, log_radius, many):
+    """Groups of one segment and of several, among them one larger than a segment may be."""
     noise, z, logs = NOISES[name], np.array([3.5, 4.5, 7.0]), np.full(3, log_radius)
-    locations = -4.0 - np.array([0.0, 0.3, 0.9, 1.0, 2.5, 4.0])
-    sizes, costs = np.array([1.0, 3.0, 1.0, 2.0, 9.0, 40.0]), np.array([1.0, 1.5, 4.0, 4.5, 11.0, 20.0])
+    locations = -5.0 - np.array([0.0, 0.3, 0.9, 1.0, 2.5, 4.0])
+    sizes = many * np.array([1.0, 3.0, 1.0, 2.0, 9.0, 40.0])
+    costs = np.array([1.0, 1.5, 4.0, 4.5, 11.0, 20.0])
     items = RareItems(log_series(name), locations, sizes, costs, np.append(np.diff(costs), 0.0))
     starts = np.array([0, 2, 5, 6])
     turns = np.exp(1j * np.array([0.0, 0.4, 2.0]))
     points = np.exp(log_radius) * turns
     below, above, at_z = values_at(noise, z - locations[:, None])
-    for start, tail in zip(starts, items.tails(starts), strict=True):
+    for start, tail in zip(starts, items.tails(starts, 3.5 - max(log_radius, 0.0)), strict=True):
         found = tail.at(z, logs) @ turns ** np.arange(TERMS + 1)[:, None]
         f, s, d = (part[start:, :, None] for part in (below, above, at_z))
         m, c = sizes[start:, None, None], costs[start:, None, None]
-        np.testing.assert_allclose(found[LAW], (m * np.log(f + s * points)).sum(axis=0), rtol=1e-9, atol=1e-13)
+        np.testing.assert_allclose(found[LAW], (m * np.log(f + s * points)).sum(axis=0), rtol=1e-9, atol=1e-11)
         np.testing.assert_allclose(found[MARKED], (m * d / (f + s * points)).sum(axis=0), rtol=1e-9, atol=1e-14)
         np.testing.assert_allclose(found[COSTLY], (c * m * d / (f + s * points)).sum(axis=0), rtol=1e-9, atol=1e-14)
-        passed = np.zeros((3, 3), dtype=complex)
-        for group in range(start, 5):
-            upto = np.prod(
-                (1 + above[start : group + 1, :, None] / below[start : group + 1, :, None] * points)
-                ** sizes[start : group + 1, None, None],
-                axis=0,
-            )
-            behind = (sizes[group + 1 :, None] * at_z[group + 1 :] / below[group + 1 :]).sum(axis=0)
-            passed += (costs[group + 1] - costs[group]) * upto * behind[:, None]
-        np.testing.assert_allclose(found[PASSED], passed, rtol=1e-9, atol=1e-14)
+        np.testing.assert_allclose(tail.passed(z, logs, turns), _passed(f, s, d, m, c, points), rtol=1e-9, atol=1e-14)
+        plain = _passed(f, s, d, m, c, np.ones((3, 1)))[:, 0]
+        np.testing.assert_allclose(tail.plainly_passed(z), plain, rtol=1e-9, atol=1e-14)
+
+
+def _passed(below, above, at_z, sizes, costs, points):
+    """The sum of tails.py, group by group."""
+    result = np.zeros(np.broadcast_shapes(below.shape[1:], points.shape), dtype=complex)
+    for group in range(len(sizes) - 1):
+        behind = slice(group + 1, None)
+        odds = np.prod((1 + above[behind] / below[behind] * points) ** sizes[behind], axis=0)
+        rates = (sizes[behind] * at_z[behind] / below[behind]).sum(axis=0)
+        result += (costs[group + 1] - costs[group]) * rates / odds
+    return result
 
 
 @pytest.mark.parametrize("name", NOISES)
-def test_items_are_rare_from_where_the_proof_says(name):
+def test_items_are_rare_and_cut_into_segments_where_the_proof_says(name):
     items = RareItems(log_series(name), -4 - np.arange(200) / 40, 1.0 + np.arange(200) % 60, np.ones(200), np.ones(200))
-    each = items.series[0] * np.exp(items.locations - 3.0)
-    start = items.start(3.0)
+    each = items.series[0] * np.exp(items.locations + 2.0)
+    start = items.start(-2.0)
     assert 0 < start < 200
-    assert each[start] <= EACH
-    assert (items.sizes * each)[start:].sum() <= MASS
-    assert each[start - 1] > EACH or (items.sizes * each)[start - 1 :].sum() > MASS
+    assert each[start] <= EACH < each[start - 1]
+    cuts = items.tails(np.array([start]), -2.0)[0].segments.starts
+    masses = (items.sizes * each)[start:]
+    ends = np.append(cuts[1:], 200 - start)
+    assert len(cuts) > 3
+    for first, end in zip(cuts, ends, strict=True):
+        assert masses[first : end - 1].sum() <= MASS * (1 + 1e-12)
+        assert end == len(masses) or masses[first:end].sum() > MASS
 
 
 @pytest.mark.parametrize("name", NOISES)
@@ -102,8 +114,8 @@ def test_rare_and_light_items_together_cost_what_they_cost_one_by_one(name, epsi
     mechanism = dps.OneShot(k=8, epsilon=epsilon, noise=name)
     table = dps.Scores.of(np.append(LONG_TAIL[:300], [5.0] * 900))
     together = exact_figures(table, mechanism)
-    monkeypatch.setattr(tails, "MASS", 0.0)
-    monkeypatch.setattr(mistake_chunks, "LIGHT", 0.0)
+    monkeypatch.setattr(tails, "EACH", 0.0)
+    monkeypatch.setattr(tilted, "LIGHT", 0.0)
     assert exact_figures(table, mechanism) == pytest.approx(together, rel=1e-9)
 
 
@@ -137,3 +149,35 @@ def test_finer_nodes_change_nothing(noise, monkeypatch):
     monkeypatch.setattr("dpselect.forecast.contour._DEVIATIONS", 10)
     monkeypatch.setattr("dpselect.forecast.contour._UNSEEN", 40.0)
     assert exact_figures(table, mechanism) == pytest.approx(found, rel=2e-9)
+
+
+DROWNED = np.round(4000 / np.arange(1, 1501) ** 0.5)
+
+
+@pytest.mark.parametrize("noise", [*NOISES])
+@pytest.mark.parametrize("epsilon", [0.02, 0.1])
+def test_looks_give_what_nodes_one_by_one_do(noise, epsilon, monkeypatch):
+    mechanism, table = dps.OneShot(k=60, epsilon=epsilon, noise=noise), dps.Scores.of(DROWNED)
+    taken, integrals = [], mistake_smooth.Smooth.integrals
+
+    def counted(smooth, *arguments):
+        taken.append(integrals(smooth, *arguments))
+        return taken[-1]
+
+    monkeypatch.setattr(mistake_smooth.Smooth, "integrals", counted)
+    found = exact_figures(table, mechanism)
+    assert [each is None for each in taken] == [False]
+    monkeypatch.setattr(mistake_smooth.Smooth, "of", lambda *_: None)
+    monkeypatch.setattr(mistake_smooth, "_PLAIN_LOOKS", 10_000)
+    assert exact_figures(table, mechanism) == pytest.approx(found, rel=2e-9)
+
+
+@pytest.mark.parametrize("noise", [*NOISES])
+def test_too_few_looks_are_noticed(noise, monkeypatch):
+    mechanism, table = dps.OneShot(k=60, epsilon=0.1, noise=noise), dps.Scores.of(DROWNED)
+    found = exact_figures(table, mechanism)
+    monkeypatch.setattr(mistake_smooth, "_LOOKS", 9)
+    monkeypatch.setattr(mistake_smooth, "_PLAIN_LOOKS", 9)
+    assert exact_figures(table, mechanism) == pytest.approx(found, rel=2e-9)
+    monkeypatch.setattr(mistake_smooth, "_DOUBT", np.inf)
+    assert exact_figures(table, mechanism) != pytest.approx(found, rel=1e-6)

@@ -51,7 +51,7 @@ def chance_of_best(log_best: float, log_sizes: FloatArray, below: FloatArray, no
     # Beyond e^600 both noises give 1/W to all digits, and float64 cannot hold the nodes.
     if noise == "gumbel" or log_ratio > 600.0:
         return float(np.exp(-np.logaddexp(0.0, log_ratio)))
-    exponents, masses = _quadrature(log_ratio, log_best)
+    (exponents,), (masses,) = quadrature(np.array([log_ratio]), np.array([log_best]))
     scaled = exponents * math.exp(-log_best)
     shrink = np.divide(-np.expm1(-scaled), scaled, out=np.ones_like(scaled), where=scaled > 0)
     # The largest p u counts in full, and M p u adds up to no more than the reach.
@@ -61,25 +61,26 @@ def chance_of_best(log_best: float, log_sizes: FloatArray, below: FloatArray, no
     return float(masses @ np.exp(-exponents - _beaten(share / most, most, log_best, heavy, below)))
 
 
-def _quadrature(log_ratio: float, log_best: float) -> tuple[FloatArray, FloatArray]:
-    """Return nodes and weights from 0 to where the integrand ends: panels that double in length from 1/(2 + 2W) on.
+def quadrature(log_ratios: FloatArray, log_best: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return nodes and weights from 0 to where integrands end: panels that double in length from 1/(2 + 2W) on.
 
-    The integrand is at most `exp(−v − W N u)`, which is below e^{−50} from the end on.
+    The integrand is at most `exp(−v − W N u)`, which is below e^{−50} from the end on. Both are [integral, node].
     """
-    count, log_scale = math.exp(min(log_best, 600.0)), float(np.logaddexp(0.0, log_ratio))
-    low, high = -log_scale - 3.0, math.log(_REACH)
+    counts, log_scales = np.exp(np.minimum(log_best, 600.0)), np.logaddexp(0.0, log_ratios)
+    low, high = -log_scales - 3.0, np.full(len(log_scales), math.log(_REACH))
     for _ in range(12):
         middle = (low + high) / 2
-        place = math.exp(middle)
-        log_beaten = log_ratio + math.log(-math.expm1(-place / count) * count or place)
-        reached = place + math.exp(min(log_beaten, 700.0)) >= _REACH
-        low, high = (low, middle) if reached else (middle, high)
-    end, first = math.exp(high), math.exp(-log_scale) / 2
-    doublings = math.ceil(math.log2(max(end / first, 2.0)))
-    ends = end * np.exp2(np.arange(-doublings, 1))
-    starts = np.concatenate([[0.0], ends[:-1]])
-    half = (ends - starts)[:, None] / 2
-    return (starts[:, None] + half * (1 + _NODES)).ravel(), (half * _WEIGHTS).ravel()
+        places = np.exp(middle)
+        beaten = -np.expm1(-places / counts) * counts
+        log_beaten = log_ratios + np.log(np.where(beaten > 0, beaten, places))
+        reached = places + np.exp(np.minimum(log_beaten, 700.0)) >= _REACH
+        low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+    ends, firsts = np.exp(high), np.exp(-log_scales) / 2
+    doublings = math.ceil(math.log2(max(float((ends / firsts).max()), 2.0)))
+    edges = ends[:, None] * np.append(0.0, np.exp2(np.arange(-doublings, 1)))
+    halves = np.diff(edges, axis=1)[..., None] / 2
+    nodes, weights = edges[:, :-1, None] + halves * (1 + _NODES), halves * _WEIGHTS
+    return nodes.reshape(len(ends), -1), weights.reshape(len(ends), -1)
 
 
 def _beaten(share: FloatArray, most: float, log_best: float, heavy: FloatArray, below: FloatArray) -> FloatArray:

@@ -31,7 +31,7 @@ ComplexArray = npt.NDArray[np.complex128]
 Array = npt.NDArray[Any]
 
 FARTHEST = 250.0
-_BISECTIONS = 12
+_BISECTIONS, _NEWTONS = 12, 2
 _LEAST, _DEVIATIONS = 12, 7
 _UNSEEN = 28.0
 _FEW_TIED = 1_000
@@ -39,6 +39,7 @@ _WIDE = 300
 LARGE = 1e4
 """From which size on a group's chances need all their digits."""
 _NEAR = 0.4
+_BELOW_PI = 3.1
 LIGHT, ORDERS = 0.03, 8
 """Up to which p series in `p y` are used, and how many powers they have: `(2 p)^9` is 1e-11."""
 
@@ -52,12 +53,21 @@ class Circle:
     number: int
 
     @classmethod
-    def of(cls, log_radius: FloatArray, variances: FloatArray, *, times: int = 1, undecided: float = np.inf) -> Circle:
+    def of(
+        cls,
+        log_radius: FloatArray,
+        variances: FloatArray,
+        *,
+        times: int = 1,
+        undecided: float = np.inf,
+        off: float = 0.0,
+    ) -> Circle:
         """Return points that are enough for tilted numbers of these variances, or so many times as many.
 
-        With no more than some number of undecided items all sums end, and a few points more than that are exact.
+        With no more than some number of undecided items all sums end, and a few points more than that are exact. Where
+        the tilted mean is off the one wanted, as many points more make up for that.
         """
-        number = times * (_LEAST + _DEVIATIONS * float(np.sqrt(variances.max())))
+        number = times * (_LEAST + _DEVIATIONS * float(np.sqrt(variances.max())) + off)
         number = 2 * int(np.ceil(min(number, undecided + 2) / 2))
         angles = (np.arange(number // 2) + 0.5) * (2 * np.pi / number)
         seen = float(variances.min()) * (1 - np.cos(angles)) <= _UNSEEN
@@ -76,13 +86,17 @@ class Circle:
         return result
 
     def at_most(self, last: int, terms: ComplexArray, log_scale: FloatArray, whole: FloatArray) -> FloatArray:
-        """Return the sum of coefficients up to `x^last` of `e^log_scale · terms`, whose sum of all is `whole`."""
-        result: FloatArray = self._mean(last, terms, log_scale) + whole / (1 + np.exp(-self.number * self.log_radius))
+        """Return the sum of coefficients up to `x^last` of `e^log_scale · terms`, whose sum of all is `whole`.
+
+        Terms are [z, angle], or several of these.
+        """
+        result: FloatArray = (terms * self.kernel(last, log_scale)).real.sum(axis=-1) + whole * self.counted
         return result
 
     def more_than(self, last: int, terms: ComplexArray, log_scale: FloatArray, whole: FloatArray) -> FloatArray:
         """Return the sum of the other coefficients."""
-        result: FloatArray = whole / (1 + np.exp(self.number * self.log_radius)) - self._mean(last, terms, log_scale)
+        rest = whole / (1 + np.exp(self.number * self.log_radius))
+        result: FloatArray = rest - (terms * self.kernel(last, log_scale)).real.sum(axis=-1)
         return result
 
     def exactly(self, number: int, terms: ComplexArray, log_scale: FloatArray) -> FloatArray:
@@ -91,11 +105,17 @@ class Circle:
         result: FloatArray = np.exp(log_scale - number * self.log_radius) * (2 / self.number) * shares
         return result
 
-    def _mean(self, last: int, terms: ComplexArray, log_scale: FloatArray) -> FloatArray:
+    @cached_property
+    def counted(self) -> FloatArray:
+        """Which share of the sum of all coefficients is part of that of the first ones, `1 / (1 + r^{−M})`."""
+        result: FloatArray = 1 / (1 + np.exp(-self.number * self.log_radius))
+        return result
+
+    def kernel(self, last: int, log_scale: FloatArray) -> ComplexArray:
+        """Return [z, angle] by which terms are multiplied, and then the real parts of all angles added up."""
         points = np.exp(self.log_radius)[:, None] * self.turns
-        shares = terms * (np.exp(-1j * last * self.angles) / (1 - points))
         scale = np.exp(log_scale - last * self.log_radius) * (2 / self.number)
-        result: FloatArray = scale * shares.real.sum(axis=1)
+        result: ComplexArray = scale[:, None] * (np.exp(-1j * last * self.angles) / (1 - points))
         return result
 
 
@@ -111,16 +131,23 @@ def tilted(
     `least` says of one group that so many of it are above z in any case.
     """
     low, high = np.full(below.shape[1], -FARTHEST), np.full(below.shape[1], FARTHEST)
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
+
+    def mean(shares: FloatArray) -> FloatArray:
+        result: FloatArray = sizes @ shares if sizes.ndim == 1 else (sizes * shares).sum(axis=0)
+        return result
+
+    middle = (low + high) / 2
+    for step in range(_BISECTIONS + _NEWTONS):
         raised = above * np.exp(middle)
         raised /= below + raised
+        spread = mean(raised * (1 - raised)) if step >= _BISECTIONS else None
         if least is not None:
             group, number = least
             raised[group] = np.maximum(raised[group], number / sizes[group])
-        under = (sizes @ raised if sizes.ndim == 1 else (sizes * raised).sum(axis=0)) < wanted
-        low, high = np.where(under, middle, low), np.where(under, high, middle)
-    result: FloatArray = (low + high) / 2
+        lack = wanted - mean(raised)
+        low, high = np.where(lack > 0, middle, low), np.where(lack > 0, high, middle)
+        middle = (low + high) / 2 if spread is None else np.clip(middle + lack / spread, low, high)
+    result: FloatArray = middle
     return result
 
 
@@ -145,9 +172,9 @@ def corrected(
     return result
 
 
-def factors(shares: FloatArray, sizes: FloatArray, circle: Circle) -> ComplexArray:
+def factors(shares: FloatArray, sizes: FloatArray, turns: ComplexArray) -> ComplexArray:
     """Return `(1 + p y)^m` for groups of m items with `y = e^{iθ} − 1`, as [group, z, angle]."""
-    turned = circle.turns - 1
+    turned = turns - 1
     result: ComplexArray = 1.0 + shares[..., None] * turned
     if sizes.ndim == 1 and (sizes == 1).all():
         return result
@@ -180,7 +207,7 @@ def _powers(bases: ComplexArray, exponents: Array) -> ComplexArray:
 
 def products_upto(terms: ComplexArray) -> ComplexArray:
     """Return the products over the groups up to each of terms [group, z, angle], in their place."""
-    if terms[0].size < _WIDE:
+    if terms[:1].size < _WIDE:
         np.multiply.accumulate(terms, axis=0, out=terms)
         return terms
     # Row by row, which is several times faster for long rows.
@@ -190,17 +217,50 @@ def products_upto(terms: ComplexArray) -> ComplexArray:
 
 
 def product(shares: FloatArray, sizes: FloatArray, circle: Circle) -> ComplexArray:
-    """Return `Π (1 + p y)^m` over groups; where p is small, as `exp(Σ (−1)^{i+1} Σ m p^i y^i / i)`."""
+    """Return `Π (1 + p y)^m` over groups."""
     small = shares.max(axis=1, initial=0.0) <= LIGHT
-    each = sizes if sizes.ndim == 2 else sizes[:, None]
-    light, powers = shares[small], each[small] * np.ones_like(shares[small])
-    sums = np.zeros((shares.shape[1], ORDERS + 1))
-    for order in range(1, ORDERS + 1):
-        powers *= light
-        sums[:, order] = powers.sum(axis=0) * ((-1) ** (order + 1) / order)
-    near = np.multiply.reduce(factors(shares[~small], sizes[~small], circle), axis=0)
-    result: ComplexArray = near * np.exp(sums @ circle.shifts)
+    near = np.multiply.reduce(factors(shares[~small], sizes[~small], circle.turns), axis=0)
+    result: ComplexArray = near * np.exp(log_light(shares[small], sizes[small], circle))
     return result
+
+
+def log_product(shares: FloatArray, sizes: FloatArray, circle: Circle) -> ComplexArray:
+    """Return the logarithm of `Π (1 + p y)^m` over groups, continuous in p."""
+    largest = shares.max(axis=1, initial=0.0)
+    small, single = largest <= LIGHT, sizes == 1
+    result = log_light(shares[small], sizes[small], circle)
+    tied, alone = ~small & ~single, ~small & single
+    if tied.any():
+        result += np.tensordot(sizes[tied], np.log1p(shares[tied][..., None] * (circle.turns - 1)), axes=1)
+    if alone.any():
+        # Logarithms take long. No argument of `1 + p y` exceeds that of the largest p, and as long as those of a few
+        # groups add up to less than π, the logarithm of their product is the sum of their logarithms.
+        most = np.angle(1 + np.multiply.outer(largest[alone], circle.turns - 1)).max(axis=1)
+        together = max(_BELOW_PI - float(most.max()), float(most.min()) / 2)
+        starts = np.flatnonzero(np.diff(np.floor(np.cumsum(most) / together), prepend=-1.0))
+        result += np.log(np.multiply.reduceat(factors(shares[alone], sizes[alone], circle.turns), starts)).sum(axis=0)
+    return result
+
+
+def log_light(shares: FloatArray, sizes: FloatArray, circle: Circle) -> ComplexArray:
+    """Return `Σ m log(1 + p y) = Σ_i (−1)^{i+1} Σ m p^i y^i / i` for small p."""
+    sums = np.zeros((shares.shape[1], ORDERS + 1))
+    powers = (sizes if sizes.ndim == 2 else sizes[:, None]) * np.ones_like(shares)
+    for order in range(1, ORDERS + 1):
+        powers *= shares
+        sums[:, order] = powers.sum(axis=0) * ((-1) ** (order + 1) / order)
+    result: ComplexArray = sums @ circle.shifts
+    return result
+
+
+def light_marked(shares: FloatArray, at_z: FloatArray, weights: list[FloatArray], circle: Circle) -> list[ComplexArray]:
+    """Return `Σ w at_z / (1 + p y)` over groups for small p and weights [group], by `Σ_n (−p y)^n`."""
+    sums = np.empty((len(weights), shares.shape[1], ORDERS + 1))
+    for order in range(ORDERS + 1):
+        for place, weight in enumerate(weights):
+            sums[place, :, order] = weight @ at_z
+        at_z = at_z * -shares
+    return list(sums @ circle.shifts)
 
 
 def marked(shares: FloatArray, others: FloatArray, weights: list[FloatArray], circle: Circle) -> list[ComplexArray]:

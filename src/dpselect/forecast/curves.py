@@ -13,7 +13,8 @@ import numpy as np
 from dpselect.errors import InvalidInput
 from dpselect.forecast.chances import FloatArray, least_epsilon
 from dpselect.forecast.noisy import WIDEST_GAP, NoisyGroups
-from dpselect.forecast.sequences import Sequences, peeling_chance
+from dpselect.forecast.peeling_rounds import peeling_chance
+from dpselect.forecast.sequences import Sequences
 from dpselect.forecast.subsets import Subsets
 from dpselect.mechanisms import Canonical, Joint, Mechanism, OneShot, Peeling
 from dpselect.mechanisms.ranking import Ranking, scaled

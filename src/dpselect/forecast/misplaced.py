@@ -22,15 +22,17 @@ import numpy.typing as npt
 
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import Circle, log_scales, marked_upto, product, tilted
-from dpselect.forecast.noise_values import values_at
-from dpselect.forecast.noisy import NoisyGroups
+from dpselect.forecast.noise_values import merged, values_at
+from dpselect.forecast.noisy import NoisyGroups, log_series
 from dpselect.forecast.panels import and_neighbours, paced
+from dpselect.forecast.tail_segments import SIZE, TERMS, by_excess
+from dpselect.forecast.tails import first_rare, series_coefficients
 
 Array = npt.NDArray[Any]
 
 _REACH = 45.0
 _DEPTH = 26.0
-_NEVER = 31.0
+_NEVER, _SURE = 31.0, 36.0
 _PANEL, _STEP = 2.6, 0.14
 _CELL = 1.0
 _ACROSS = 9
@@ -61,22 +63,31 @@ class Order:
             cells, inside = self._cells()
             if not len(inside):
                 return 0.0
-            if len(inside) * self._around((cells[1:] + cells[:-1]) / 2)[1] > _MOST_WORK:
+            if len(inside) * self._rough._around((cells[1:] + cells[:-1]) / 2)[1] > _MOST_WORK:
                 return None
-            nodes, weights, variances = self._nodes(cells, inside)
+            nodes, weights, variances, settled = self._nodes(cells, inside)
+            result = self._settled(nodes[settled]) @ weights[settled]
+            nodes, weights, variances = nodes[~settled], weights[~settled], variances[~settled]
             log_radius = self._log_radius(nodes, variances)
             first, last = self._windows(nodes, log_radius)
             order = np.argsort(last - first, kind="stable")
             widths = (last - first)[order]
-            result, place = 0.0, 0
+            place = 0
             while place < len(nodes):
                 # As many nodes as fit with the widest window among them.
                 ahead = widths[place:]
                 count = max(_FEWEST, int((ahead * np.arange(1, len(ahead) + 1) <= _BATCH).sum()))
                 part = order[place : place + count]
-                values = self._integrand(nodes[part], log_radius[part], first[part], int(ahead[:count][-1]))
-                result += float(weights[part] @ values)
+                values = self._integrand(nodes[part], log_radius[part], first[part], last[part])
+                result += weights[part] @ values
                 place += count
+        return float(result)
+
+    def _settled(self, z: FloatArray) -> FloatArray:
+        """Return the integrand where more than k items are above z in any case."""
+        border = self.border
+        at_z = self.noisy.sizes[:border, None] * self.noisy.noise.density(z - self.noisy.locations[:border, None])
+        result: FloatArray = self.gaps @ np.cumsum(at_z, axis=0)
         return result
 
     def _window(self, first: Array, width: int) -> tuple[Array, FloatArray]:
@@ -112,26 +123,41 @@ class Order:
         inside = np.concatenate([np.append(np.ones(len(part) - 1, dtype=bool), False) for part in parts])[:-1]
         return np.concatenate(parts), inside
 
-    def _nodes(self, cells: FloatArray, inside: Array) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _nodes(self, cells: FloatArray, inside: Array) -> tuple[FloatArray, FloatArray, FloatArray, Array]:
         """Return nodes and weights where some item may stand at z with one of lower score above it.
 
-        Then about the variance of the number of items above z.
+        Then about the variance of the number of items above z, and where that is more than k in any case: by Chernoff's
+        bound a number of mean m is below k with a chance of at most `exp(−(m − k)^2 / 2m)`.
         """
         z = (cells[1:] + cells[:-1]) / 2
-        groups, sizes = self._window(*self._around(z))
-        cdf, survival, density = self._values(z, groups)
+        rough = self._rough
+        groups, sizes = rough._window(*rough._around(z))
+        cdf, survival, density = rough._values(z, groups)
         at_z, above = sizes * density, sizes * survival
+        mean, k = rough._before[groups[0]] + above.sum(axis=0), self.noisy.k
+        unsettled = and_neighbours((mean < k) | ((mean - k) ** 2 < 2 * _SURE * mean))
         behind = np.zeros_like(above)
         behind[:-1] = np.cumsum(above[:0:-1], axis=0)[::-1]
-        bound = np.log((self._steps[groups] * np.cumsum(at_z, axis=0) * np.minimum(behind, 1.0)).sum(axis=0))
+        bound = np.log((rough._steps[groups] * np.cumsum(at_z, axis=0) * np.minimum(behind, 1.0)).sum(axis=0))
         kept = and_neighbours(inside & (bound > bound[inside].max() - _DEPTH)) & inside
         # The number of items above z varies by its deviation, which is how finely z has to be cut.
         variances = (above * cdf).sum(axis=0)
         spread = np.sqrt(variances) / at_z.sum(axis=0)
-        wide = np.pad(np.where(spread < 1, spread, 1.0), 1, constant_values=1.0)
+        wide = np.pad(np.where(unsettled & (spread < 1), spread, 1.0), 1, constant_values=1.0)
         paces = _PANEL * np.minimum(np.minimum(wide[:-2], wide[2:]), wide[1:-1])
         nodes, weights = paced(cells, kept, paces, self.noisy.kinks, smooth=not self.noisy.noise.kinks, step=_STEP)
-        return nodes, weights, np.interp(nodes, z, variances)
+        place = np.clip(np.searchsorted(cells, nodes) - 1, 0, len(z) - 1)
+        return nodes, weights, np.interp(nodes, z, variances), ~unsettled[place]
+
+    @cached_property
+    def _rough(self) -> Order:
+        """The groups, those below rank k's merged for rough sums."""
+        noisy, first = self.noisy, self.border + 1
+        if self._series is None:
+            return self
+        low, sizes, _ = merged(noisy.locations[first:], noisy.sizes[first:], noisy.sizes[first:])
+        locations, sizes = np.append(noisy.locations[:first], low), np.append(noisy.sizes[:first], sizes)
+        return Order(NoisyGroups(locations, sizes, noisy.k, noisy.noise), self.costs, self.border)
 
     @cached_property
     def _steps(self) -> FloatArray:
@@ -175,23 +201,58 @@ class Order:
         above = float(distances[int((noise.cdf(-distances) > np.exp(-_NEVER)).sum())])
         rarity = -np.log(noise.survival(distances))
         below = np.interp(_NEVER + np.maximum(log_radius, 0.0), rarity, distances)
-        return np.searchsorted(places, -z - above), np.searchsorted(places, below - z)
+        last = np.searchsorted(places, below - z)
+        if self._series is not None:
+            # Rare items below rank k are taken together.
+            rare = first_rare(self._series, self.noisy.locations, z - np.maximum(log_radius, 0.0))
+            last = np.minimum(last, np.maximum(rare, self.border + 1))
+        first = np.searchsorted(places, -z - above)
+        return np.minimum(first, last), last
 
-    def _integrand(self, z: FloatArray, log_radius: FloatArray, first: Array, width: int) -> FloatArray:
-        """Return `Σ_j (x_j − x_{j+1}) Σ_{i<=j} f_i P[N >= j]` at each z, for windows of one width."""
+    @cached_property
+    def _series(self) -> FloatArray | None:
+        return log_series(self.noisy.noise.name)
+
+    @cached_property
+    def _power_sums(self) -> FloatArray:
+        """`Σ m e^{j a}` over the groups below rank k's from each on, as [group, j]."""
+        below = slice(self.border + 1, None)
+        terms = self.noisy.sizes[below, None] * np.exp(np.multiply.outer(self.noisy.locations[below], np.arange(SIZE)))
+        sums = np.cumsum(terms[::-1], axis=0)[::-1]
+        return np.concatenate([np.zeros((self.border + 1, SIZE)), sums, np.zeros((1, SIZE))])
+
+    def _log_tail(self, z: FloatArray, log_radius: FloatArray, last: Array) -> FloatArray:
+        """Return the coefficients [z, power] of the logarithm of `Π (F + S x)` over the groups from `last` on."""
+        if self._series is None:
+            return np.zeros((len(z), SIZE))
+        law, _, _ = series_coefficients(tuple(self._series[:TERMS]))
+        powers = np.arange(SIZE)
+        # Rare items are below rank k's; where the window ends earlier, nothing behind it matters.
+        coefficients = by_excess(law * self._power_sums[last][:, None])
+        found = np.einsum("zid,zd->zi", coefficients, np.exp(-np.multiply.outer(z, powers)))
+        result: FloatArray = np.where(found, found * np.exp(np.multiply.outer(log_radius - z, powers)), 0.0)
+        return result
+
+    def _integrand(self, z: FloatArray, log_radius: FloatArray, first: Array, last: Array) -> FloatArray:
+        """Return `Σ_j (x_j − x_{j+1}) Σ_{i<=j} f_i P[N >= j]` at each z, for windows of groups."""
+        width = int((last - first).max())
         groups, sizes = self._window(first, width)
+        # Those behind a window are rare, or out of reach.
+        sizes = np.where(groups < last, sizes, 0.0)
         cdf, survival, density = self._values(z, groups)
         raised = survival * np.exp(log_radius)
         scale = cdf + raised
         shares, others = raised / scale, cdf / scale
         certain = np.where(first < len(self._before), self._before[np.minimum(first, len(self._before) - 1)], 0.0)
-        variances, undecided = (sizes * shares * others).sum(axis=0), float(sizes.sum(axis=0).max())
+        tail, powers = self._log_tail(z, log_radius, last), np.arange(float(SIZE))
+        variances = (sizes * shares * others).sum(axis=0) + tail @ powers**2
+        undecided = np.inf if tail.any() else float(sizes.sum(axis=0).max())
         circle = Circle.of(log_radius, variances, times=2, undecided=undecided)
-        usual = np.round(certain + (sizes * shares).sum(axis=0))
+        usual = np.round(certain + (sizes * shares).sum(axis=0) + tail @ powers)
         law = product(shares, sizes, circle) * np.exp(1j * np.multiply.outer(certain - usual, circle.angles))
-        log_scale = (sizes * log_scales(cdf, survival, log_radius, float(sizes.max()))).sum(axis=0) + (
-            certain - usual
-        ) * log_radius
+        law *= np.exp(tail @ (circle.turns ** powers[:, None] - 1))
+        log_scale = (sizes * log_scales(cdf, survival, log_radius, float(sizes.max(initial=0.0)))).sum(axis=0)
+        log_scale += (certain - usual) * log_radius + tail.sum(axis=1)
         rows = groups.min(axis=1) < self.border
         steps, ranks = self._steps[groups[rows]], self.noisy.ends[groups[rows]] - usual
         at_z = np.where(groups[rows] < self.border, (sizes * density)[rows], 0.0)

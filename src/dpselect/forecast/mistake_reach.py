@@ -5,7 +5,7 @@ Notation as in noisy_expectations.py: U of the top k are expected below z, and B
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +15,7 @@ from dpselect.forecast.contour import corrected, tilted
 from dpselect.forecast.noise_values import merged, values_at
 from dpselect.forecast.noisy import NoisyGroups, log_series
 from dpselect.forecast.panels import BoolArray, and_neighbours, paced
+from dpselect.forecast.tilted import Tilted
 
 _TAIL = 50.0
 _DEPTH = 30.0
@@ -26,6 +27,7 @@ _DEVIATIONS = 9.0
 _LOOKS = 12
 _APART = 0.75
 _EXPONENTIAL_TAILS = ("laplace", "logistic")
+_COUNTED = 2.0
 _NEVER, _NEGLIGIBLE = 1e-20, 1e-13
 _ELEMENTS = 1_000_000
 
@@ -39,6 +41,11 @@ class Groups:
     steps: FloatArray
     border: int
     room: int
+
+    def tilted(self, part: slice, z: FloatArray, log_radius: FloatArray) -> Tilted:
+        """Return some of the groups at each z."""
+        noisy = self.noisy
+        return Tilted(noisy.sizes[part], log_radius, *values_at(noisy.noise, z - noisy.locations[part, None]))
 
     def first_seen(self, z: FloatArray) -> int:
         """Return the first group that may matter up to the largest z; what is above it is all but certain.
@@ -70,6 +77,11 @@ class Nodes:
         """Return some of the nodes."""
         flags = (part[where] for part in (self.missing, self.chosen, self.settled, self.empty))
         return Nodes(self.z[where], self.weights[where], *flags)
+
+    def joined(self, others: Nodes) -> Nodes:
+        """Return these and others in ascending order."""
+        order = np.argsort(np.append(self.z, others.z))
+        return Nodes(*(np.append(own, other)[order] for own, other in zip(astuple(self), astuple(others), strict=True)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,6 +127,19 @@ class Reach:
             else:
                 result[part] = corrected(result[part], below, above, sizes, wanted)
         return result
+
+    def tilted_at(self, z: FloatArray, wanted: float) -> FloatArray:
+        """Return log r at which about so many items are above each z."""
+        locations, sizes, _ = self._outline
+        return tilted(*values_at(self.noisy.noise, z - locations[:, None])[:2], sizes, wanted)
+
+    def moments(self, z: FloatArray, log_radius: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the mean and the variance of the number of items above z on these circles."""
+        locations, sizes, _ = self._outline
+        below, above, _ = values_at(self.noisy.noise, z - locations[:, None])
+        raised = above * np.exp(log_radius)
+        shares = raised / (below + raised)
+        return sizes @ shares, sizes @ (shares * (1 - shares))
 
     def _expected(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return how many of the top k lie below z on average, how many others above it, and the density of each group.
@@ -188,3 +213,12 @@ class Reach:
         variance = float(sizes @ (noise.cdf(shifted) * noise.survival(shifted)))
         slope = float(sizes @ noise.density(shifted))
         return middle, np.sqrt(variance) / slope if slope else np.inf
+
+
+def densest(z: FloatArray, log_radius: FloatArray) -> float:
+    """Return the least `z − log r`, or z where x = 1 counts and that is less; elsewhere `r^M` is next to nothing.
+
+    There most of the rare items are expected above z.
+    """
+    plain = z[log_radius > -_COUNTED]
+    return float(min((z - log_radius).min(initial=np.inf), plain.min(initial=np.inf)))

@@ -23,9 +23,10 @@ import numpy.typing as npt
 
 from dpselect.forecast.binomials import binomial, log_of_first, logarithms
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import Circle, ComplexArray, corrected, factors, log_scales, marked, tilted
+from dpselect.forecast.contour import Circle, ComplexArray, corrected, tilted
 from dpselect.forecast.noise_values import merged, values_at
 from dpselect.forecast.panels import and_neighbours, paced
+from dpselect.forecast.tilted import Tilted
 from dpselect.sampling.laws import Distribution
 
 Array = npt.NDArray[Any]
@@ -42,6 +43,7 @@ _DEPTH = 30.0
 _VISIBLE = 16.0
 _NEVER = 1e-18
 _CHUNK = 64
+_FEW = 256
 
 
 def log_series(name: str) -> FloatArray | None:
@@ -234,7 +236,7 @@ class Free:
 
     def chance(self, log_radius: FloatArray, pattern: Pattern, hazard: FloatArray, log_sure: FloatArray) -> FloatArray:
         """Return `e^log_sure (P_K' + hazard P_K)`, K = included, with at least so many of the first group."""
-        included, least = pattern.included, pattern.least
+        included = pattern.included
         if len(self.sizes) == 1:
             logs = logarithms(self.cdf[0], self.survival[0])
             size = float(self.sizes[0])
@@ -242,31 +244,38 @@ class Free:
             alone = binomial(size, *logs, included, included)[included] if included <= size else 0.0
             result: FloatArray = np.exp(log_sure) * (at_z + hazard * alone)
             return result
-        raised = self.survival * np.exp(log_radius)
-        scale = self.cdf + raised
-        shares, others = raised / scale, self.cdf / scale
-        circle = Circle.of(log_radius, self.sizes @ (shares * others))
-        at_z = self.sizes[:, None] * self.density * np.exp(log_radius) / scale
-        # Groups of which all, or none, are above z.
-        certain, absent = others.max(axis=1) < _NEVER, shares.max(axis=1) < _NEVER
-        near = 1 + np.flatnonzero(~(certain | absent)[1:])
-        law = np.multiply.reduce(factors(shares[near], self.sizes[near], circle), axis=0)
-        law *= np.exp(1j * float(self.sizes[1:] @ certain[1:]) * circle.angles)
-        (later,) = marked(shares[near], others[near], [at_z[near]], circle)
-        first, first_marked = self._first(shares[0], others[0], included, least, circle)
-        at = later * first * circle.turns + first_marked * at_z[0][:, None] * circle.turns
-        terms = law * (at + hazard[:, None] * first)
-        return circle.exactly(
-            included,
-            terms,
-            log_sure + self.sizes @ log_scales(self.cdf, self.survival, log_radius, float(self.sizes.max())),
+        # A few z at a time, which stay in the processor's memory.
+        parts = (slice(start, start + _FEW) for start in range(0, len(log_radius), _FEW))
+        return np.concatenate(
+            [
+                Free(self.sizes, self.cdf[:, part], self.survival[:, part], self.density[:, part])._on_circles(
+                    log_radius[part], pattern, hazard[part], log_sure[part]
+                )
+                for part in parts
+            ]
         )
+
+    def _on_circles(
+        self, log_radius: FloatArray, pattern: Pattern, hazard: FloatArray, log_sure: FloatArray
+    ) -> FloatArray:
+        included, least = pattern.included, pattern.least
+        free = Tilted(self.sizes, log_radius, self.cdf, self.survival, self.density)
+        circle = Circle.of(log_radius, free.variances.sum(axis=0))
+        rest, first_at_z = free.part(slice(1, None)), self.sizes[0] * self.density[0] / free.scale[0]
+        (later,) = rest.marked([rest.sizes], circle)
+        first, first_marked = self._first(free.shares[0], free.others[0], included, least, circle)
+        at = np.exp(log_radius)[:, None] * circle.turns * (later * first + first_marked * first_at_z[:, None])
+        terms = rest.law(circle) * (at + hazard[:, None] * first)
+        return circle.exactly(included, terms, log_sure + free.log_scale)
 
     def _first(
         self, share: FloatArray, other: FloatArray, included: int, least: int, circle: Circle
     ) -> tuple[ComplexArray, ComplexArray]:
         """Return the factor of the first group, of which at least so many are above z, and that with one at z."""
         size, logs = float(self.sizes[0]), (np.log(other), np.log(share))
+        if size == 1:
+            none = other[:, None] if least == 0 else 0.0
+            return none + share[:, None] * circle.turns, np.ones((1, 1), dtype=np.complex128)
         found = []
         for number, low, high in ((size, least, included), (size - 1, max(least - 1, 0), included - 1)):
             counts = binomial(number, *logs, low, high)

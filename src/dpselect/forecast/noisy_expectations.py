@@ -26,14 +26,14 @@ import numpy as np
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import FARTHEST
 from dpselect.forecast.mistake_chunks import Chunk
-from dpselect.forecast.mistake_reach import Groups, Nodes, Reach
+from dpselect.forecast.mistake_reach import Groups, Nodes, Reach, densest
+from dpselect.forecast.mistake_smooth import Smooth, surely_chosen
 from dpselect.forecast.noisy import NoisyGroups, log_series
 from dpselect.forecast.tails import RareItems, Tail
 
 _FAR, _LOWEST = 2.0, -7.0
 _NEGLIGIBLE = 1e-15
-_CHUNK, _LEAST, _MOST = 2_000, 3, 128
-_MOST_TAILS = 2
+_CHUNK, _LEAST, _MOST = 8_000, 3, 128
 _MOST_WORK = 2e7
 
 
@@ -101,24 +101,47 @@ class Split:
         with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
             reach = Reach(noisy, self.costs, border, self.room)
             nodes = reach.nodes()
-            plans = [
-                Plan.of(self, reach, "chosen", nodes.only(nodes.chosen & ~nodes.empty)),
-                Plan.of(self, reach, "surely_chosen", nodes.only(nodes.chosen & nodes.empty)),
-            ]
-            if border:
-                plans.append(Plan.of(self, reach, "missing", nodes.only(nodes.missing & ~nodes.settled)))
-            if border and noisy.sizes[border] > self.room:
-                plans.append(Plan.of(self, reach, "crowded", nodes))
-            # Without tails taken together every group counts, and takes longer.
-            if sum(plan.work(border) for plan in plans) > (_MOST_WORK if self._rare else _MOST_WORK / 3):
+            found = None
+            smooth = Smooth.of(reach, nodes)
+            if smooth is not None:
+                found = self._integrated(reach, nodes.only(~smooth.where), smooth)
+            return found or self._integrated(reach, nodes, None)
+
+    def _integrated(self, reach: Reach, nodes: Nodes, smooth: Smooth | None) -> Mistakes | None:
+        """Return what to expect from nodes one by one, and others by looks; None if that is too much or in doubt."""
+        border = self.border
+        sure = nodes.only(nodes.chosen & nodes.empty)
+        plans = [Plan.of(self, reach, "chosen", nodes.only(nodes.chosen & ~nodes.empty))]
+        if smooth is None:
+            plans.append(Plan.of(self, reach, "surely_chosen", sure))
+        if border:
+            plans.append(Plan.of(self, reach, "missing", nodes.only(nodes.missing & ~nodes.settled)))
+        if border and self.noisy.sizes[border] > self.room:
+            every = nodes if smooth is None else nodes.joined(smooth.nodes)
+            plans.append(Plan.of(self, reach, "crowded", every))
+        starts, dense = {start for plan in plans for start in plan.starts}, [plan.densest for plan in plans]
+        work = sum(plan.work(border) for plan in plans)
+        if smooth is not None:
+            first = self.first_rare(smooth.lowest)
+            starts.add(first)
+            dense.append(smooth.densest)
+            work += (first - border) * len(smooth.looks)
+        # Without tails taken together every group counts, and takes longer.
+        if work > (_MOST_WORK if self._rare else _MOST_WORK / 3):
+            return None
+        tails = self._tails(starts, min(dense))
+        found = dict.fromkeys(("missing", "crowded", "surely_chosen"), np.zeros(3)) | {
+            plan.kind: plan.integral(self, tails) for plan in plans
+        }
+        missing = float(found["missing"][0]) + self._surely_missing(nodes.only(nodes.missing & nodes.settled))
+        chosen = found["chosen"] + found["surely_chosen"]
+        if smooth is not None:
+            more = smooth.integrals(self.groups, first, tails[first], sure)
+            if more is None:
                 return None
-            tails = self._tails({start for plan in plans for start in plan.starts})
-            found = {plan.kind: plan.integral(self, tails) for plan in plans}
-            missing = self._surely_missing(nodes.only(nodes.missing & nodes.settled))
-        missing += float(found["missing"][0]) if border else 0.0
-        wrong, lost, depth = map(float, found["chosen"] + found["surely_chosen"])
-        wrong += float(found["crowded"][0]) if "crowded" in found else 0.0
-        return Mistakes(wrong, lost + missing, depth, missing)
+            missing, chosen = missing + more[0], chosen + more[1]
+        wrong, lost, depth = map(float, chosen)
+        return Mistakes(wrong + float(found["crowded"][0]), lost + missing, depth, missing)
 
     def _surely_missing(self, nodes: Nodes) -> float:
         """Return the cost of what stands at each z of `above`, where more than enough others are above."""
@@ -132,17 +155,13 @@ class Split:
             return len(self.noisy.sizes)
         return self.border + 1 + self._rare.start(lowest)
 
-    def _tails(self, starts: set[int]) -> dict[int, tuple[int, Tail]]:
-        """Return the rare items from each start, or a later one, on; few different ones are made."""
-        unique = np.array(sorted(starts))
-        if self._rare is None:
-            return {int(start): (int(start), Tail.none()) for start in unique}
-        made = unique[::-1][:: -(-len(unique) // _MOST_TAILS)][::-1]
-        tails = self._rare.tails(made - self.border - 1)
-        places = np.searchsorted(made, unique)
-        return {
-            int(start): (int(made[place]), tails[place]) for start, place in zip(unique, places.tolist(), strict=True)
-        }
+    def _tails(self, starts: set[int], densest: float) -> dict[int, Tail]:
+        """Return the rare items from each start on."""
+        ascending = sorted(starts)
+        if self._rare is None or not starts:
+            return dict.fromkeys(ascending, Tail.none())
+        tails = self._rare.tails(np.array(ascending) - self.border - 1, densest)
+        return dict(zip(ascending, tails, strict=True))
 
     @cached_property
     def _rare(self) -> RareItems | None:
@@ -162,6 +181,7 @@ class Plan:
     kind: str
     nodes: Nodes
     log_radius: FloatArray
+    densest: float
     parts: list[slice]
     starts: list[int]
 
@@ -170,9 +190,9 @@ class Plan:
         """Return chunks of nodes on circles for one of Chunk's methods."""
         z, wanted = nodes.z, split.noisy.k + (0.5 if kind == "missing" else -0.5)
         if not len(z):
-            return cls(kind, nodes, z, [], [])
+            return cls(kind, nodes, z, np.inf, [], [])
         # What is sure needs no circle.
-        sure = kind == "surely_chosen"
+        sure, deep = kind == "surely_chosen", kind in ("chosen", "surely_chosen")
         log_radius = np.zeros(len(z)) if sure else reach.log_radius(z, wanted, crowded=kind == "crowded")
         # Where no radius brings the number wanted about, what it stands for does not happen.
         possible = np.abs(log_radius) < FARTHEST - 2
@@ -183,23 +203,24 @@ class Plan:
         place = 0
         while place < len(z):
             start = split.first_rare(float(lowest[place : place + _MOST].min()))
-            # Only products up to every group take much memory.
-            size = _CHUNK if kind == "chosen" else 8 * _CHUNK
-            step = max(_LEAST, min(size // max(start - split.border, 1), _MOST))
+            step = max(_LEAST, min(_CHUNK // max(start - split.border, 1), _MOST))
             parts.append(slice(place, place + step))
             starts.append(start)
             place += step
-        return cls(kind, nodes, log_radius, parts, starts)
+        return cls(kind, nodes, log_radius, densest(z, log_radius) if deep else np.inf, parts, starts)
 
     def work(self, border: int) -> float:
         """Return how many groups have to be looked at, at each z."""
         pairs = zip(self.parts, self.starts, strict=True)
         return float(sum((part.stop - part.start) * (start - border) for part, start in pairs))
 
-    def integral(self, split: Split, tails: dict[int, tuple[int, Tail]]) -> FloatArray:
+    def integral(self, split: Split, tails: dict[int, Tail]) -> FloatArray:
         """Return the integrals of this kind."""
         result = np.zeros(3)
+        if self.kind == "surely_chosen" and self.parts:
+            first = max(self.starts)
+            return surely_chosen(split.groups, first, tails[first], self.nodes.z, self.nodes.weights)
         for part, start in zip(self.parts, self.starts, strict=True):
-            chunk = Chunk.of(split.groups, self.nodes.z[part], self.log_radius[part], *tails[start])
+            chunk = Chunk.of(split.groups, self.nodes.z[part], self.log_radius[part], start, tails[start])
             result = result + getattr(chunk, self.kind)() @ self.nodes.weights[part]
         return result

@@ -1,4 +1,4 @@
-"""How likely Joint and Peeling are to return the top k in order, up to ties, from their laws."""
+"""How likely Joint is to return the top k in order, up to ties, from its law."""
 
 from __future__ import annotations
 
@@ -98,45 +98,3 @@ def _heavy(best: float, sizes: FloatArray, penalties: Array) -> Array:
     heavy = sizes - penalties[:-1] >= least - np.log(_GRID)
     heavy[0] |= best >= least
     return np.flatnonzero(heavy)
-
-
-def peeling_chance(k: int, rate: float, scores: Scores, noise: str) -> float:
-    """P[the top k in order], up to ties: a product of k rounds at a rate ε₀/w each (mathematics, section 2)."""
-    if noise == "gumbel":
-        return _gumbel_peeling(k, rate, scores)
-    left = scores.multiplicities.astype(np.float64)
-    log_sizes = np.log(left)
-    reach = NEGLIGIBLE + float(np.log(left.sum()))
-    chance, group = 1.0, 0
-    below = scaled(scores.values[0] - scores.values, Fraction(rate))
-    for _ in range(k):
-        near = slice(group + 1, int(np.searchsorted(below, below[group] + reach)))
-        if near.stop > near.start:
-            best = float(np.log(left[group]))
-            chance *= chance_of_best(best, log_sizes[near], below[near] - below[group], noise)
-        left[group] -= 1
-        group += int(left[group] == 0)
-        if group == len(left):
-            break
-    return chance
-
-
-def _gumbel_peeling(k: int, rate: float, scores: Scores) -> float:
-    """Return `Π 1 / (1 + V_r / n_r)`: n_r items are left of the best group, and V_r weighs all lower ones beside it."""
-    sizes = scores.multiplicities.astype(np.float64)
-    below = scaled(scores.values[0] - scores.values, Fraction(rate))
-    # The weight of all lower groups relative to each, from the bottom up, so that nothing underflows.
-    last = min(int(np.searchsorted(np.cumsum(sizes), k)), len(sizes) - 1)
-    rest = float((sizes[last + 1 :] * np.exp(below[last] - below[last + 1 :])).sum())
-    lower = np.empty(last + 1)
-    for group in range(last, -1, -1):
-        lower[group] = rest
-        if group:
-            rest = (rest + sizes[group]) * float(np.exp(below[group - 1] - below[group]))
-    log_chance, taken = 0.0, 0
-    for group in range(last + 1):
-        number = int(min(sizes[group], k - taken))
-        left = sizes[group] - np.arange(number)
-        log_chance -= float(np.log1p(lower[group] / left).sum())
-        taken += number
-    return float(np.exp(log_chance))

@@ -2,68 +2,75 @@
 
 Notation: `t = e^{a − z}` of an item at a. Far out `log F = −Σ c_j t^j`, hence `f/F = Σ j c_j t^j` and the odds
 `o = S/F = exp(Σ c_j t^j) − 1` are series in t. So everything about these items is a polynomial in x and `τ = e^{−z}`,
-whose coefficients come from the power sums `P_j(g) = Σ m e^{j a}` over the groups up to g:
+whose coefficients come from the power sums `P_j(g) = Σ m e^{j a}` over some groups:
 
-* `law = Π (F + S x) = Π F · exp(Σ_{i>=1} x^i Σ_j G_ij τ^j P_j)`, `G_i = (−1)^{i+1} o^i / i`;
+* `law = log Π (F + S x) = Σ_i x^i Σ_j G_ij τ^j P_j`, `G_i = (−1)^{i+1} o^i / i`, and `G_0 = log F`;
 * `marked = Σ f / (F + S x) = Σ_i x^i Σ_j H_ij τ^j P_j`, `H_i = (−1)^i o^i f/F`, and `costly`, weighted by costs;
-* `passed = Σ_g step_g Π_{up to g} (1 + o x) · Σ_{behind g} f/F`, where step_g is what the next group costs more than g.
+* `passed = Σ_g step_g Σ_{behind g} f/F / Π_{behind g} (1 + o x)`, step_g being what the next group costs more than g.
 
-Error: below 1e-10 of each of them. With `τ_i = c_1 e^{a_i − z}`, all these noises have `|c_j t^j| <= τ^j / j`, so that
-no coefficient exceeds that of `−log F = −log(1 − τ)`, where `o = f/F = τ/(1 − τ)`. There the powers of x of `law / Π F`
-add up to `Π 1/(1 − τ_i)`, and what group g adds to `passed` to at most that times `step_g Σ_{behind g} τ_i/(1 − τ_i)`.
-Let `τ_i <= q` and `Σ τ_i <= M`. With all τ multiplied by `s > 1` the product is at most `H(s) = exp(−M log(1 − sq)/q)`,
-and the sum at most `s/(1 − sq) · Σ_{behind g} τ_i`. By Cauchy's estimate the terms beyond the order R add up to at most
-`H(s) s^{−R} / (s − 1)`, for `passed` to `s/(1 − sq)` times that beside the first term of each group. At (M, q, R) =
-(0.05, 0.01, 7) with s = 50 that is below 1e-10. What `law` and `marked` lose is less. No power of x exceeds that of τ,
-so that the same holds for |x| = r > 1 if `r τ` is as small.
+The last needs the products behind every group, and is taken by segments of neighbouring groups. With E and R the
+product `Π 1/(1 + o x)` and the sum of f/F behind a segment's end, E' the product behind its start, and P(g) the product
+of `1 + o x` over its groups up to g, the segment's last group adds `step E R` and the others
+
+`E' (A + B R)`, `A = Σ_g step_g P(g) Σ_{behind g, in the segment} f/F`, `B = Σ_g step_g P(g)`.
+
+Error: below 2e-10 of each of them. With `τ_i = c_1 e^{a_i − z}`, all these noises have `|c_j t^j| <= τ^j / j`, so that
+no coefficient exceeds that of `−log F = −log(1 − τ)`, where `o = f/F = τ/(1 − τ)`. There the powers of x of P(g) add up
+to `Π 1/(1 − τ_i)`. If no τ_i exceeds q and those up to g add up to M or less, the terms of order n in τ of that product
+are at most those of `(1 − qs)^{−M/q}`, which are `M (M + q) … (M + (n − 1) q) / n!`. Beside f/F, itself of the first
+order, those from n = 8 on are left out. At (M, q) = (0.15, 0.02) they add up to 1.2e-10. A segment's last group is no
+part of its products, and may be of any size. What `law` and `marked` leave out is of the order `q^8` for each item. No
+power of x exceeds that of τ, so that the same holds for |x| = r > 1 if `r τ` is as small; and for r < 1 it is enough
+that `r τ_i` add up to M, as no term of `log(1 + o x)` has less than one power of x.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import Any
+from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 
 from dpselect.forecast.chances import FloatArray
+from dpselect.forecast.contour import ComplexArray
+from dpselect.forecast.tail_segments import SIZE, TERMS, Array, Segments, by_excess
 
-Array = npt.NDArray[Any]
-
-MASS, EACH, TERMS = 0.05, 0.01, 7
-_SIZE = TERMS + 1
-_ROWS, _COLUMNS = np.triu_indices(_SIZE)
-LAW, MARKED, COSTLY, PASSED = range(4)
+MASS, EACH = 0.15, 0.02
+LAW, MARKED, COSTLY = range(3)
 
 
 @dataclass(frozen=True, repr=False)
 class Tail:
-    """Coefficients [kind, power of x, power of τ], τ relative to a location."""
+    """Items from a group on: coefficients [kind, i, d] of `(τ x)^i τ^d`, τ relative to a location; and segments."""
 
     base: float
     coefficients: FloatArray
+    segments: Segments | None
 
     @classmethod
     def none(cls) -> Tail:
         """Return no items."""
-        return cls(0.0, np.zeros((4, _SIZE, _SIZE)))
+        return cls(0.0, np.zeros((3, SIZE, SIZE)), None)
 
     def at(self, z: FloatArray, log_radius: FloatArray) -> FloatArray:
         """Return the coefficients [kind, z, power] of powers of e^{iθ} on the circles of these radii."""
-        if not self.coefficients.any():
-            return np.zeros((len(self.coefficients), len(z), _SIZE))
-        exponents = np.multiply.outer(self.base - z, _COLUMNS) + np.multiply.outer(log_radius, _ROWS)
-        terms = np.exp(exponents)
-        result: FloatArray = terms @ self._by_term
-        return result
+        if self.segments is None:
+            return np.zeros((len(self.coefficients), len(z), SIZE))
+        powers = np.arange(SIZE)
+        reach = np.exp(np.multiply.outer(powers, self.base - z))
+        found = (self.coefficients @ reach) * np.exp(np.multiply.outer(powers, self.base - z + log_radius))
+        return np.swapaxes(found, 1, 2)
 
-    @cached_property
-    def _by_term(self) -> FloatArray:
-        """The coefficients as [kind, term, power of x]."""
-        result = np.zeros((len(self.coefficients), len(_ROWS), _SIZE))
-        result[:, np.arange(len(_ROWS)), _ROWS] = self.coefficients[:, _ROWS, _COLUMNS]
-        return result
+    def passed(self, z: FloatArray, log_radius: FloatArray, turns: ComplexArray) -> ComplexArray:
+        """Return `passed` as [z, angle]."""
+        if self.segments is None:
+            return np.zeros((len(z), len(turns)), dtype=np.complex128)
+        return self.segments.passed(self.base - z, log_radius, turns)
+
+    def plainly_passed(self, z: FloatArray) -> FloatArray:
+        """Return `passed` for x = 1."""
+        return np.zeros(len(z)) if self.segments is None else self.segments.plainly_passed(self.base - z)
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,95 +85,76 @@ class RareItems:
 
     def start(self, lowest: float) -> int:
         """Return the first group from which on all are rare, for `z − max(log r, 0)` from the lowest on."""
-        each = self.series[0] * np.exp(np.minimum(self.locations - lowest, 0.0))
-        together = np.cumsum((self.sizes * each)[::-1])[::-1]
-        return int(((together > MASS) | (each > EACH)).sum())
+        return int(first_rare(self.series, self.locations, np.array(lowest)))
 
-    def tails(self, starts: Array) -> list[Tail]:
-        """Return the items from each of the starts on; these ascend, and the last may be the number of groups."""
+    def tails(self, starts: Array, densest: float) -> list[Tail]:
+        """Return the items from each of the starts on, for `z − log r` from the densest on.
+
+        Starts ascend, and the last may be the number of groups.
+        """
+        if starts[0] == len(self.sizes):
+            return [Tail.none()] * len(starts)
         part = slice(starts[0], None)
         locations, sizes, costs, steps = (
             values[part] for values in (self.locations, self.sizes, self.costs, self.steps)
         )
-        base = float(locations[0]) if len(locations) else 0.0
-        empty = Tail(base, np.zeros((4, _SIZE, _SIZE)))
-        filled = starts[starts < len(self.sizes)] - starts[0]
-        if not len(filled):
-            return [empty] * len(starts)
-        law, marks, rates = _coefficients(tuple(self.series[:TERMS]))
-        weights = np.empty((_SIZE, len(sizes)))
+        base = float(locations[0])
+        weights = np.empty((SIZE, len(sizes)))
         weights[0], reach = sizes, np.exp(locations - base)
-        for power in range(1, _SIZE):
-            weights[power] = weights[power - 1] * reach
-        segments = _Segments.of(law, rates, weights, steps, filled)
-        found, behind, number, cost = [], np.zeros((_SIZE, _SIZE)), np.zeros(_SIZE), np.zeros(_SIZE)
-        costly = np.add.reduceat(weights * costs, filled, axis=1)
-        for place in reversed(range(len(filled))):
-            behind = segments.before(place, behind, rates * number)
-            number, cost = number + segments.totals[:, place], cost + costly[:, place]
-            found.append(Tail(base, np.stack([law * number, marks * number, marks * cost, behind])))
-        return [*found[::-1], *[empty] * (len(starts) - len(filled))]
+        for power in range(1, SIZE):
+            np.multiply(weights[power - 1], reach, out=weights[power])
+        law, marks, rates = series_coefficients(tuple(self.series[:TERMS]))
+        filled = starts[starts < len(self.sizes)] - starts[0]
+        cuts = self._cuts(self.series[0] * np.exp(base - densest) * weights[1], filled)
+        segments = Segments.of(law, rates, weights, steps, cuts)
+        number, cost = (_sums_from(each, filled) for each in (weights, weights * costs))
+        found = [
+            Tail(
+                base,
+                by_excess(np.stack([law * number[:, i], marks * number[:, i], marks * cost[:, i]])),
+                segments.since(start),
+            )
+            for i, start in enumerate(filled)
+        ]
+        return found + [Tail.none()] * (len(starts) - len(filled))
+
+    @staticmethod
+    def _cuts(masses: FloatArray, starts: Array) -> Array:
+        """Return where segments begin: at each of the starts, and often enough."""
+        before = np.append(0.0, np.cumsum(masses)).tolist()
+        found = []
+        for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(masses)], strict=True):
+            while start < end:
+                found.append(start)
+                # A segment's last group does not count.
+                start = bisect_right(before, before[start] + MASS, start + 1, end + 1)
+        return np.array(found)
 
 
-@dataclass(frozen=True, repr=False)
-class _Segments:
-    """Neighbouring segments: power sums, and [segment, power of x, power of τ] of `Π (1 + o x)` and its sums."""
+def first_rare(series: FloatArray, locations: FloatArray, lowest: FloatArray) -> Array:
+    """Return for each lowest `z − max(log r, 0)` the first group from which on all are rare."""
+    result: Array = np.searchsorted(-locations, np.log(series[0] / EACH) - lowest)
+    return result
 
-    totals: FloatArray
-    whole: FloatArray
-    reached: FloatArray
-    passed: FloatArray
 
-    @classmethod
-    def of(cls, law: FloatArray, rates: FloatArray, weights: FloatArray, steps: FloatArray, starts: Array) -> _Segments:
-        counts = np.diff(np.append(starts, weights.shape[1]))
-        totals = np.add.reduceat(weights, starts, axis=1)
-        sums = np.cumsum(weights, axis=1)
-        sums -= np.repeat(sums[:, starts] - weights[:, starts], counts, axis=1)
-        behind = rates[:, None] * np.maximum(np.repeat(totals, counts, axis=1) - sums, 0.0)
-        # products[i][j] holds the coefficient of x^i τ^j for each group; none has j < i.
-        products: list[dict[int, FloatArray]] = [{0: np.ones_like(sums[0])}]
-        for power in range(1, _SIZE):
-            row: dict[int, FloatArray] = {}
-            for i in range(1, power + 1):
-                for order, before in products[power - i].items():
-                    for j in range(i, _SIZE - order):
-                        if law[i, j]:
-                            term = (i / power * law[i, j]) * sums[j] * before
-                            row[order + j] = row[order + j] + term if order + j in row else term
-            products.append(row)
-        whole, reached, passed = (np.zeros((len(starts), _SIZE, _SIZE)) for _ in range(3))
-        for power, row in enumerate(products):
-            for order, coefficients in row.items():
-                whole[:, power, order] = coefficients[starts + counts - 1]
-                weighted = steps * coefficients
-                reached[:, power, order] = np.add.reduceat(weighted, starts)
-                passed[:, power, order + 1 :] += np.add.reduceat(behind[1 : _SIZE - order] * weighted, starts, axis=1).T
-        return cls(totals, whole, reached, passed)
-
-    def before(self, place: int, behind: FloatArray, rate: FloatArray) -> FloatArray:
-        """Return `passed` of a segment and all behind it, of which that and the rate f/F are given."""
-        result: FloatArray = self.passed[place].copy()
-        for power in range(_SIZE):
-            for order in range(power, _SIZE):
-                # No power of x exceeds that of τ.
-                size = _SIZE - order
-                result[power : power + size, order:] += self.whole[place, power, order] * behind[:size, :size]
-                result[power, order:] += self.reached[place, power, order] * rate[:size]
-        return result
+def _sums_from(values: FloatArray, starts: Array) -> FloatArray:
+    """Return the sums of values [power, group] from each start to the end."""
+    parts = np.add.reduceat(values, starts, axis=1)
+    result: FloatArray = np.cumsum(parts[:, ::-1], axis=1)[:, ::-1]
+    return result
 
 
 @cache
-def _coefficients(series: tuple[float, ...]) -> tuple[FloatArray, FloatArray, FloatArray]:
+def series_coefficients(series: tuple[float, ...]) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return `G_ij`, with −c_j at i = 0, `H_ij` and `j c_j`."""
     logs = np.append(0.0, series)
-    rates = np.arange(float(_SIZE)) * logs
-    odds = _exponential(logs) - np.eye(1, _SIZE)[0]
-    powers = [np.eye(1, _SIZE)[0]]
+    rates = np.arange(float(SIZE)) * logs
+    odds = _exponential(logs) - np.eye(1, SIZE)[0]
+    powers = [np.eye(1, SIZE)[0]]
     for _ in range(TERMS):
-        powers.append(np.convolve(powers[-1], odds)[:_SIZE])
-    law = np.stack([-logs, *((-1) ** (i + 1) * powers[i] / i for i in range(1, _SIZE))])
-    marks = np.stack([(-1) ** i * np.convolve(power, rates)[:_SIZE] for i, power in enumerate(powers)])
+        powers.append(np.convolve(powers[-1], odds)[:SIZE])
+    law = np.stack([-logs, *((-1) ** (i + 1) * powers[i] / i for i in range(1, SIZE))])
+    marks = np.stack([(-1) ** i * np.convolve(power, rates)[:SIZE] for i, power in enumerate(powers)])
     return law, marks, rates
 
 

@@ -1,0 +1,142 @@
+"""The items from rank k's group on at some values z, as noisy_expectations.py needs them, where the notation is.
+
+The lowest chosen item costs more than group g if the largest value behind g, at z, has fewer than k of the items up to
+g above it. With `o = S/F`, the sum of that over all g with their steps is the law of all items, times
+
+`W = Σ_g step_g Σ_{behind g} f/F / Π_{behind g} (1 + o x)`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dpselect.forecast.binomials import log_of_first
+from dpselect.forecast.chances import FloatArray
+from dpselect.forecast.contour import LARGE, Circle, ComplexArray, factors, log_product, products_upto
+from dpselect.forecast.mistake_reach import Groups
+from dpselect.forecast.tail_segments import SIZE
+from dpselect.forecast.tails import COSTLY, LAW, MARKED, Tail
+from dpselect.forecast.tilted import Tilted
+
+_UNSEEN = 1e-17
+
+
+@dataclass(frozen=True, repr=False)
+class Below:
+    """The groups from rank k's on, those from `last` on in a tail; the first one is tied with rank k."""
+
+    groups: Groups
+    last: int
+    rare: Tail
+    z: FloatArray
+    near: Tilted
+
+    @classmethod
+    def of(cls, groups: Groups, last: int, rare: Tail, z: FloatArray, log_radius: FloatArray) -> Below:
+        """Return the groups at each z."""
+        return cls(groups, last, rare, z, groups.tilted(slice(groups.border, last), z, log_radius))
+
+    @cached_property
+    def tail(self) -> FloatArray:
+        """What is known of the rare items on the circles, as [kind, z, power]."""
+        return self.rare.at(self.z, self.near.log_radius)
+
+    @cached_property
+    def _plain_tail(self) -> FloatArray:
+        """The same for r = 1."""
+        return self.rare.at(self.z, np.zeros_like(self.z))
+
+    @cached_property
+    def log_scale(self) -> FloatArray:
+        """The logarithm of `Π (F + S r)`."""
+        result: FloatArray = self.near.log_scale + self.tail[LAW].sum(axis=1)
+        return result
+
+    @cached_property
+    def mean(self) -> FloatArray:
+        """How many are above z on average, tilted: `x d/dx` of the logarithm of the law."""
+        result: FloatArray = self.near.mean + self.tail[LAW] @ np.arange(float(SIZE))
+        return result
+
+    @cached_property
+    def untied_variance(self) -> FloatArray:
+        """The tilted variance of all but the tied items: for the rare ones `(x d/dx)^2` of the logarithm."""
+        result: FloatArray = self.near.variances[1:].sum(axis=0) + self.tail[LAW] @ np.arange(float(SIZE)) ** 2
+        return result
+
+    @cached_property
+    def variance(self) -> FloatArray:
+        """The tilted variance."""
+        result: FloatArray = self.near.variances[0] + self.untied_variance
+        return result
+
+    def law(self, circle: Circle, *, tied: bool = True) -> ComplexArray:
+        """Return `Π (1 + p y)`, with or without the tied group."""
+        near = self.near if tied else self._lower
+        result: ComplexArray = near.law(circle) * np.exp(self._tail_on(LAW, circle, less=1.0))
+        return result
+
+    def log_law(self, circle: Circle) -> ComplexArray:
+        """Return its logarithm, continuous in z."""
+        return log_product(self.near.shares, self.near.sizes, circle) + self._tail_on(LAW, circle, less=1.0)
+
+    def _tail_on(self, kind: int, circle: Circle, less: float = 0.0) -> ComplexArray:
+        result: ComplexArray = self.tail[kind] @ (circle.turns ** np.arange(SIZE)[:, None] - less)
+        return result
+
+    @cached_property
+    def _lower(self) -> Tilted:
+        """The groups below rank k's."""
+        return self.near.part(slice(1, None))
+
+    @cached_property
+    def _weights(self) -> list[FloatArray]:
+        """What each group of `below` counts, plain and by its cost."""
+        sizes = self._lower.sizes
+        return [sizes, sizes * self.groups.costs[self.groups.border + 1 : self.last]]
+
+    def surely(self) -> FloatArray:
+        """Return how many stand at z, what they cost, and W, for x = 1."""
+        lower, tail = self._lower, self._plain_tail
+        found = [weights @ lower.density for weights in self._weights]
+        far = [tail[kind].sum(axis=1) for kind in (MARKED, COSTLY)]
+        depths = self._depths_by_group(lower.cdf, lower.survival, tail[LAW, :, 0]).sum(axis=0)
+        return np.stack([found[0] + far[0], found[1] + far[1], depths + self.rare.plainly_passed(self.z)])
+
+    def chosen(self, circle: Circle) -> ComplexArray:
+        """Return the same on circles, beside the law."""
+        found = self._lower.marked(self._weights, circle)
+        far = [self._tail_on(kind, circle) for kind in (MARKED, COSTLY)]
+        return np.stack([found[0] + far[0], found[1] + far[1], self.depths(circle.turns)])
+
+    def depths(self, turns: ComplexArray) -> ComplexArray:
+        """Return W as [z, angle]."""
+        lower, law = self._lower, self.tail[LAW]
+        own = self._depths_by_group(lower.others, lower.shares, law[:, 0] - law.sum(axis=1))
+        first = len(lower.sizes) + 1 - len(own)
+        behind = products_upto(factors(lower.shares[first:][::-1], lower.sizes[first:][::-1], turns))
+        found = own[-1][:, None] + np.einsum("gz,gzx->zx", own[-2::-1], 1.0 / behind)
+        far = np.exp(-(law @ (turns ** np.arange(SIZE)[:, None] - 1)))
+        result: ComplexArray = found * far + self.rare.passed(self.z, self.near.log_radius, turns)
+        return result
+
+    def _depths_by_group(self, none_above: FloatArray, some_above: FloatArray, log_tail: FloatArray) -> FloatArray:
+        """Return what each group with a step adds to W, for θ = 0; the first ones are left out if that is nothing."""
+        lower, sizes = self._lower, self._lower.sizes[:, None]
+        logs = np.log(none_above) if sizes.max(initial=0.0) <= LARGE else log_of_first(none_above, some_above)
+        none = np.exp(_sums_behind(sizes * logs, log_tail))
+        # Behind the first groups too much follows for an answer to end there.
+        first = min(int((none.max(axis=1) < _UNSEEN).sum()), len(sizes))
+        rates = _sums_behind(sizes[first:] * (lower.density / lower.cdf)[first:], self._plain_tail[MARKED, :, 0])
+        # Where F vanishes the rate is infinite, and the product vanishes faster.
+        steps = self.groups.steps[self.groups.border + first : self.last, None]
+        return np.where(none[first:] > 0, steps * rates * none[first:], 0.0)
+
+
+def _sums_behind(values: FloatArray, last: FloatArray) -> FloatArray:
+    """Return for rank k's group and each below it the sum of what follows, to the end of which `last` is added."""
+    result: FloatArray = np.cumsum(np.concatenate([values, last[None]])[::-1], axis=0)[::-1]
+    return result

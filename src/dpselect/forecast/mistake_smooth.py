@@ -1,0 +1,176 @@
+"""Mistakes where much is undecided: what concerns the items from rank k on is computed at few z, and interpolated.
+
+Where a range of z holds no kink of theirs, and log r is a polynomial in z, everything about these items is analytic in
+z. Poles lie where some `F + S x` vanishes, which is far from the range unless θ is near π. There the law of all items
+is small, `exp(−v (1 − cos θ))` or less with v its variance. Noise that is never negative has poles near z = 0 too, and
+is interpolated in log z. For x = 1 all of it is interpolated in `e^{−z/2}`.
+
+Error: it falls by a constant factor with each further look. What the last four terms of the polynomials contribute to a
+result is computed beside it; tests find that the error is a tenth of that or less. Where it is more than 1e-8 of the
+result, nodes are taken one by one instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.polynomial import Polynomial, chebyshev
+
+from dpselect.forecast.chances import FloatArray
+from dpselect.forecast.contour import Circle
+from dpselect.forecast.mistake_below import Below
+from dpselect.forecast.mistake_chunks import Above
+from dpselect.forecast.mistake_reach import Groups, Nodes, Reach, densest
+from dpselect.forecast.noisy import log_series
+from dpselect.forecast.panels import BoolArray
+from dpselect.forecast.tails import Tail
+
+_LOOKS, _PLAIN_LOOKS = 28, 52
+_FEWEST = 36
+_SPOTS, _DEGREE = 10, 5
+_LEAST_VARIANCE = {False: 5.0, True: 2.0}
+_WIDEST = 30.0
+_CHUNK = 96
+_LAST, _DOUBT = 4, 1e-8
+_UNSEEN = 40.0
+
+
+@dataclass(frozen=True, repr=False)
+class Looks:
+    """Chebyshev points of some variable, and the matrix from functions there to those at given places.
+
+    `in_doubt` leads to what the last few terms of their polynomials contribute, more than those left out would.
+    """
+
+    values: FloatArray
+    matrix: FloatArray
+    in_doubt: FloatArray
+
+    @classmethod
+    def between(cls, places: FloatArray, number: int) -> Looks:
+        """Return looks between the least and the largest of some values of the variable."""
+        low, high = float(places.min()), float(places.max())
+        middle, half = (low + high) / 2, (high - low) / 2
+        points = chebyshev.chebpts1(number)
+        transform = chebyshev.chebvander(points, number - 1).T * (2 / number)
+        transform[0] /= 2
+        terms = chebyshev.chebvander((places - middle) / half, number - 1)
+        return cls(middle + half * points, terms @ transform, terms[:, -_LAST:] @ transform[-_LAST:])
+
+
+def surely_chosen(groups: Groups, last: int, tail: Tail, z: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the integrals of `Below.surely`.
+
+    For noise with a series all of it is `e^{−z}` times a function that is smooth in `e^{−z/2}`.
+    """
+    noise = groups.noisy.noise
+    if len(z) > _PLAIN_LOOKS and log_series(noise.name) is not None and (z.min() > 0 or not noise.kinks):
+        base = float(z.min())
+        looks = Looks.between(np.exp((base - z) / 2), _PLAIN_LOOKS)
+        at = base - 2 * np.log(looks.values)
+        found = Below.of(groups, last, tail, at, np.zeros_like(at)).surely() / looks.values**2
+        factors = np.exp(base - z) * weights
+        result, doubt = (found @ (factors @ matrix) for matrix in (looks.matrix, looks.in_doubt))
+        if (np.abs(doubt) <= _DOUBT * np.abs(result)).all():
+            return result
+    return sum(
+        (
+            Below.of(groups, last, tail, z[part], np.zeros_like(z[part])).surely() @ weights[part]
+            for part in (slice(start, start + _PLAIN_LOOKS) for start in range(0, len(z), _PLAIN_LOOKS))
+        ),
+        start=np.zeros(3),
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class Smooth:
+    """Nodes `where` all is smooth, a few z to look at instead, and the matrix from functions there to the nodes."""
+
+    nodes: Nodes
+    where: BoolArray
+    log_radius: FloatArray
+    looks: FloatArray
+    looks_radius: FloatArray
+    to_nodes: FloatArray
+    in_doubt: FloatArray
+
+    @classmethod
+    def of(cls, reach: Reach, nodes: Nodes) -> Smooth | None:
+        """Return the nodes with some mistake undecided for which looks suffice; None if these are few."""
+        noise, k = reach.noisy.noise, reach.noisy.k
+        where = (nodes.missing & ~nodes.settled) | (nodes.chosen & ~nodes.empty)
+        one_sided = bool(noise.cdf(np.zeros(1))[0] == 0)
+        if noise.kinks:
+            where = where & (nodes.z > (nodes.z[where].max(initial=0.0) / _WIDEST if one_sided else 0.0))
+        for least in (_LEAST_VARIANCE[one_sided], 0.0):
+            if where.sum() < _FEWEST:
+                return None
+            places = np.log(nodes.z[where]) if one_sided else nodes.z[where]
+            spots = (places.max() + places.min()) / 2 + (places.max() - places.min()) / 2 * chebyshev.chebpts2(_SPOTS)
+            z = np.exp(spots) if one_sided else spots
+            log_radius = reach.tilted_at(z, k)
+            _, variance = reach.moments(z, log_radius)
+            narrow = variance < least
+            if not narrow.any():
+                break
+            where = where & (nodes.z > z[narrow].max())
+        fit = Polynomial.fit(spots, log_radius, _DEGREE)
+        mean, variance = reach.moments(z, fit(spots))
+        if not (np.abs(mean - k) < np.sqrt(variance)).all():
+            return None
+        looks = Looks.between(places, _LOOKS)
+        z = np.exp(looks.values) if one_sided else looks.values
+        return cls(nodes.only(where), where, fit(places), z, fit(looks.values), looks.matrix, looks.in_doubt)
+
+    @property
+    def lowest(self) -> float:
+        """The least `z − max(log r, 0)`."""
+        return min(float((z - np.maximum(log_radius, 0.0)).min()) for z, log_radius in self._paths)
+
+    @property
+    def densest(self) -> float:
+        """The least `z − log r`, or z where x = 1 counts."""
+        return min(densest(z, log_radius) for z, log_radius in self._paths)
+
+    @property
+    def _paths(self) -> tuple[tuple[FloatArray, FloatArray], ...]:
+        return (self.looks, self.looks_radius), (self.nodes.z, self.log_radius)
+
+    def integrals(self, groups: Groups, last: int, tail: Tail, sure: Nodes) -> tuple[float, FloatArray] | None:
+        """Return what is lost of `above`; and how many of `below` are chosen, their cost, and the lowest one's.
+
+        The latter include what is surely chosen at further nodes. None if looks turn out to be too few.
+        """
+        below = Below.of(groups, last, tail, self.looks, self.looks_radius)
+        circle = self._circle(Above.of(groups, self.looks, self.looks_radius), below)
+        logs, chosen = below.log_law(circle), below.chosen(circle)
+        log_scale, law = self.to_nodes @ below.log_scale, np.exp(self.to_nodes @ logs)
+        log_doubt = self.in_doubt @ (logs + below.log_scale[:, None])
+        lost, shares = np.zeros(2), np.zeros((2, *logs.shape), dtype=np.complex128)
+        for start in range(0, len(self.nodes.z), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            weights, own = self.nodes.weights[part], replace(circle, log_radius=self.log_radius[part])
+            above = Above.of(groups, self.nodes.z[part], own.log_radius)
+            kernel = own.kernel(groups.noisy.k - 1, above.log_scale + log_scale[part]) * weights[:, None]
+            kernel *= above.law(own) * law[part]
+            near, whole = above.marked(own)
+            in_doubt = kernel * log_doubt[part]
+            lost -= (kernel * near).real.sum(), (in_doubt * near).real.sum()
+            lost[0] += whole @ (weights / (1 + np.exp(own.number * own.log_radius)))
+            shares[0] += self.to_nodes[part].T @ kernel
+            shares[1] += self.in_doubt[part].T @ kernel + self.to_nodes[part].T @ in_doubt
+        found, doubts = (chosen * shares[:, None]).real.sum(axis=(2, 3))
+        plain = replace(circle, log_radius=self.log_radius).counted
+        # For x = 1 all of it may change faster, and counts where r^M does.
+        seen = self.log_radius * circle.number > -_UNSEEN
+        z, weights = np.append(self.nodes.z[seen], sure.z), np.append((self.nodes.weights * plain)[seen], sure.weights)
+        found = found + surely_chosen(groups, last, tail, z, weights)
+        if not (np.abs(np.append(lost[1], doubts)) <= _DOUBT * np.abs(np.append(lost[0], found))).all():
+            return None
+        return float(lost[0]), found
+
+    def _circle(self, above: Above, below: Below) -> Circle:
+        """Return angles that are enough for all z."""
+        off = np.abs(above.certain + above.near.mean + below.mean - above.groups.noisy.k).max()
+        return Circle.of(self.looks_radius, above.variance + below.variance, off=2 * float(off))

@@ -1,0 +1,115 @@
+"""Groups of items on circles of some radius; notation as in contour.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dpselect.forecast.chances import FloatArray
+from dpselect.forecast.contour import (
+    LIGHT,
+    Circle,
+    ComplexArray,
+    factors,
+    light_marked,
+    log_light,
+    log_scales,
+    marked,
+)
+from dpselect.forecast.panels import BoolArray
+
+
+@dataclass(frozen=True, repr=False)
+class Tilted:
+    """Some groups, with F, S and f as [group, z] and log r for each z."""
+
+    sizes: FloatArray
+    log_radius: FloatArray
+    cdf: FloatArray
+    survival: FloatArray
+    density: FloatArray
+
+    def part(self, groups: slice) -> Tilted:
+        """Return some of these groups."""
+        values = (each[groups] for each in (self.cdf, self.survival, self.density))
+        return Tilted(self.sizes[groups], self.log_radius, *values)
+
+    @cached_property
+    def _raised(self) -> FloatArray:
+        result: FloatArray = self.survival * np.exp(self.log_radius)
+        return result
+
+    @cached_property
+    def scale(self) -> FloatArray:
+        """`F + S r`."""
+        return self.cdf + self._raised
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """The tilted chances p."""
+        return self._raised / self.scale
+
+    @cached_property
+    def others(self) -> FloatArray:
+        """1 − p."""
+        return self.cdf / self.scale
+
+    @cached_property
+    def log_scale(self) -> FloatArray:
+        """The logarithm of `Π (F + S r)`."""
+        largest = float(self.sizes.max(initial=0.0))
+        result: FloatArray = self.sizes @ log_scales(self.cdf, self.survival, self.log_radius, largest)
+        return result
+
+    @cached_property
+    def mean(self) -> FloatArray:
+        """How many are above z on average, tilted."""
+        result: FloatArray = self.sizes @ self.shares
+        return result
+
+    @cached_property
+    def variances(self) -> FloatArray:
+        """The tilted variances of each group."""
+        result: FloatArray = self.sizes[:, None] * (self.shares * self.others)
+        return result
+
+    @cached_property
+    def _sure(self) -> BoolArray:
+        """Which groups have a small 1 − p."""
+        result: BoolArray = self.others.max(axis=1, initial=0.0) <= LIGHT
+        return result
+
+    @cached_property
+    def _small(self) -> BoolArray:
+        """Which groups have a small p."""
+        result: BoolArray = ~self._sure & (self.shares.max(axis=1, initial=0.0) <= LIGHT)
+        return result
+
+    def law(self, circle: Circle) -> ComplexArray:
+        """Return `Π (1 + p y)` as [z, angle].
+
+        With y' the conjugate of y, `1 + p y = e^{iθ} (1 + (1 − p) y')`, of use where 1 − p is small.
+        """
+        sure, small, sizes = self._sure, self._small, self.sizes
+        common = ~(sure | small)
+        logs = log_light(self.shares[small], sizes[small], circle)
+        logs += (
+            np.conj(log_light(self.others[sure], sizes[sure], circle)) + 1j * float(sizes[sure].sum()) * circle.angles
+        )
+        near = np.multiply.reduce(factors(self.shares[common], sizes[common], circle.turns), axis=0)
+        result: ComplexArray = near * np.exp(logs)
+        return result
+
+    def marked(self, weights: list[FloatArray], circle: Circle) -> list[ComplexArray]:
+        """Return `Σ w f / (F + S x)` as [z, angle] for each list of weights."""
+        sure, small, at_z = self._sure, self._small, self.density / self.scale
+        common = ~(sure | small)
+        heavy = [weight[common, None] * at_z[common] for weight in weights]
+        near = marked(self.shares[common], self.others[common], heavy, circle)
+        far = light_marked(self.shares[small], at_z[small], [weight[small] for weight in weights], circle)
+        high = light_marked(self.others[sure], at_z[sure], [weight[sure] for weight in weights], circle)
+        return [
+            first + second + np.conj(third * circle.turns) for first, second, third in zip(near, far, high, strict=True)
+        ]
