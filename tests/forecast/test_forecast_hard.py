@@ -35,18 +35,23 @@ def test_cases_that_were_wrong(scores: list[float], mechanism: dps.Mechanism) ->
 
 
 @pytest.mark.parametrize("noise", list(NOISES))
-@pytest.mark.parametrize(("ties", "k", "leads"), [(50, 8, (1, 2)), (10**5, 100, (4, 6)), (10**9, 1000, (10, 13))])
-def test_a_missing_item_is_replaced_by_a_tied_one(noise: str, ties: int, k: int, leads: tuple[int, int]) -> None:
-    """Three items lead a large group that fills the answer: what is missing of them, and what is chosen too much of it.
+@pytest.mark.parametrize(
+    ("leaders", "ties", "k", "leads"),
+    [(3, 50, 8, (1, 2)), (3, 10**5, 100, (4, 6)), (3, 10**9, 1000, (10, 13)), (21, 2979, 84, (0.05, 1))],
+)
+def test_a_missing_item_is_replaced_by_a_tied_one(
+    noise: str, leaders: int, ties: int, k: int, leads: tuple[float, float]
+) -> None:
+    """A few items lead a large group that fills the answer: what is missing of them, and chosen too much of the group.
 
-    The first is a sum over the three, the second one over the group; they have to agree.
+    The first is a sum over the leaders, the second one over the group; they have to agree.
     """
-    table = dps.Scores.from_histogram([9, 5], [3, ties])
-    unit = float(dps.OneShot(k=k, epsilon=1.0, noise=noise).rate(ties + 3))
+    table = dps.Scores.from_histogram([9, 5], [leaders, ties])
+    unit = float(dps.OneShot(k=k, epsilon=1.0, noise=noise).rate(ties + leaders))
     for lead in leads:
         found = exact_figures(table, dps.OneShot(k=k, epsilon=lead / 4 / unit, noise=noise))
         wrong = k - found["correct"]
-        assert 1e-3 < wrong < 3
+        assert 1e-3 < wrong < leaders
         assert found["total_error"] == pytest.approx(4 * wrong, rel=1e-8)
 
 

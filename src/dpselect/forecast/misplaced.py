@@ -78,7 +78,11 @@ class Order:
                 ahead = widths[place:]
                 count = max(_FEWEST, int((ahead * np.arange(1, len(ahead) + 1) <= _BATCH).sum()))
                 part = order[place : place + count]
-                values = self._integrand(nodes[part], log_radius[part], first[part], last[part])
+                values, worse = self._integrand(nodes[part], log_radius[part], first[part], last[part])
+                if worse.any():
+                    plain = np.zeros(int(worse.sum()))
+                    windows = self._windows(nodes[part][worse], plain)
+                    values[worse], _ = self._integrand(nodes[part][worse], plain, *windows)
                 result += weights[part] @ values
                 place += count
         return float(result)
@@ -173,7 +177,8 @@ class Order:
         """Return log r for each z, such that the sum on the circle is not much larger than its result.
 
         It is at most `Σ_j (x_j − x_{j+1}) Σ_{i<=j} f_i / (F_i + S_i r) · G(r) r^{1 − j} / max(r, 1)`. Where much is
-        undecided any r near 1 will do; else it is least where half an item more than a whole number is above z.
+        undecided any r near 1 will do; else it is least where half an item more than a whole number is above z. Only
+        the nearest groups are looked at here; `_integrand` tells where others make r worse than 1.
         """
         still = np.flatnonzero(variances < 1)
         # Then only the nearest groups matter.
@@ -233,8 +238,11 @@ class Order:
         result: FloatArray = np.where(found, found * np.exp(np.multiply.outer(log_radius - z, powers)), 0.0)
         return result
 
-    def _integrand(self, z: FloatArray, log_radius: FloatArray, first: Array, last: Array) -> FloatArray:
-        """Return `Σ_j (x_j − x_{j+1}) Σ_{i<=j} f_i P[N >= j]` at each z, for windows of groups."""
+    def _integrand(self, z: FloatArray, log_radius: FloatArray, first: Array, last: Array) -> tuple[FloatArray, Array]:
+        """Return `Σ_j (x_j − x_{j+1}) Σ_{i<=j} f_i P[N >= j]` at each z, for windows of groups.
+
+        Then where some term on the circle may be larger than the largest for r = 1, so that rounding is no smaller.
+        """
         width = int((last - first).max())
         groups, sizes = self._window(first, width)
         # Those behind a window are rare, or out of reach.
@@ -257,14 +265,21 @@ class Order:
         steps, ranks = self._steps[groups[rows]], self.noisy.ends[groups[rows]] - usual
         at_z = np.where(groups[rows] < self.border, (sizes * density)[rows], 0.0)
         upto = marked_upto(shares[rows], others[rows], at_z / scale[rows], circle)
-        near = np.abs(ranks) <= (circle.number if circle.number > undecided else circle.number / 2)
-        log_weights = np.where(near & (steps > 0), np.log(steps) + (1 - ranks) * log_radius, -np.inf)
+        # No more items than those of the window can be above z.
+        near = (groups[rows] < last) & (
+            np.abs(ranks) <= (circle.number if circle.number > undecided else circle.number / 2)
+        )
+        log_weights = np.where(steps > 0, np.log(steps) + (1 - ranks) * log_radius, -np.inf)
+        whole = np.cumsum(at_z, axis=0) * steps
+        log_terms = log_weights + np.log(np.cumsum(at_z / scale[rows], axis=0))
+        largest = log_scale + log_terms.max(axis=0, initial=-np.inf) - np.maximum(log_radius, 0.0)
+        worse = (log_radius != 0) & (largest > np.log(whole.max(axis=0, initial=0.0)) + 1.0)
+        log_weights = np.where(near, log_weights, -np.inf)
         most = log_weights.max(axis=0, initial=-_FARTHEST)
         weights = np.exp(log_weights - most)
         powers = np.exp(-1j * np.multiply.outer(np.arange(-circle.number, circle.number + 1), circle.angles))
         upto *= powers[np.clip(ranks - 1, -circle.number, circle.number).astype(np.intp) + circle.number]
         terms = law * np.einsum("gz,gzx->zx", weights, upto.view(np.float64)).view(np.complex128)
-        whole = np.cumsum(at_z, axis=0) * steps
         sure = np.where(near, whole / (1 + np.exp(circle.number * log_radius)), np.where(ranks < 0, whole, 0.0))
-        result: FloatArray = sure.sum(axis=0) + circle.more_than(0, terms, log_scale + most, np.zeros(len(z)))
-        return result
+        values: FloatArray = sure.sum(axis=0) + circle.more_than(0, terms, log_scale + most, np.zeros(len(z)))
+        return values, worse

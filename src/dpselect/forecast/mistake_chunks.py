@@ -17,6 +17,7 @@ from dpselect.forecast.tilted import Tilted
 
 _SURE = -34.0
 _FARTHEST = 1e6
+_DEVIATIONS = 26.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -113,8 +114,13 @@ class Chunk:
         counts, numbers = np.exp(log_counts - most), np.arange(len(log_counts))
         total = np.maximum(counts.sum(axis=0), np.finfo(np.float64).tiny)
         mean, square = (numbers**power @ counts / total for power in (1, 2))
-        variance = self.above.variance + self.below.untied_variance + np.maximum(square - mean**2, 0.0)
-        circle = Circle.of(near.log_radius, variance)
+        spread = float(np.sqrt(np.maximum(square - mean**2, 0.0).max()))
+        # Cut off at `room`, their number is log-concave, with tails like e^{1−t} at t deviations; and bounded.
+        circle = Circle.of(
+            near.log_radius,
+            self.above.variance + self.below.untied_variance,
+            off=min(float(len(numbers)), _DEVIATIONS * spread),
+        )
         turns = np.exp(1j * np.multiply.outer(numbers, circle.angles))
         terms = at_z[:, None] * self.above.law(circle) * self.below.law(circle, tied=False) * (counts.T @ turns)
         log_scale = self.above.log_scale + self.below.log_scale + most
