@@ -27,7 +27,7 @@ _NEAR = 0.1
 _TERMS = 16
 _LOST = 1e-17
 _LIGHT = 600.0
-_REACH = 50.0
+_REACH, _NEWTONS = 50.0, 6
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
@@ -66,21 +66,24 @@ def quadrature(log_ratios: FloatArray, log_best: FloatArray) -> tuple[FloatArray
 
     The integrand is at most `exp(−v − W N u)`, which is below e^{−50} from the end on. Both are [integral, node].
     """
-    counts, log_scales = np.exp(np.minimum(log_best, 600.0)), np.logaddexp(0.0, log_ratios)
-    low, high = -log_scales - 3.0, np.full(len(log_scales), math.log(_REACH))
-    for _ in range(12):
-        middle = (low + high) / 2
-        places = np.exp(middle)
-        beaten = -np.expm1(-places / counts) * counts
-        log_beaten = log_ratios + np.log(np.where(beaten > 0, beaten, places))
-        reached = places + np.exp(np.minimum(log_beaten, 700.0)) >= _REACH
-        low, high = np.where(reached, low, middle), np.where(reached, middle, high)
-    ends, firsts = np.exp(high), np.exp(-log_scales) / 2
+    ends = np.array([_end(*pair) for pair in zip(log_ratios.tolist(), log_best.tolist(), strict=True)])
+    firsts = 0.5 / (1 + np.exp(log_ratios))
     doublings = math.ceil(math.log2(max(float((ends / firsts).max()), 2.0)))
     edges = ends[:, None] * np.append(0.0, np.exp2(np.arange(-doublings, 1)))
     halves = np.diff(edges, axis=1)[..., None] / 2
     nodes, weights = edges[:, :-1, None] + halves * (1 + _NODES), halves * _WEIGHTS
     return nodes.reshape(len(ends), -1), weights.reshape(len(ends), -1)
+
+
+def _end(log_ratio: float, log_best: float) -> float:
+    """Return where `v + W N u` is about 50: it is concave in v, and reaches that no earlier than its tangents do."""
+    ratio, count = math.exp(log_ratio), math.exp(min(log_best, 600.0))
+    end = _REACH / (1 + ratio)
+    for _ in range(_NEWTONS):
+        fall = math.exp(-end / count)
+        lacking = _REACH - end - ratio * (-math.expm1(-end / count) * count or end)
+        end = min(end + lacking / (1 + ratio * fall), _REACH)
+    return end
 
 
 def _beaten(share: FloatArray, most: float, log_best: float, heavy: FloatArray, below: FloatArray) -> FloatArray:
