@@ -31,7 +31,7 @@ ComplexArray = npt.NDArray[np.complex128]
 Array = npt.NDArray[Any]
 
 FARTHEST = 250.0
-_BISECTIONS, _NEWTONS = 12, 2
+_BISECTIONS, _NEWTONS = 9, 2
 _LEAST, _DEVIATIONS = 12, 7
 _UNSEEN = 28.0
 _FEW_TIED = 1_000

@@ -37,7 +37,7 @@ _PANEL, _STEP = 2.6, 0.14
 _CELL = 1.0
 _ACROSS = 9
 _NEAR, _FEW = 6.0, 3
-_FARTHEST = 1e4
+_FARTHEST, _MANY = 1e4, 24
 _MOST_WORK = 2_000_000
 _BATCH, _FEWEST = 2_000, 16
 
@@ -69,7 +69,7 @@ class Order:
             result = self._settled(nodes[settled]) @ weights[settled]
             nodes, weights, variances = nodes[~settled], weights[~settled], variances[~settled]
             log_radius = self._log_radius(nodes, variances)
-            first, last = self._windows(nodes, log_radius)
+            first, last, rare = self._windows(nodes, log_radius)
             order = np.argsort(last - first, kind="stable")
             widths = (last - first)[order]
             place = 0
@@ -78,7 +78,7 @@ class Order:
                 ahead = widths[place:]
                 count = max(_FEWEST, int((ahead * np.arange(1, len(ahead) + 1) <= _BATCH).sum()))
                 part = order[place : place + count]
-                values, worse = self._integrand(nodes[part], log_radius[part], first[part], last[part])
+                values, worse = self._integrand(nodes[part], log_radius[part], first[part], last[part], rare[part])
                 if worse.any():
                     plain = np.zeros(int(worse.sum()))
                     windows = self._windows(nodes[part][worse], plain)
@@ -169,6 +169,11 @@ class Order:
         return np.append(self.gaps, np.zeros(len(self.noisy.sizes) - self.border))
 
     @cached_property
+    def _log_steps(self) -> FloatArray:
+        """Their logarithms."""
+        return np.log(self._steps)
+
+    @cached_property
     def _before(self) -> FloatArray:
         """How many items are in the groups before each."""
         return self.noisy.ends - self.noisy.sizes
@@ -199,20 +204,23 @@ class Order:
             result[still[better]], least[better] = log_radius[better], bound[better]
         return result
 
-    def _windows(self, z: FloatArray, log_radius: FloatArray) -> tuple[Array, Array]:
-        """Return from which group on items may be below z, and from which on none can be above it."""
+    def _windows(self, z: FloatArray, log_radius: FloatArray) -> tuple[Array, Array, Array]:
+        """Return from which group on items may be below z, and from which on none can be above it, or all are rare.
+
+        Then where they are rare: below rank k, not too far for power sums, and many.
+        """
         noise, places = self.noisy.noise, -self.noisy.locations
         distances = np.linspace(0.0, 4 * _NEVER, 16 * int(_NEVER) + 1)
         above = float(distances[int((noise.cdf(-distances) > np.exp(-_NEVER)).sum())])
         rarity = -np.log(noise.survival(distances))
         below = np.interp(_NEVER + np.maximum(log_radius, 0.0), rarity, distances)
-        last = np.searchsorted(places, below - z)
-        if self._series is not None:
-            # Rare items below rank k are taken together.
-            rare = first_rare(self._series, self.noisy.locations, z - np.maximum(log_radius, 0.0))
-            last = np.minimum(last, np.maximum(rare, self.border + 1))
-        first = np.searchsorted(places, -z - above)
-        return np.minimum(first, last), last
+        first, last = np.searchsorted(places, -z - above), np.searchsorted(places, below - z)
+        if self._series is None:
+            return first, last, np.zeros(len(z), dtype=bool)
+        starts = first_rare(self._series, self.noisy.locations, z - np.maximum(log_radius, 0.0))
+        starts = np.maximum(starts, self.border + 1)
+        rare = (last - starts > _MANY) & (places[np.minimum(starts, len(places) - 1)] < _REACH)
+        return np.where(rare, np.minimum(first, starts), first), np.where(rare, starts, last), rare
 
     @cached_property
     def _series(self) -> FloatArray | None:
@@ -226,19 +234,20 @@ class Order:
         sums = np.cumsum(terms[::-1], axis=0)[::-1]
         return np.concatenate([np.zeros((self.border + 1, SIZE)), sums, np.zeros((1, SIZE))])
 
-    def _log_tail(self, z: FloatArray, log_radius: FloatArray, last: Array) -> FloatArray:
-        """Return the coefficients [z, power] of the logarithm of `Π (F + S x)` over the groups from `last` on."""
-        if self._series is None:
-            return np.zeros((len(z), SIZE))
-        law, _, _ = series_coefficients(tuple(self._series[:TERMS]))
-        powers = np.arange(SIZE)
-        # Rare items are below rank k's; where the window ends earlier, nothing behind it matters.
-        coefficients = by_excess(law * self._power_sums[last][:, None])
-        found = np.einsum("zid,zd->zi", coefficients, np.exp(-np.multiply.outer(z, powers)))
-        result: FloatArray = np.where(found, found * np.exp(np.multiply.outer(log_radius - z, powers)), 0.0)
+    def _log_tail(self, z: FloatArray, log_radius: FloatArray, last: Array, rare: Array) -> FloatArray:
+        """Return the coefficients [z, power] of the logarithm of `Π (F + S x)` over the rare groups from `last` on."""
+        result = np.zeros((len(z), SIZE))
+        if self._series is None or not rare.any():
+            return result
+        powers, (law, _, _) = np.arange(SIZE), series_coefficients(tuple(self._series[:TERMS]))
+        coefficients = by_excess(law * self._power_sums[last[rare], None])
+        found = np.einsum("zid,zd->zi", coefficients, np.exp(-np.multiply.outer(z[rare], powers)))
+        result[rare] = found * np.exp(np.multiply.outer((log_radius - z)[rare], powers))
         return result
 
-    def _integrand(self, z: FloatArray, log_radius: FloatArray, first: Array, last: Array) -> tuple[FloatArray, Array]:
+    def _integrand(
+        self, z: FloatArray, log_radius: FloatArray, first: Array, last: Array, rare: Array
+    ) -> tuple[FloatArray, Array]:
         """Return `Σ_j (x_j − x_{j+1}) Σ_{i<=j} f_i P[N >= j]` at each z, for windows of groups.
 
         Then where some term on the circle may be larger than the largest for r = 1, so that rounding is no smaller.
@@ -252,7 +261,7 @@ class Order:
         scale = cdf + raised
         shares, others = raised / scale, cdf / scale
         certain = np.where(first < len(self._before), self._before[np.minimum(first, len(self._before) - 1)], 0.0)
-        tail, powers = self._log_tail(z, log_radius, last), np.arange(float(SIZE))
+        tail, powers = self._log_tail(z, log_radius, last, rare), np.arange(float(SIZE))
         variances = (sizes * shares * others).sum(axis=0) + tail @ powers**2
         undecided = np.inf if tail.any() else float(sizes.sum(axis=0).max())
         circle = Circle.of(log_radius, variances, times=2, undecided=undecided)
@@ -269,14 +278,13 @@ class Order:
         near = (groups[rows] < last) & (
             np.abs(ranks) <= (circle.number if circle.number > undecided else circle.number / 2)
         )
-        log_weights = np.where(steps > 0, np.log(steps) + (1 - ranks) * log_radius, -np.inf)
-        whole = np.cumsum(at_z, axis=0) * steps
-        log_terms = log_weights + np.log(np.cumsum(at_z / scale[rows], axis=0))
-        largest = log_scale + log_terms.max(axis=0, initial=-np.inf) - np.maximum(log_radius, 0.0)
-        worse = (log_radius != 0) & (largest > np.log(whole.max(axis=0, initial=0.0)) + 1.0)
-        log_weights = np.where(near, log_weights, -np.inf)
+        log_weights = self._log_steps[groups[rows]] + (1 - ranks) * log_radius
         most = log_weights.max(axis=0, initial=-_FARTHEST)
         weights = np.exp(log_weights - most)
+        whole, plain = np.cumsum(at_z, axis=0) * steps, np.cumsum(at_z / scale[rows], axis=0)
+        largest = log_scale + most + np.log((weights * plain).max(axis=0, initial=0.0)) - np.maximum(log_radius, 0.0)
+        worse = (log_radius != 0) & (largest > np.log(whole.max(axis=0, initial=0.0)) + 1.0)
+        weights = np.where(near, weights, 0.0)
         powers = np.exp(-1j * np.multiply.outer(np.arange(-circle.number, circle.number + 1), circle.angles))
         upto *= powers[np.clip(ranks - 1, -circle.number, circle.number).astype(np.intp) + circle.number]
         terms = law * np.einsum("gz,gzx->zx", weights, upto.view(np.float64)).view(np.complex128)
