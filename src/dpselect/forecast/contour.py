@@ -244,6 +244,8 @@ def log_product(shares: FloatArray, sizes: FloatArray, circle: Circle) -> Comple
 
 def log_light(shares: FloatArray, sizes: FloatArray, circle: Circle) -> ComplexArray:
     """Return `Σ m log(1 + p y) = Σ_i (−1)^{i+1} Σ m p^i y^i / i` for small p."""
+    if not len(shares):
+        return np.zeros((shares.shape[1], len(circle.angles)), dtype=np.complex128)
     sums = np.zeros((shares.shape[1], ORDERS + 1))
     powers = (sizes if sizes.ndim == 2 else sizes[:, None]) * np.ones_like(shares)
     for order in range(1, ORDERS + 1):
@@ -255,6 +257,8 @@ def log_light(shares: FloatArray, sizes: FloatArray, circle: Circle) -> ComplexA
 
 def light_marked(shares: FloatArray, at_z: FloatArray, weights: list[FloatArray], circle: Circle) -> list[ComplexArray]:
     """Return `Σ w at_z / (1 + p y)` over groups for small p and weights [group], by `Σ_n (−p y)^n`."""
+    if not len(shares):
+        return [np.zeros((shares.shape[1], len(circle.angles)), dtype=np.complex128) for _ in weights]
     sums = np.empty((len(weights), shares.shape[1], ORDERS + 1))
     for order in range(ORDERS + 1):
         for place, weight in enumerate(weights):

@@ -29,7 +29,8 @@ from dpselect.forecast.tails import Tail
 _LOOKS, _PLAIN_LOOKS = 28, 52
 _FEWEST = 36
 _SPOTS, _DEGREE = 10, 5
-_LEAST_VARIANCE = {False: 5.0, True: 2.0}
+_SMOOTH_VARIANCE, _KINKED_VARIANCE, _ONE_SIDED_VARIANCE = 8.0, 3.0, 2.0
+"""From which variance on looks are all but never too few, so that no time is lost."""
 _WIDEST = 30.0
 _CHUNK = 96
 _LAST, _DOUBT = 4, 1e-8
@@ -101,9 +102,11 @@ class Smooth:
         noise, k = reach.noisy.noise, reach.noisy.k
         where = (nodes.missing & ~nodes.settled) | (nodes.chosen & ~nodes.empty)
         one_sided = bool(noise.cdf(np.zeros(1))[0] == 0)
+        least_variance = _SMOOTH_VARIANCE
         if noise.kinks:
             where = where & (nodes.z > (nodes.z[where].max(initial=0.0) / _WIDEST if one_sided else 0.0))
-        for least in (_LEAST_VARIANCE[one_sided], 0.0):
+            least_variance = _ONE_SIDED_VARIANCE if one_sided else _KINKED_VARIANCE
+        for least in (least_variance, 0.0):
             if where.sum() < _FEWEST:
                 return None
             places = np.log(nodes.z[where]) if one_sided else nodes.z[where]
