@@ -32,8 +32,11 @@ DROWNED: list[tuple[str, dps.Mechanism]] = [
     ("joint", dps.Joint(k=K, epsilon=0.128)),
     ("oneshot", dps.OneShot(k=K, epsilon=0.0956)),
     ("oneshot gumbel", dps.OneShot(k=K, epsilon=0.1046, noise="gumbel")),
+    ("oneshot laplace", dps.OneShot(k=K, epsilon=0.1, noise="laplace")),
+    ("peeling gumbel", dps.Peeling(k=K, epsilon=0.1046, noise="gumbel")),
+    ("peeling", dps.Peeling(k=K, epsilon=0.1)),
 ]
-"""Where noise drowns thousands of distinct counts, so that about 80 of 100 items are right; without a limit."""
+"""Where noise drowns thousands of distinct counts, so that about 80 of 100 items are right; chances alone are limited."""
 
 
 def measurements(quick: bool) -> Iterator[Result]:
@@ -43,14 +46,16 @@ def measurements(quick: bool) -> Iterator[Result]:
         for accuracy in ACCURACIES[-1:] if quick else ACCURACIES:
             epsilon = dps.forecast.smallest_epsilon(scores, template, accuracy)
             mechanism = replace(template, epsilon=epsilon)
-            case = f"{name}, P = {accuracy:g}"
-            yield _one(f"chances, {case}", mechanism, scores, lambda outlook: outlook.exact, LIMIT, quick)
-            yield _one(f"all exact, {case}", mechanism, scores, lambda outlook: outlook.figures(), LIMIT, quick)
+            yield from _both(f"{name}, P = {accuracy:g}", mechanism, scores, LIMIT, quick)
     for name, mechanism in DROWNED:
-        yield _one(
-            f"all exact, {name}, a fifth wrong", mechanism, scores, lambda outlook: outlook.figures(), None, quick
-        )
+        yield from _both(f"{name}, a fifth wrong", mechanism, scores, None, quick)
     yield _curve(scores, quick)
+
+
+def _both(case: str, mechanism: dps.Mechanism, scores: Array, limit: float | None, quick: bool) -> Iterator[Result]:
+    """Time the chances, and all exact figures together."""
+    yield _one(f"chances, {case}", mechanism, scores, lambda outlook: outlook.exact, LIMIT, quick)
+    yield _one(f"all exact, {case}", mechanism, scores, lambda outlook: outlook.figures(), limit, quick)
 
 
 def _one(

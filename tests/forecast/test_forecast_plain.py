@@ -7,7 +7,7 @@ import pytest
 
 import dpselect as dps
 from dpselect.forecast import misplaced
-from dpselect.forecast.figures import _noisy, exact_figures
+from dpselect.forecast.figures import ExactFigures, exact_figures
 
 RANDOM = np.random.default_rng(11)
 DATA = {
@@ -24,7 +24,7 @@ def plain(mechanism: dps.Mechanism, scores: np.ndarray) -> dict[str, float]:
     Items are in order of their scores; tied ones are told apart by place, which these figures do not depend on.
     """
     x, k = np.sort(scores)[::-1], mechanism.k
-    noisy = _noisy(dps.Scores.of(scores), mechanism)
+    noisy = ExactFigures(dps.Scores.of(scores), mechanism)._noisy
     assert noisy is not None
     a = np.repeat(noisy.locations, noisy.sizes.astype(int))
     z = np.linspace(a[-1] - 45, a[0] + 45, 6001)

@@ -8,7 +8,7 @@ from typing import Any
 
 from dpselect.errors import InvalidInput
 from dpselect.forecast.curves import success
-from dpselect.forecast.figures import further_figures, quick_figures
+from dpselect.forecast.figures import ExactFigures
 from dpselect.forecast.simulation import PROBABILITIES, Figure, simulated
 from dpselect.mechanisms import Mechanism
 from dpselect.scores import Scores
@@ -48,7 +48,7 @@ class Forecast:
     scores: Scores
     draws: int
     seed: int
-    quick: dict[str, Figure]
+    known: ExactFigures
 
     @property
     def size(self) -> int:
@@ -101,11 +101,15 @@ class Forecast:
         return self._figure("relative_error")
 
     def _figure(self, name: str) -> Figure | None:
-        return self.quick.get(name) or self._exact.get(name) or self._simulated[name]
+        return self._chances.get(name) or self._exact.get(name) or self._simulated[name]
+
+    @cached_property
+    def _chances(self) -> dict[str, Figure]:
+        return _known(self.known.chances)
 
     @cached_property
     def _exact(self) -> dict[str, Figure]:
-        return self.quick | _known(further_figures(self.scores, self.mechanism))
+        return self._chances | _known(self.known.expectations)
 
     @cached_property
     def _simulated(self) -> dict[str, Figure | None]:
@@ -170,7 +174,7 @@ def forecast(scores: Any, mechanism: Mechanism, *, draws: int = 200, seed: int =
     if isinstance(draws, bool) or not isinstance(draws, int) or draws < 0 or draws == 1:
         raise InvalidInput("draws", draws, "0, or a whole number of at least 2 is needed: one draw has no interval")
     seed_or_none(seed)
-    return Forecast(mechanism, table, draws, seed, _known(quick_figures(table, mechanism)))
+    return Forecast(mechanism, table, draws, seed, ExactFigures(table, mechanism))
 
 
 def _known(values: dict[str, float]) -> dict[str, Figure]:

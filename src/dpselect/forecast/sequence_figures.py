@@ -34,12 +34,26 @@ class SequenceFigures:
         rows = BoundedRows.of(levels, ranking, k, epsilon, noise)
         return None if len(rows) * k > _MOST_TERMS else cls(rows)
 
-    def figures(self, total: float) -> dict[str, float]:
-        """Return every figure that has an exact form; `total` is the sum of the k highest scores.
+    def chances(self) -> dict[str, float]:
+        """Return P[great] and P[good], as far as they are not too much to add up.
 
-        The relative error is below 1e-10, and what happens with a chance of less than about 1e-13 is left out.
+        What happens with a chance of less than about 1e-13 is left out.
         """
         k, size = self.rows.k, int(self.rows.ends[-1])
+        figures: dict[str, float] = {}
+        for name, ranks in (("great", metrics.great_ranks), ("good", metrics.good_ranks)):
+            # What is good is less than what is great asks for.
+            certain = figures.get("great", 0.0) > CERTAIN
+            share = figures["great"] if certain else within(self.rows, *ranks(k, size))
+            if share is not None:
+                figures[name] = share
+        return figures
+
+    def expectations(self, total: float) -> dict[str, float]:
+        """Return the other figures that have an exact form; `total` is the sum of the k highest scores.
+
+        The relative error is below 1e-10.
+        """
         losses = sum((Losses.of(part) for part in self._parts()), Losses())
         lost = losses.above + losses.below
         figures = {
@@ -51,13 +65,7 @@ class SequenceFigures:
         crowded = self._tied_without_room()
         if crowded is not None:
             wrong = losses.beyond + crowded
-            figures |= {"correct": k - wrong, "f1": 1 - wrong / k}
-        for name, ranks in (("great", metrics.great_ranks), ("good", metrics.good_ranks)):
-            # What is good is less than what is great asks for.
-            certain = figures.get("great", 0.0) > CERTAIN
-            share = figures["great"] if certain else within(self.rows, *ranks(k, size))
-            if share is not None:
-                figures[name] = share
+            figures |= {"correct": self.rows.k - wrong, "f1": 1 - wrong / self.rows.k}
         return figures
 
     def _parts(self) -> list[BoundedRows]:
