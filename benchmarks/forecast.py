@@ -36,7 +36,7 @@ DROWNED: list[tuple[str, dps.Mechanism]] = [
     ("peeling gumbel", dps.Peeling(k=K, epsilon=0.1046, noise="gumbel")),
     ("peeling", dps.Peeling(k=K, epsilon=0.1)),
 ]
-"""Where noise drowns thousands of distinct counts, so that about 80 of 100 items are right; chances alone are limited."""
+"""Where noise drowns thousands of distinct counts, and about 80 of 100 items are right; only chances are limited."""
 
 
 def measurements(quick: bool) -> Iterator[Result]:
