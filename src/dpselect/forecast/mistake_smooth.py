@@ -106,6 +106,7 @@ class Smooth:
         if noise.kinks:
             where = where & (nodes.z > (nodes.z[where].max(initial=0.0) / _WIDEST if one_sided else 0.0))
             least_variance = _ONE_SIDED_VARIANCE if one_sided else _KINKED_VARIANCE
+        # Where little is undecided nodes are left out, once.
         for least in (least_variance, 0.0):
             if where.sum() < _FEWEST:
                 return None

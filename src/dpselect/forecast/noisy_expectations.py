@@ -101,10 +101,8 @@ class Split:
         with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
             reach = Reach(noisy, self.costs, border, self.room)
             nodes = reach.nodes()
-            found = None
             smooth = Smooth.of(reach, nodes)
-            if smooth is not None:
-                found = self._integrated(reach, nodes.only(~smooth.where), smooth)
+            found = None if smooth is None else self._integrated(reach, nodes.only(~smooth.where), smooth)
             return found or self._integrated(reach, nodes, None)
 
     def _integrated(self, reach: Reach, nodes: Nodes, smooth: Smooth | None) -> Mistakes | None:
@@ -130,17 +128,14 @@ class Split:
         if work > (_MOST_WORK if self._rare else _MOST_WORK / 3):
             return None
         tails = self._tails(starts, min(dense))
-        found = dict.fromkeys(("missing", "crowded", "surely_chosen"), np.zeros(3)) | {
-            plan.kind: plan.integral(self, tails) for plan in plans
-        }
+        by_looks = (0.0, np.zeros(3)) if smooth is None else smooth.integrals(self.groups, first, tails[first], sure)
+        if by_looks is None:
+            return None
+        found = dict.fromkeys(("missing", "crowded", "surely_chosen"), np.zeros(3))
+        found |= {plan.kind: plan.integral(self, tails) for plan in plans}
         missing = float(found["missing"][0]) + self._surely_missing(nodes.only(nodes.missing & nodes.settled))
-        chosen = found["chosen"] + found["surely_chosen"]
-        if smooth is not None:
-            more = smooth.integrals(self.groups, first, tails[first], sure)
-            if more is None:
-                return None
-            missing, chosen = missing + more[0], chosen + more[1]
-        wrong, lost, depth = map(float, chosen)
+        missing += by_looks[0]
+        wrong, lost, depth = map(float, found["chosen"] + found["surely_chosen"] + by_looks[1])
         return Mistakes(wrong + float(found["crowded"][0]), lost + missing, depth, missing)
 
     def _surely_missing(self, nodes: Nodes) -> float:
