@@ -179,7 +179,8 @@ def factors(shares: FloatArray, sizes: FloatArray, turns: ComplexArray) -> Compl
     if sizes.ndim == 1 and (sizes == 1).all():
         return result
     each = np.broadcast_to(sizes if sizes.ndim == 2 else sizes[:, None], shares.shape)
-    many, few = np.nonzero(each > _FEW_TIED), np.nonzero((each != 1) & (each <= _FEW_TIED))
+    many, few = np.nonzero(each > _FEW_TIED), np.nonzero((each > 1) & (each <= _FEW_TIED))
+    result[each == 0] = 1.0
     if len(many[0]):
         result[many] = np.exp(np.log1p(shares[many][:, None] * turned) * each[many][:, None])
     if len(few[0]):

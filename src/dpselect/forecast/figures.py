@@ -45,7 +45,9 @@ class ExactFigures:
         table, mechanism = self.table, self.mechanism
         epsilon, k = mechanism.epsilon, mechanism.k
         if isinstance(mechanism, Canonical):
-            return Subsets.of(mechanism, table, epsilon).figures(epsilon, mechanism.noise, _best_sum(table, k))
+            return _in_order(
+                Subsets.of(mechanism, table, epsilon).figures(epsilon, mechanism.noise, _best_sum(table, k))
+            )
         figures: dict[str, float] = {}
         if isinstance(mechanism, Joint):
             figures["exact"] = self._levels.chance(epsilon, mechanism.noise)

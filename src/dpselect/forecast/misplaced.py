@@ -37,9 +37,9 @@ _PANEL, _STEP = 2.6, 0.14
 _CELL = 1.0
 _ACROSS = 9
 _NEAR, _FEW = 6.0, 3
-_FARTHEST, _MANY = 1e4, 24
+_FARTHEST, _MANY, _ABOUT = 1e4, 24, 0.9
 _MOST_WORK = 2_000_000
-_BATCH, _FEWEST = 2_000, 16
+_BATCH, _FEWEST = 2_000, 4
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,6 +70,8 @@ class Order:
             nodes, weights, variances = nodes[~settled], weights[~settled], variances[~settled]
             log_radius = self._log_radius(nodes, variances)
             first, last, rare = self._windows(nodes, log_radius)
+            if (last - first).sum() > _MOST_WORK:
+                return None
             order = np.argsort(last - first, kind="stable")
             widths = (last - first)[order]
             place = 0
@@ -138,8 +140,8 @@ class Order:
         groups, sizes = rough._window(*rough._around(z))
         cdf, survival, density = rough._values(z, groups)
         at_z, above = sizes * density, sizes * survival
-        mean, k = rough._before[groups[0]] + above.sum(axis=0), self.noisy.k
-        unsettled = and_neighbours((mean < k) | ((mean - k) ** 2 < 2 * _SURE * mean))
+        log_mean = np.log(rough._before[groups[0]] + above.sum(axis=0))
+        unsettled = ~self._surely_more(np.exp(log_mean))
         behind = np.zeros_like(above)
         behind[:-1] = np.cumsum(above[:0:-1], axis=0)[::-1]
         bound = np.log((rough._steps[groups] * np.cumsum(at_z, axis=0) * np.minimum(behind, 1.0)).sum(axis=0))
@@ -147,11 +149,17 @@ class Order:
         # The number of items above z varies by its deviation, which is how finely z has to be cut.
         variances = (above * cdf).sum(axis=0)
         spread = np.sqrt(variances) / at_z.sum(axis=0)
-        wide = np.pad(np.where(unsettled & (spread < 1), spread, 1.0), 1, constant_values=1.0)
+        wide = np.pad(np.where(and_neighbours(unsettled) & (spread < 1), spread, 1.0), 1, constant_values=1.0)
         paces = _PANEL * np.minimum(np.minimum(wide[:-2], wide[2:]), wide[1:-1])
         nodes, weights = paced(cells, kept, paces, self.noisy.kinks, smooth=not self.noisy.noise.kinks, step=_STEP)
-        place = np.clip(np.searchsorted(cells, nodes) - 1, 0, len(z) - 1)
-        return nodes, weights, np.interp(nodes, z, variances), ~unsettled[place]
+        settled = self._surely_more(np.exp(np.interp(nodes, z, log_mean)))
+        return nodes, weights, np.interp(nodes, z, variances), settled
+
+    def _surely_more(self, mean: FloatArray) -> Array:
+        """Return where more than k items are above z in any case, for about so many on average."""
+        least, k = _ABOUT * mean, self.noisy.k
+        result: Array = (least > k) & ((least - k) ** 2 > 2 * _SURE * mean)
+        return result
 
     @cached_property
     def _rough(self) -> Order:

@@ -23,6 +23,7 @@ _SURE = 36.0
 _VISIBLE = 14.0
 _PANEL = 2.6
 _SMALL = 60
+_STEPS = 8.0
 _DEVIATIONS = 9.0
 _LOOKS = 12
 _APART = 0.75
@@ -193,9 +194,13 @@ class Reach:
         # An item below rank k is kept out already where as many others are above z as top items are below.
         filled = and_neighbours((below < above) | (apart > -_SURE))
         middle = np.abs(z - turn) < _DEVIATIONS * width
-        # Many items together may fall faster than each; where they are few, finer panels cost little.
+        # Where they are few, finer panels cost little.
         widest = _PANEL if len(sizes) > _SMALL else _PANEL / 3
         paces = np.where(middle, min(widest, _PANEL * width), widest)
+        # Many items together change faster than each: what matters is when as many are below z as others above it.
+        spreads = np.sqrt(np.maximum(np.minimum(below, above), 1.0)) / (sizes @ density)
+        steps = np.pad(np.where(apart > -_DEPTH, _STEPS * spreads, np.inf), 1, constant_values=np.inf)
+        paces = np.minimum(paces, np.minimum(steps[1:-1], np.minimum(steps[:-2], steps[2:])))
         place = np.clip(np.searchsorted(cells, noisy.kinks) - 1, 0, len(z) - 1)
         nodes, weights = paced(cells, missing | chosen, paces, noisy.kinks[kinked[place]], smooth=not noisy.noise.kinks)
         place = np.clip(np.searchsorted(cells, nodes) - 1, 0, len(z) - 1)

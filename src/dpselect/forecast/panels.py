@@ -10,7 +10,7 @@ from dpselect.forecast.chances import FloatArray
 BoolArray = npt.NDArray[np.bool_]
 
 _MOST_KINKS = 600
-_NARROWEST = 1e-9
+_SAME = (1e-11, 1e-10, 1e-9, 1e-8)
 _RULES = ((2, 0.008), (3, 0.05), (4, 0.12), (5, 0.2), (6, 0.32), (8, 0.55), (12, np.inf))
 """How many points a panel gets, up to which share of the pace; what each leaves out is alike."""
 _EVEN = 0.9
@@ -43,7 +43,12 @@ def paced(
         count = int(np.ceil(work[end] - work[start] - 1e-9))
         grid = np.interp(np.linspace(work[start], work[end], count + 1), work[own], cells[own])
         inside = kinks[(kinks > grid[0]) & (kinks < grid[-1])]
-        edges = np.unique(np.concatenate([grid, inside[:_MOST_KINKS]]))
+        # Of kinks that are next to each other one will do.
+        for same in _SAME:
+            _, apart = np.unique(np.round(inside / (same * pace.min())), return_index=True)
+            if len(apart) <= _MOST_KINKS:
+                break
+        edges = np.unique(np.concatenate([grid, inside[np.sort(apart)[:_MOST_KINKS]]]))
         found = _panels(edges, paces[np.clip(np.searchsorted(cells, edges[:-1], side="right") - 1, 0, len(paces) - 1)])
         nodes.append(found[0])
         weights.append(found[1])
@@ -53,7 +58,7 @@ def paced(
 def _panels(edges: FloatArray, paces: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return nodes and weights of neighbouring panels, more for longer ones."""
     middles, widths = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
-    nodes, weights, least = [], [], _NARROWEST
+    nodes, weights, least = [], [], 0.0
     for count, most in _RULES:
         chosen = (widths > least * paces) & (widths <= most * paces)
         points, masses = _POINTS[count]

@@ -14,14 +14,14 @@ of `1 + o x` over its groups up to g, the segment's last group adds `step E R` a
 
 `E' (A + B R)`, `A = Σ_g step_g P(g) Σ_{behind g, in the segment} f/F`, `B = Σ_g step_g P(g)`.
 
-Error: below 2e-10 of each of them. With `τ_i = c_1 e^{a_i − z}`, all these noises have `|c_j t^j| <= τ^j / j`, so that
+Error: below 3e-10 of each of them. With `τ_i = c_1 e^{a_i − z}`, all these noises have `|c_j t^j| <= τ^j / j`, so that
 no coefficient exceeds that of `−log F = −log(1 − τ)`, where `o = f/F = τ/(1 − τ)`. There the powers of x of P(g) add up
 to `Π 1/(1 − τ_i)`. If no τ_i exceeds q and those up to g add up to M or less, the terms of order n in τ of that product
-are at most those of `(1 − qs)^{−M/q}`, which are `M (M + q) … (M + (n − 1) q) / n!`. Beside f/F, itself of the first
-order, those from n = 8 on are left out. At (M, q) = (0.15, 0.02) they add up to 1.2e-10. A segment's last group is no
-part of its products, and may be of any size. What `law` and `marked` leave out is of the order `q^8` for each item. No
-power of x exceeds that of τ, so that the same holds for |x| = r > 1 if `r τ` is as small; and for r < 1 it is enough
-that `r τ_i` add up to M, as no term of `log(1 + o x)` has less than one power of x.
+are at most those of `(1 − qs)^{−M/q}`, and with f/F, whose first order is 1, those of `(1 − qs)^{−M/q − 1}`. These are
+`(M + q) (M + 2q) … (M + nq) / n!`, and from n = 8 on they are left out. At (M, q) = (0.15, 0.02) they add up to
+2.5e-10. A segment's last group is no part of its products, and may be of any size. What `law` and `marked` leave out is
+of the order `q^8` for each item. No power of x exceeds that of τ, so that the same holds for |x| = r > 1 if `r τ` is as
+small; and for r < 1 it is enough that `r τ_i` add up to M, as no term of `log(1 + o x)` has less than one power of x.
 """
 
 from __future__ import annotations

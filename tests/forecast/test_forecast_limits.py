@@ -1,0 +1,56 @@
+"""Exact figures where they are known: noise that drowns everything draws items at random, and near ties are ties."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dpselect as dps
+from dpselect.forecast.figures import exact_figures
+from dpselect.sampling import NOISES
+
+SIZE, K = 20_000, 50
+SCORES = np.round(3e5 / np.arange(1, SIZE + 1) ** 0.6, 3)
+
+
+def lowest_at_random() -> float:
+    """How far the lowest of K random items is below rank K: all are among the first j with `Π (j − i)/(n − i)`."""
+    drawn = np.arange(K)
+    ranks = np.arange(K, SIZE)
+    within = np.exp(np.log((ranks[:, None] - drawn) / (SIZE - drawn)).sum(axis=1))
+    return float(-np.diff(SCORES[K - 1 :]) @ (1 - within))
+
+
+@pytest.mark.parametrize("noise", [*NOISES])
+def test_without_a_budget_items_are_chosen_at_random(noise: str) -> None:
+    found = exact_figures(dps.Scores.of(SCORES), dps.OneShot(k=K, epsilon=1e-10, noise=noise))
+    assert found["correct"] == pytest.approx(K * K / SIZE, rel=1e-6)
+    assert found["score_ratio"] == pytest.approx(K * SCORES.mean() / SCORES[:K].sum(), rel=1e-6)
+    assert found["relative_error"] == pytest.approx(lowest_at_random(), rel=1e-6)
+
+
+def test_without_a_budget_ranks_are_drawn_at_random() -> None:
+    found = exact_figures(dps.Scores.of(SCORES), dps.Peeling(k=K, epsilon=1e-10, noise="gumbel"))
+    distances = sum(float(np.abs(SCORES - score).mean()) for score in SCORES[:K])
+    assert found["total_error"] == pytest.approx(distances, rel=1e-6)
+    assert found["relative_error"] == pytest.approx(lowest_at_random(), rel=1e-6)
+
+
+@pytest.mark.parametrize("noise", [*NOISES])
+@pytest.mark.parametrize(("k", "lead"), [(61, 8), (100, 8), (300, 8), (1000, 4)])
+def test_items_that_are_all_but_tied_are_as_good_as_tied(noise: str, k: int, lead: float) -> None:
+    """The lowest of many items changes much faster than any of them; and laplace noise has a kink at each."""
+    unit = float(dps.OneShot(k=k, epsilon=1.0, noise=noise).rate(k + 1))
+    mechanism = dps.OneShot(k=k, epsilon=1 / unit, noise=noise)
+    near, tied = (
+        exact_figures(dps.Scores.of(np.append(top, 0.0)), mechanism)
+        for top in (lead + np.arange(k) * 1e-12, np.full(k, float(lead)))
+    )
+    assert k - near["correct"] == pytest.approx(k - tied["correct"], rel=5e-9)
+    assert near["exact"] == pytest.approx(tied["exact"], rel=5e-9)
+
+
+@pytest.mark.parametrize(("scores", "k"), [(np.zeros(5), 1), (np.full(50, 3.0), 2), (-(np.arange(30.0) ** 2), 15)])
+def test_no_chance_exceeds_one(scores: np.ndarray, k: int) -> None:
+    found = exact_figures(dps.Scores.of(scores), dps.Canonical(k=k, epsilon=1.0))
+    assert max(found[name] for name in ("exact", "great", "good")) <= 1
