@@ -21,10 +21,10 @@ NEGLIGIBLE = 45.0
 CERTAIN = 1 - 1e-13
 """Chances above this differ from 1 by no more than rounding."""
 
-_NEAR = 0.1
+NEAR = 0.1
 """Products p u above this are taken one by one, the others through power sums."""
 
-_TERMS = 16
+TERMS = 16
 _LOST = 1e-17
 _LIGHT = 600.0
 _REACH, _NEWTONS = 50.0, 6
@@ -92,13 +92,13 @@ def _beaten(share: FloatArray, most: float, log_best: float, heavy: FloatArray, 
     Where p u' is small, by the series `Σ_j share^j Σ M (p u')^j / j`. Few classes have it large.
     """
     depths = below + (log_best - math.log(most))
-    near = depths < -math.log(_NEAR)
+    near = depths < -math.log(NEAR)
     chances = np.exp(-np.maximum(depths[near], 0.0))
     with np.errstate(divide="ignore"):
         total: FloatArray = (heavy[near] / chances) @ -np.log1p(-np.outer(chances, share))
     weights, ratios = heavy[~near], np.exp(-depths[~near])
     powers, sums = ratios, [float(weights.sum())]
-    for power in range(2, _TERMS + 1):
+    for power in range(2, TERMS + 1):
         sums.append(float(weights @ powers) / power)
         if sums[-1] <= _LOST * sums[0]:
             break

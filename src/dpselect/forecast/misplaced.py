@@ -30,12 +30,10 @@ from dpselect.forecast.tails import first_rare, series_coefficients
 
 Array = npt.NDArray[Any]
 
-_REACH = 45.0
-_DEPTH = 26.0
+_REACH, _DEPTH = 45.0, 26.0
 _NEVER, _SURE = 31.0, 36.0
 _PANEL, _STEP = 2.6, 0.14
-_CELL = 1.0
-_ACROSS = 9
+_CELL, _ACROSS = 1.0, 9
 _NEAR, _FEW = 6.0, 3
 _FARTHEST, _MANY, _ABOUT = 1e4, 24, 0.9
 _MOST_WORK = 2_000_000

@@ -243,7 +243,7 @@ class Free:
             alone = binomial(size, *logs, included, included)[included] if included <= size else 0.0
             result: FloatArray = np.exp(log_sure) * (at_z + hazard * alone)
             return result
-        # A few z at a time, which stay in the processor's memory.
+        # Some z at a time: a thousand groups at a thousand z on all angles would take gigabytes.
         parts = (slice(start, start + _FEW) for start in range(0, len(log_radius), _FEW))
         return np.concatenate(
             [

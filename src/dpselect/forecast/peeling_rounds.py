@@ -16,13 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpselect.forecast.chances import FloatArray, quadrature
+from dpselect.forecast.chances import NEAR, TERMS, FloatArray, quadrature
 from dpselect.mechanisms.ranking import scaled
 from dpselect.scores import Scores
 
 Array = npt.NDArray[Any]
 
-_NEAR, _TERMS = 0.1, 16
 _TOGETHER = 16
 
 
@@ -90,11 +89,11 @@ class Rounds:
         nodes, masses = quadrature(np.log(self.weights / self.left), np.log(self.left))
         chances = -np.expm1(-nodes / self.left[:, None])
         most = chances[:, -1]
-        starts = np.searchsorted(self.depths, self.depths[self.groups] + np.log(most / _NEAR))
+        starts = np.searchsorted(self.depths, self.depths[self.groups] + np.log(most / NEAR))
         starts = np.maximum.accumulate(np.maximum(starts, self.groups + 1))
-        sums, far = self._power_sums(starts, _TERMS), chances * self._apart(starts)[:, None]
+        sums, far = self._power_sums(starts, TERMS), chances * self._apart(starts)[:, None]
         beaten = np.zeros_like(far)
-        for j in range(_TERMS, 0, -1):
+        for j in range(TERMS, 0, -1):
             beaten += sums[j - 1][:, None] / j
             beaten *= far
         for place, (group, start) in enumerate(zip(self.groups.tolist(), starts.tolist(), strict=True)):
