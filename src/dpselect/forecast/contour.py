@@ -217,6 +217,13 @@ def products_upto(terms: ComplexArray) -> ComplexArray:
     return terms
 
 
+def weighted(weights: FloatArray, terms: ComplexArray) -> ComplexArray:
+    """Return `Σ w t` over groups of real weights [group, z] and terms [group, z, angle]."""
+    parts = np.ascontiguousarray(terms).view(np.float64)
+    result: ComplexArray = np.einsum("gz,gzx->zx", weights, parts, order="C").view(np.complex128)
+    return result
+
+
 def product(shares: FloatArray, sizes: FloatArray, circle: Circle) -> ComplexArray:
     """Return `Π (1 + p y)^m` over groups."""
     small = shares.max(axis=1, initial=0.0) <= LIGHT

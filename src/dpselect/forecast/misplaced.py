@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import Circle, log_scales, marked_upto, product, tilted
+from dpselect.forecast.contour import Circle, log_scales, marked_upto, product, tilted, weighted
 from dpselect.forecast.noise_values import merged, values_at
 from dpselect.forecast.noisy import NoisyGroups, log_series
 from dpselect.forecast.panels import and_neighbours, paced
@@ -293,7 +293,7 @@ class Order:
         weights = np.where(near, weights, 0.0)
         powers = np.exp(-1j * np.multiply.outer(np.arange(-circle.number, circle.number + 1), circle.angles))
         upto *= powers[np.clip(ranks - 1, -circle.number, circle.number).astype(np.intp) + circle.number]
-        terms = law * np.einsum("gz,gzx->zx", weights, upto.view(np.float64)).view(np.complex128)
+        terms = law * weighted(weights, upto)
         sure = np.where(near, whole / (1 + np.exp(circle.number * log_radius)), np.where(ranks < 0, whole, 0.0))
         values: FloatArray = sure.sum(axis=0) + circle.more_than(0, terms, log_scale + most, np.zeros(len(z)))
         return values, worse

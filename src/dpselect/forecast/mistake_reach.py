@@ -18,8 +18,8 @@ from dpselect.forecast.panels import BoolArray, and_neighbours, paced
 from dpselect.forecast.tilted import Tilted
 
 _TAIL = 50.0
-_DEPTH = 30.0
-_SURE = 36.0
+_DEPTH, _LOWEST = 27.0, 1e3
+_SURE = 30.0
 _VISIBLE = 14.0
 _PANEL = 2.6
 _SMALL = 60
@@ -142,25 +142,36 @@ class Reach:
         shares = raised / (below + raised)
         return sizes @ shares, sizes @ (shares * (1 - shares))
 
-    def _expected(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return how many of the top k lie below z on average, how many others above it, and the density of each group.
+    def _values(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return F, S and f of each group."""
+        return values_at(self.noisy.noise, z - self._outline[0][:, None])
 
-        Ties are split by rank.
-        """
-        border, (locations, sizes, _) = self.border, self._outline
-        cdf, survival, density = values_at(self.noisy.noise, z - locations[:, None])
+    def _expected(self, cdf: FloatArray, survival: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return how many of the top k lie below z on average, and how many others above it; ties are split by rank."""
+        border, sizes = self.border, self._outline[1]
         inside, outside = sizes[: border + 1].copy(), sizes[border:].copy()
         inside[border] = self.room
         outside[0] -= self.room
-        return inside @ cdf[: border + 1], outside @ survival[border:], density
+        return inside @ cdf[: border + 1], outside @ survival[border:]
+
+    def _chance(
+        self, values: tuple[FloatArray, FloatArray, FloatArray], *, fewer: bool
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return bounds on the logarithm of the chance that fewer than k items lie above z, or that at least k do.
+
+        Then f of each group times how much less that is if one of its items is at z. By Chernoff's bound, for r <= 1,
+        `P[N < k] <= G(r) r^{1 − k}`, and without an item `G(r) r^{−k}` times `r / (F + S r) <= 1`; for r >= 1 and an
+        item left out, `P[N >= k] <= G(r) r^{−k} / (F + S r)`. Both are about as tight as can be at the tilted r.
+        """
+        (cdf, survival, density), sizes, k = values, self._outline[1], self.noisy.k
+        log_radius = tilted(cdf, survival, sizes, k - 0.5 if fewer else k + 0.5)
+        log_radius = np.minimum(log_radius, 0.0) if fewer else np.maximum(log_radius, 0.0)
+        scale = cdf + survival * np.exp(log_radius)
+        log_chance: FloatArray = sizes @ np.log(scale) - k * log_radius
+        return log_chance, density * (np.exp(np.minimum(log_radius, 0.0)) / scale)
 
     def nodes(self) -> Nodes:
-        """Return nodes and weights where a mistake can happen.
-
-        With U of the top k expected below z and B others above it, the chance that more of the others are above than
-        of the top k are below is at most `exp(−(√U − √B)²) √(B/U)` if B < U, by Chernoff's bound at `e^t = √(U/B)`;
-        and the other way round.
-        """
+        """Return nodes and weights where a mistake can happen."""
         noisy = self.noisy
         # With noise that is never negative k values are at rank k's location or above.
         one_sided = noisy.noise.cdf(np.zeros(1))[0] == 0
@@ -171,46 +182,45 @@ class Reach:
         near = turn + width * _PANEL * np.arange(-4, 5)
         cells = np.unique(np.append(cells, near[(near > low) & (near < high)] if width < 1 else []))
         z = (cells[1:] + cells[:-1]) / 2
-        below, above, density = self._expected(z)
+        values = self._values(z)
+        below, above = self._expected(*values[:2])
+        (log_fewer, if_fewer), (log_enough, if_enough) = (self._chance(values, fewer=fewer) for fewer in (True, False))
+        undecided = np.minimum(log_fewer, log_enough)
         _, sizes, costs = self._outline
-        apart = -((np.sqrt(below) - np.sqrt(above)) ** 2)
-        tilt = np.log(above / below) / 2
-        missing, chosen, kinked = (np.zeros(len(z), dtype=bool) for _ in range(3))
-        border = self.border
+        # Of missing ones and of chosen ones, by how many e-folds each cell is below the highest one.
+        depths, kinked = np.full((2, len(z)), -_LOWEST), np.zeros(len(z), dtype=bool)
         for weights in (sizes, sizes * costs):
-            inside, outside = weights[:border] @ density[:border], weights[border:] @ density[border:]
-            log_missing = np.log(inside) + np.where(above < below, apart + tilt, 0.0)
-            log_chosen = np.log(outside) + np.where(below < above, apart - tilt, 0.0)
-            log_missing, log_chosen = (np.where(np.isnan(part), -np.inf, part) for part in (log_missing, log_chosen))
-            most = float(max(log_missing.max(), log_chosen.max()))
+            inside, outside = np.where(np.arange(len(sizes)) < self.border, weights, 0.0), weights.copy()
+            outside[: self.border] = 0.0
+            mistakes = np.stack([np.log(inside @ if_enough) + log_enough, np.log(outside @ if_fewer) + log_fewer])
+            most = float(mistakes.max())
             if np.isfinite(most):
-                missing |= log_missing > most - _DEPTH
-                chosen |= log_chosen > most - _DEPTH
+                depths = np.maximum(depths, mistakes - most)
                 # An item's kink shows where it may be at z, or where the comparison is undecided.
-                shown = np.maximum(np.maximum(log_missing, log_chosen), np.log(inside + outside) + apart)
+                shown = np.maximum(mistakes.max(axis=0), np.log(weights @ values[2]) + undecided)
                 kinked |= shown > most - _VISIBLE
-        missing, chosen, kinked = (and_neighbours(part) for part in (missing, chosen, kinked))
-        unsettled = and_neighbours((below > above) | (apart - tilt > -_SURE))
-        # An item below rank k is kept out already where as many others are above z as top items are below.
-        filled = and_neighbours((below < above) | (apart > -_SURE))
+        kept, kinked = (and_neighbours(part) for part in (depths.max(axis=0) > -_DEPTH, kinked))
         middle = np.abs(z - turn) < _DEVIATIONS * width
         # Where they are few, finer panels cost little.
         widest = _PANEL if len(sizes) > _SMALL else _PANEL / 3
         paces = np.where(middle, min(widest, _PANEL * width), widest)
         # Many items together change faster than each: what matters is when as many are below z as others above it.
-        spreads = np.sqrt(np.maximum(np.minimum(below, above), 1.0)) / (sizes @ density)
-        steps = np.pad(np.where(apart > -_DEPTH, _STEPS * spreads, np.inf), 1, constant_values=np.inf)
+        spreads = np.sqrt(np.maximum(np.minimum(below, above), 1.0)) / (sizes @ values[2])
+        steps = np.pad(np.where(undecided > -_DEPTH, _STEPS * spreads, np.inf), 1, constant_values=np.inf)
         paces = np.minimum(paces, np.minimum(steps[1:-1], np.minimum(steps[:-2], steps[2:])))
         place = np.clip(np.searchsorted(cells, noisy.kinks) - 1, 0, len(z) - 1)
-        nodes, weights = paced(cells, missing | chosen, paces, noisy.kinks[kinked[place]], smooth=not noisy.noise.kinks)
+        nodes, weights = paced(cells, kept, paces, noisy.kinks[kinked[place]], smooth=not noisy.noise.kinks)
         place = np.clip(np.searchsorted(cells, nodes) - 1, 0, len(z) - 1)
-        return Nodes(nodes, weights, missing[place], chosen[place], ~unsettled[place], ~filled[place])
+        bounds = np.maximum([*depths, log_fewer, log_enough], -_LOWEST)
+        missing, chosen, fewer, enough = (_most(part)[place] if one_sided else _at(nodes, z, part) for part in bounds)
+        return Nodes(nodes, weights, missing > -_DEPTH, chosen > -_DEPTH, fewer < -_SURE, enough < -_SURE)
 
     def _turn(self, low: float, high: float) -> tuple[float, float]:
         """Return the z with k items above it on average, and the spread in z of the number of items above."""
         for _ in range(4):
             z = np.linspace(low, high, _LOOKS)
-            below, above, _ = self._expected(z)
+            cdf, survival, _ = self._values(z)
+            below, above = self._expected(cdf, survival)
             place = int(np.clip((above > below).sum(), 1, _LOOKS - 1))
             low, high = float(z[place - 1]), float(z[place])
         middle, noise, (locations, sizes, _) = (low + high) / 2, self.noisy.noise, self._outline
@@ -218,6 +228,23 @@ class Reach:
         variance = float(sizes @ (noise.cdf(shifted) * noise.survival(shifted)))
         slope = float(sizes @ noise.density(shifted))
         return middle, np.sqrt(variance) / slope if slope else np.inf
+
+
+def _most(values: FloatArray) -> FloatArray:
+    """Return the largest of the values of each cell and its neighbours."""
+    padded = np.pad(values, 1, constant_values=-np.inf)
+    result: FloatArray = np.maximum(np.maximum(padded[:-2], padded[2:]), values)
+    return result
+
+
+def _at(nodes: FloatArray, z: FloatArray, values: FloatArray) -> FloatArray:
+    """Return bounds on a concave function at the nodes: it is above a chord no more than neighbouring chords reach."""
+    slopes = np.diff(values) / np.diff(z)
+    bends = np.pad(np.abs(np.diff(slopes)), 1)
+    reach = (bends[:-1] + bends[1:]) * np.diff(z) / 4
+    place = np.clip(np.searchsorted(z, nodes) - 1, 0, len(slopes) - 1)
+    result: FloatArray = np.interp(nodes, z, values) + reach[place]
+    return result
 
 
 def densest(z: FloatArray, log_radius: FloatArray) -> float:

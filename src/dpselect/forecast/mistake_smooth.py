@@ -13,6 +13,7 @@ result, nodes are taken one by one instead.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.polynomial import Polynomial, chebyshev
@@ -26,7 +27,7 @@ from dpselect.forecast.noisy import log_series
 from dpselect.forecast.panels import BoolArray
 from dpselect.forecast.tails import Tail
 
-_LOOKS, _PLAIN_LOOKS = 28, 52
+LOOKS, _PLAIN_LOOKS = (20, 34), 52
 _FEWEST = 36
 _SPOTS, _DEGREE = 10, 5
 _SMOOTH_VARIANCE, _KINKED_VARIANCE, _ONE_SIDED_VARIANCE = 8.0, 3.0, 2.0
@@ -86,15 +87,13 @@ def surely_chosen(groups: Groups, last: int, tail: Tail, z: FloatArray, weights:
 
 @dataclass(frozen=True, repr=False)
 class Smooth:
-    """Nodes `where` all is smooth, a few z to look at instead, and the matrix from functions there to the nodes."""
+    """Nodes `where` all is smooth in the variable of `places`, as long as log r is a polynomial in it."""
 
     nodes: Nodes
     where: BoolArray
-    log_radius: FloatArray
-    looks: FloatArray
-    looks_radius: FloatArray
-    to_nodes: FloatArray
-    in_doubt: FloatArray
+    places: FloatArray
+    fit: Polynomial
+    one_sided: bool
 
     @classmethod
     def of(cls, reach: Reach, nodes: Nodes) -> Smooth | None:
@@ -123,34 +122,41 @@ class Smooth:
         mean, variance = reach.moments(z, fit(spots))
         if not (np.abs(mean - k) < np.sqrt(variance)).all():
             return None
-        looks = Looks.between(places, _LOOKS)
-        z = np.exp(looks.values) if one_sided else looks.values
-        return cls(nodes.only(where), where, fit(places), z, fit(looks.values), looks.matrix, looks.in_doubt)
+        return cls(nodes.only(where), where, places, fit, one_sided)
+
+    @cached_property
+    def log_radius(self) -> FloatArray:
+        """The logarithm of r at each node."""
+        result: FloatArray = self.fit(self.places)
+        return result
 
     @property
     def lowest(self) -> float:
         """The least `z − max(log r, 0)`."""
-        return min(float((z - np.maximum(log_radius, 0.0)).min()) for z, log_radius in self._paths)
+        return float((self.nodes.z - np.maximum(self.log_radius, 0.0)).min())
 
     @property
     def densest(self) -> float:
         """The least `z − log r`, or z where x = 1 counts."""
-        return min(densest(z, log_radius) for z, log_radius in self._paths)
-
-    @property
-    def _paths(self) -> tuple[tuple[FloatArray, FloatArray], ...]:
-        return (self.looks, self.looks_radius), (self.nodes.z, self.log_radius)
+        return densest(self.nodes.z, self.log_radius)
 
     def integrals(self, groups: Groups, last: int, tail: Tail, sure: Nodes) -> tuple[float, FloatArray] | None:
         """Return what is lost of `above`; and how many of `below` are chosen, their cost, and the lowest one's.
 
         The latter include what is surely chosen at further nodes. None if looks turn out to be too few.
         """
-        below = Below.of(groups, last, tail, self.looks, self.looks_radius)
-        circle = self._circle(Above.of(groups, self.looks, self.looks_radius), below)
+        spread = (self._by_looks(Looks.between(self.places, number), groups, last, tail, sure) for number in LOOKS)
+        return next((found for found in spread if found is not None), None)
+
+    def _by_looks(
+        self, looks: Looks, groups: Groups, last: int, tail: Tail, sure: Nodes
+    ) -> tuple[float, FloatArray] | None:
+        at, log_radius = np.exp(looks.values) if self.one_sided else looks.values, self.fit(looks.values)
+        below = Below.of(groups, last, tail, at, log_radius)
+        circle = self._circle(Above.of(groups, at, log_radius), below)
         logs, chosen = below.log_law(circle), below.chosen(circle)
-        log_scale, law = self.to_nodes @ below.log_scale, np.exp(self.to_nodes @ logs)
-        log_doubt = self.in_doubt @ (logs + below.log_scale[:, None])
+        log_scale, law = looks.matrix @ below.log_scale, np.exp(looks.matrix @ logs)
+        log_doubt = looks.in_doubt @ (logs + below.log_scale[:, None])
         lost, shares = np.zeros(2), np.zeros((2, *logs.shape), dtype=np.complex128)
         for start in range(0, len(self.nodes.z), _CHUNK):
             part = slice(start, start + _CHUNK)
@@ -162,8 +168,8 @@ class Smooth:
             in_doubt = kernel * log_doubt[part]
             lost -= (kernel * near).real.sum(), (in_doubt * near).real.sum()
             lost[0] += whole @ (weights / (1 + np.exp(own.number * own.log_radius)))
-            shares[0] += self.to_nodes[part].T @ kernel
-            shares[1] += self.in_doubt[part].T @ kernel + self.to_nodes[part].T @ in_doubt
+            shares[0] += looks.matrix[part].T @ kernel
+            shares[1] += looks.in_doubt[part].T @ kernel + looks.matrix[part].T @ in_doubt
         found, doubts = (chosen * shares[:, None]).real.sum(axis=(2, 3))
         plain = replace(circle, log_radius=self.log_radius).counted
         # For x = 1 all of it may change faster, and counts where r^M does.
@@ -174,7 +180,8 @@ class Smooth:
             return None
         return float(lost[0]), found
 
-    def _circle(self, above: Above, below: Below) -> Circle:
+    @staticmethod
+    def _circle(above: Above, below: Below) -> Circle:
         """Return angles that are enough for all z."""
         off = np.abs(above.certain + above.near.mean + below.mean - above.groups.noisy.k).max()
-        return Circle.of(self.looks_radius, above.variance + below.variance, off=2 * float(off))
+        return Circle.of(below.near.log_radius, above.variance + below.variance, off=2 * float(off))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import ComplexArray
+from dpselect.forecast.contour import ComplexArray, products_upto, weighted
 
 Array = npt.NDArray[Any]
 
@@ -17,14 +17,15 @@ TERMS = 8
 SIZE = TERMS + 1
 _UNSEEN = 28.0
 _CHUNK = 20_000
+_SMALL, _EXPANSION = 0.2, 9
 
 
 @dataclass(frozen=True, repr=False)
 class Segments:
     """Neighbouring segments; their polynomials are [segment, power of x, power of τ].
 
-    Of all that is behind the start of each segment, and at last behind the end of all, `log_odds` are the coefficients
-    of `Σ log(1 + o x)` and `rates` those of `Σ f/F`. For any r the first three are [segment, i, d] for `(τ x)^i τ^d`.
+    `log_odds` are the coefficients of `Σ log(1 + o x)` over each segment, and `rates` those of `Σ f/F` over all that is
+    behind its start, and at last behind the end of all. For any r the others are [segment, i, d] for `(τ x)^i τ^d`.
     """
 
     starts: Array
@@ -53,7 +54,7 @@ class Segments:
         since = np.append(np.cumsum(totals[:, ::-1], axis=1)[:, ::-1], np.zeros((SIZE, 1)), axis=1).T
         odds = law.copy()
         odds[0] = 0.0
-        within, reached, log_odds = (by_excess(part) for part in (within, reached, odds * since[:, None]))
+        within, reached, log_odds = (by_excess(part) for part in (within, reached, odds * totals.T[:, None]))
         return cls(starts, steps[lasts], within, reached, log_odds, rates * since)
 
     def since(self, start: int) -> Segments:
@@ -83,26 +84,26 @@ class Segments:
             turned_values: ComplexArray = values.view(np.complex128)
             return turned_values.reshape(len(coefficients), len(log_reach), -1)
 
-        products = on_circles(seen.log_odds)
-        np.exp(np.negative(products, out=products), out=products)
+        products = _passed_by(on_circles(seen.log_odds))
         rates = seen.rates[1:] @ reach
         inner = on_circles(seen.reached)
         inner *= rates[..., None]
         inner += on_circles(seen.within)
         inner *= products[:-1]
-        result: ComplexArray = np.einsum("gz,gzx->zx", seen.steps[:, None] * rates, products[1:]) + inner.sum(axis=0)
+        result: ComplexArray = weighted(seen.steps[:, None] * rates, products[1:]) + inner.sum(axis=0)
         return result
 
     def plainly_passed(self, log_reach: FloatArray) -> FloatArray:
         """Return `passed` for x = 1."""
         seen = self._seen(float(log_reach.min()))
         reach = np.exp(np.multiply.outer(np.arange(SIZE), log_reach))
-        polynomials = np.stack([seen.log_odds[:-1], seen.within, seen.reached])
+        polynomials = np.stack([seen.log_odds, seen.within, seen.reached])
         orders = np.zeros((*polynomials.shape[:2], SIZE))
         for power in range(SIZE):
             orders[..., power:] += polynomials[..., power, : SIZE - power]
-        behind, within, reached = orders @ reach
-        products, rates = np.exp(-np.concatenate([behind, np.zeros_like(behind[:1])])), seen.rates[1:] @ reach
+        each, within, reached = orders @ reach
+        behind = np.cumsum(np.concatenate([each, np.zeros_like(each[:1])])[::-1], axis=0)[::-1]
+        products, rates = np.exp(-behind), seen.rates[1:] @ reach
         terms = seen.steps[:, None] * rates * products[1:] + products[:-1] * (within + reached * rates)
         result: FloatArray = terms.sum(axis=0)
         return result
@@ -110,6 +111,22 @@ class Segments:
     def _seen(self, log_reach: float) -> Segments:
         """Return the segments without the first, behind which too much follows for an answer to end there."""
         return self._from(int((self.rates[1:-1, 1] * np.exp(log_reach) > _UNSEEN).sum()))
+
+
+def _passed_by(logs: ComplexArray) -> ComplexArray:
+    """Return exp(−log) of all that is behind each segment's start, and 1 behind the end, from logarithms of each."""
+    result = np.ones((len(logs) + 1, *logs.shape[1:]), dtype=np.complex128)
+    each = result[:-1]
+    parts = each.view(np.float64)
+    # Most are small, where a few terms take a fraction of the time.
+    for term in range(_EXPANSION, 0, -1):
+        each *= logs
+        parts *= -1.0 / term
+        each += 1.0
+    heavy = (np.abs(logs.view(np.float64)) > _SMALL).any(axis=(1, 2))
+    each[heavy] = np.exp(-logs[heavy])
+    products_upto(result[::-1])
+    return result
 
 
 def by_excess(coefficients: FloatArray) -> FloatArray:
