@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from forecast_brute import expected
 
 import dpselect as dps
 from dpselect.forecast.figures import exact_figures
@@ -54,3 +55,24 @@ def test_items_that_are_all_but_tied_are_as_good_as_tied(noise: str, k: int, lea
 def test_no_chance_exceeds_one(scores: np.ndarray, k: int) -> None:
     found = exact_figures(dps.Scores.of(scores), dps.Canonical(k=k, epsilon=1.0))
     assert max(found[name] for name in ("exact", "great", "good")) <= 1
+
+
+@pytest.mark.parametrize("noise", ["exponential", "gumbel"])
+@pytest.mark.parametrize("epsilon", [20.0, 60.0])
+def test_errors_that_are_all_but_impossible_are_as_exact_as_others(noise: str, epsilon: float) -> None:
+    scores = [9.0, 7.0, 4.0, 3.5, 1.0, 0.0]
+    mechanism = dps.Canonical(k=2, epsilon=epsilon, noise=noise)
+    found, law = exact_figures(dps.Scores.of(np.array(scores)), mechanism), expected(mechanism, scores)
+    assert 0 < law["total_error"] < 1e-20
+    for name in ("total_error", "relative_error"):
+        assert found[name] == pytest.approx(law[name], rel=1e-8, abs=0)
+
+
+@pytest.mark.parametrize("noise", ["exponential", "gumbel"])
+def test_a_success_that_is_all_but_impossible_counts_every_tied_answer(noise: str) -> None:
+    scores = np.append(np.full(40, SCORES[30]), SCORES)
+    mechanism = dps.Canonical(k=K, epsilon=1e-4, noise=noise)
+    found = exact_figures(dps.Scores.of(scores), mechanism)["exact"]
+    curve = dps.forecast.success(scores, mechanism).chance(mechanism.epsilon)
+    assert 0 < found < 1e-80
+    assert found == pytest.approx(curve, rel=1e-8, abs=0)

@@ -45,9 +45,8 @@ class ExactFigures:
         table, mechanism = self.table, self.mechanism
         epsilon, k = mechanism.epsilon, mechanism.k
         if isinstance(mechanism, Canonical):
-            return _in_order(
-                Subsets.of(mechanism, table, epsilon).figures(epsilon, mechanism.noise, _best_sum(table, k))
-            )
+            subsets = Subsets.of(mechanism, table, epsilon, alone=True)
+            return _in_order(subsets.figures(epsilon, mechanism.noise, _best_sum(table, k)))
         figures: dict[str, float] = {}
         if isinstance(mechanism, Joint):
             figures["exact"] = self._levels.chance(epsilon, mechanism.noise)

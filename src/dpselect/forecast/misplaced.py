@@ -13,6 +13,7 @@ it are certain, those below it out of reach.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -38,6 +39,7 @@ _NEAR, _FEW = 6.0, 3
 _FARTHEST, _MANY, _ABOUT = 1e4, 24, 0.9
 _MOST_WORK = 2_000_000
 _BATCH, _FEWEST = 2_000, 4
+_LIGHT, _LIGHTER = 50, 8
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,22 +72,28 @@ class Order:
             first, last, rare = self._windows(nodes, log_radius)
             if (last - first).sum() > _MOST_WORK:
                 return None
-            order = np.argsort(last - first, kind="stable")
-            widths = (last - first)[order]
-            place = 0
-            while place < len(nodes):
-                # As many nodes as fit with the widest window among them.
-                ahead = widths[place:]
-                count = max(_FEWEST, int((ahead * np.arange(1, len(ahead) + 1) <= _BATCH).sum()))
-                part = order[place : place + count]
+            for part in self._batches(variances, first, last):
                 values, worse = self._integrand(nodes[part], log_radius[part], first[part], last[part], rare[part])
                 if worse.any():
                     plain = np.zeros(int(worse.sum()))
                     windows = self._windows(nodes[part][worse], plain)
                     values[worse], _ = self._integrand(nodes[part][worse], plain, *windows)
                 result += weights[part] @ values
-                place += count
         return float(result)
+
+    def _batches(self, variances: FloatArray, first: Array, last: Array) -> Iterator[Array]:
+        """Yield the places of nodes that are taken together, with circles of like size and windows of like width."""
+        # Far below rank k only the law counts.
+        work = last - first - np.maximum(last - np.maximum(self.border + _LIGHT, first), 0) * (1 - 1 / _LIGHTER)
+        sizes = np.round(np.log2(np.maximum(variances, 1.0)))
+        for size in np.unique(sizes):
+            alike = np.flatnonzero(sizes == size)
+            alike = alike[np.argsort(work[alike], kind="stable")]
+            while len(alike):
+                # As many nodes as fit with the widest window among them.
+                count = max(_FEWEST, int((work[alike] * np.arange(1, len(alike) + 1) <= _BATCH).sum()))
+                yield alike[:count]
+                alike = alike[count:]
 
     def _settled(self, z: FloatArray) -> FloatArray:
         """Return the integrand where more than k items are above z in any case."""

@@ -24,27 +24,52 @@ def log_choose(n: int, r: int) -> float:
     return float(log_falling(n, r) - log_falling(r, r))
 
 
-def classes_that_matter(ends: Array, head_penalties: FloatArray, tail_penalties: FloatArray) -> tuple[int, Array]:
-    """Return the first head and the runs that can weigh anything beside the top set.
+def classes_that_matter(
+    starts: Array, ends: Array, head_penalties: FloatArray, tail_penalties: FloatArray, *, alone: bool
+) -> tuple[Array, Array]:
+    """Return the heads and the runs that can weigh anything beside the top set; if alone, beside any other class.
 
     The classes of head h with tails in some runs hold at most `C(T − h − 1, k − h)` subsets, T the end of the last run.
     """
-    k, count = len(head_penalties), len(ends)
-    if not count:
-        return 0, np.arange(0)
-    firsts = np.unique(np.geomspace(1, count + 1, _BLOCKS).astype(np.intp))[:-1] - 1
-    lasts = np.append(firsts[1:], count) - 1
-    heads = np.arange(k)[:, None]
-    most = log_falling(ends[lasts] - heads - 1, k - heads) - log_falling(k - heads, k - heads)
-    weights = most - head_penalties[:, None] - tail_penalties[firsts]
-    heavy = weights > -NEGLIGIBLE - np.log(weights.size)
-    if not heavy.any():
-        return k - 1, np.arange(1)
-    runs = np.flatnonzero(np.repeat(heavy.any(axis=0), lasts - firsts + 1))
-    return int(np.argmax(heavy.any(axis=1))), runs
+    heads, runs = np.arange(len(head_penalties)), np.arange(len(ends))
+    if not len(runs):
+        return heads, runs
+    # Blocks of runs grow with their ranks; where others outweigh most of them, those left are cut finer.
+    firsts = np.unique(np.geomspace(1, len(ends) + 1, _BLOCKS).astype(np.intp))[:-1] - 1
+    for _ in range(2 if alone else 1):
+        lasts = np.append(firsts[1:], len(runs)) - 1
+        heavy = _heavy(heads, starts[runs], ends[runs], head_penalties, tail_penalties[runs], firsts, lasts, alone)
+        if not heavy.any():
+            return heads[-1:], runs[:1]
+        rows = np.flatnonzero(heavy.any(axis=1))
+        heads, runs = heads[rows[0] : rows[-1] + 1], runs[np.repeat(heavy.any(axis=0), lasts - firsts + 1)]
+        firsts = np.unique(np.linspace(0, len(runs), _BLOCKS, endpoint=False).astype(np.intp))
+    return heads, runs
 
 
-@lru_cache(maxsize=1)
+def _heavy(
+    heads: Array,
+    starts: Array,
+    ends: Array,
+    head_penalties: FloatArray,
+    tail_penalties: FloatArray,
+    firsts: Array,
+    lasts: Array,
+    alone: bool,
+) -> npt.NDArray[np.bool_]:
+    """Return which heads and blocks of runs can matter, as [head, block]."""
+    k = len(head_penalties)
+    picks = k - heads[:, None]
+    penalties = head_penalties[heads, None] + tail_penalties[firsts]
+    most = log_falling(ends[lasts] - heads[:, None] - 1, picks) - log_falling(picks, picks)
+    least = -NEGLIGIBLE - np.log(most.size)
+    if alone:
+        least += float((log_class_sizes(k, heads, starts[firsts], ends[firsts])[0] - penalties).max())
+    result: npt.NDArray[np.bool_] = most - penalties > least
+    return result
+
+
+@lru_cache(maxsize=2)
 def _log_factorials(size: int) -> tuple[FloatArray, FloatArray]:
     """Return log 0! … log size! in two parts: two float64 hold what one extended number does, and subtract faster."""
     logs = np.log(np.arange(1, size + 1, dtype=np.longdouble))

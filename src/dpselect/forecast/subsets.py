@@ -54,10 +54,10 @@ class Subsets:
     log_sizes: FloatArray
 
     @classmethod
-    def of(cls, mechanism: Canonical, scores: Scores, smallest_epsilon: float = 0.0) -> Subsets:
-        """Return the classes of a mechanism's subsets, without runs that cannot matter from the smallest ε on.
+    def of(cls, mechanism: Canonical, scores: Scores, smallest_epsilon: float = 0.0, *, alone: bool = False) -> Subsets:
+        """Return the classes of a mechanism's subsets, without those that cannot matter from the smallest ε on.
 
-        The mechanism's own ε plays no part.
+        If that ε is alone, without those that others outweigh. The mechanism's own ε plays no part.
         """
         mechanism.check_size(scores.size)
         k, ranking = mechanism.k, Ranking.of(scores.distinct)
@@ -69,16 +69,17 @@ class Subsets:
         drops = border - values
         missing = above if not mechanism.margin or not len(values) else above + drops[0]
         head_losses, tail_losses = scaled(missing, (1 - gamma) * unit), scaled(drops, gamma * unit)
-        first_head, runs = classes_that_matter(ends, smallest_epsilon * head_losses, smallest_epsilon * tail_losses)
-        heads, count = np.arange(first_head, k), int(runs[-1]) + 1 if len(runs) else 0
+        starts = np.concatenate([ends[:0], [k], ends[:-1]])[: len(ends)]
+        penalties = smallest_epsilon * head_losses, smallest_epsilon * tail_losses
+        heads, runs = classes_that_matter(starts, ends, *penalties, alone=alone)
+        count = int(runs[-1]) + 1 if len(runs) else 0
         if len(heads) * len(runs) > _MOST_CLASSES:
             accepted = (
                 f"k times the distinct scores that matter must be at most {_MOST_CLASSES}; a larger epsilon has fewer"
             )
             raise InvalidInput("scores", plain("too many distinct ones"), accepted)
-        head_losses = head_losses[first_head:]
-        drops, ends, tail_losses = drops[:count], ends[:count], tail_losses[:count]
-        starts = np.concatenate([ends[:0], [k], ends[:-1]])[: len(ends)]
+        head_losses = head_losses[heads]
+        drops, starts, ends, tail_losses = drops[:count], starts[:count], ends[:count], tail_losses[:count]
         log_sizes, log_shares = log_class_sizes(k, heads, starts[runs], ends[runs])
         return cls(
             k=k,
@@ -110,6 +111,13 @@ class Subsets:
         """Which classes have the same scores as the top set."""
         tied: npt.NDArray[np.bool_] = (self.top[self.heads] == 0)[:, None] & (self.drops[self.runs] == 0)
         return tied
+
+    @property
+    def _log_tied(self) -> float:
+        """The logarithm of how many subsets have the same scores as the top set, with that."""
+        above = int((self.top > 0).sum())
+        last = int(self.ends[0]) if len(self.ends) and self.drops[0] == 0 else self.k
+        return log_choose(last - above, self.k - above)
 
     @cached_property
     def _without_loss(self) -> tuple[float, float]:
@@ -153,16 +161,16 @@ class Subsets:
     def figures(self, epsilon: float, noise: str, total: float) -> dict[str, float]:
         """Return every figure that the classes determine; `total` is the sum of the k highest scores."""
         weights = self.log_sizes - epsilon * self.losses
-        highest = max(float(weights.max()), 0.0) if weights.size else 0.0
+        highest = float(weights.max(initial=-np.inf))
         place, column = np.nonzero(weights > highest - NEGLIGIBLE - np.log(1 + weights.size))
         log_sizes, losses = self.log_sizes[place, column], self.losses[place, column]
         probabilities = class_probabilities(np.append(0.0, -epsilon * losses), np.append(0.0, log_sizes), noise)
         best, others = float(probabilities[0]), probabilities[1:]
-        tied, row, run = self.tied[place, column], self.heads[place], self.runs[column]
+        row, run = self.heads[place], self.runs[column]
         wrong, lost = self._expectations(row, run)
         total_error = float(others @ lost)
         figures = {
-            "exact": best + float(others[tied].sum()),
+            "exact": min(best * float(np.exp(self._log_tied)), 1.0),
             "total_error": total_error,
             "relative_error": float(others @ self.drops[run]),
             "score_ratio": 1 - total_error / total if total else 1.0,
