@@ -18,7 +18,7 @@ from dpselect.forecast.panels import BoolArray, and_neighbours, paced
 from dpselect.forecast.tilted import Tilted
 
 _TAIL = 50.0
-_DEPTH, _LOWEST = 27.0, 1e3
+_DEPTH, _FARTHER, _LOWEST = 25.0, 35.0, 1e3
 _SURE = 30.0
 _VISIBLE = 14.0
 _PANEL = 2.6
@@ -175,9 +175,12 @@ class Reach:
         noisy = self.noisy
         # With noise that is never negative k values are at rank k's location or above.
         one_sided = noisy.noise.cdf(np.zeros(1))[0] == 0
-        low = 0.0 if one_sided else float(noisy.locations[noisy.group(noisy.k + 1)]) - _TAIL
-        high = _TAIL + float(np.log(noisy.ends[-1])) + 1.0
+        next_one = float(noisy.locations[noisy.group(noisy.k + 1)])
+        low, high = 0.0 if one_sided else next_one - _TAIL, _TAIL + float(np.log(noisy.ends[-1])) + 1.0
         turn, width = self._turn(low, high)
+        # Below the turn and rank k + 1 a mistake takes two items of rank k + 1 or less that far down, or a missing one
+        # there, and is an e-fold less likely with each further e-fold of z.
+        low = max(low, min(turn, next_one) - _FARTHER)
         cells = np.linspace(low, high, int(high - low) + 2)
         near = turn + width * _PANEL * np.arange(-4, 5)
         cells = np.unique(np.append(cells, near[(near > low) & (near < high)] if width < 1 else []))

@@ -5,9 +5,9 @@ z. Poles lie where some `F + S x` vanishes, which is far from the range unless �
 is small, `exp(−v (1 − cos θ))` or less with v its variance. Noise that is never negative has poles near z = 0 too, and
 is interpolated in log z. For x = 1 all of it is interpolated in `e^{−z/2}`.
 
-Error: it falls by a constant factor with each further look. What the last four terms of the polynomials contribute to a
-result is computed beside it; tests find that the error is a tenth of that or less. Where it is more than 1e-8 of the
-result, nodes are taken one by one instead.
+Error: it falls by a constant factor with each further look. What each of the last four terms of the polynomials
+contributes to a result is computed beside it; tests find that the error is a tenth of their sum or less. Where that is
+more than 4e-9 of the result, more looks are taken, and at last nodes one by one.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ from dpselect.forecast.noisy import log_series
 from dpselect.forecast.panels import BoolArray
 from dpselect.forecast.tails import Tail
 
-LOOKS, _PLAIN_LOOKS = (20, 34), 52
+LOOKS, PLAIN_LOOKS = (20, 26, 34), (28, 52)
+"""How many looks are tried, one after the other; noise that is never negative needs more."""
 _FEWEST = 36
 _SPOTS, _DEGREE = 10, 5
 _SMOOTH_VARIANCE, _KINKED_VARIANCE, _ONE_SIDED_VARIANCE = 8.0, 3.0, 2.0
 """From which variance on looks are all but never too few, so that no time is lost."""
 _WIDEST = 30.0
-_CHUNK = 96
-_LAST, _DOUBT = 4, 1e-8
+_CHUNK, _PLAIN = 96, 52
+_LAST, _DOUBT = 4, 4e-9
 _UNSEEN = 40.0
 
 
@@ -42,12 +43,14 @@ _UNSEEN = 40.0
 class Looks:
     """Chebyshev points of some variable, and the matrix from functions there to those at given places.
 
-    `in_doubt` leads to what the last few terms of their polynomials contribute, more than those left out would.
+    Then the last few terms of their polynomials at these places, [place, term], and what leads to their coefficients,
+    [term, look]: they contribute more than those left out would.
     """
 
     values: FloatArray
     matrix: FloatArray
-    in_doubt: FloatArray
+    last: FloatArray
+    to_last: FloatArray
 
     @classmethod
     def between(cls, places: FloatArray, number: int) -> Looks:
@@ -58,7 +61,8 @@ class Looks:
         transform = chebyshev.chebvander(points, number - 1).T * (2 / number)
         transform[0] /= 2
         terms = chebyshev.chebvander((places - middle) / half, number - 1)
-        return cls(middle + half * points, terms @ transform, terms[:, -_LAST:] @ transform[-_LAST:])
+        last, to_last = terms[:, -_LAST:].astype(np.float64), transform[-_LAST:].astype(np.float64)
+        return cls(middle + half * points, terms @ transform, last, to_last)
 
 
 def surely_chosen(groups: Groups, last: int, tail: Tail, z: FloatArray, weights: FloatArray) -> FloatArray:
@@ -67,19 +71,23 @@ def surely_chosen(groups: Groups, last: int, tail: Tail, z: FloatArray, weights:
     For noise with a series all of it is `e^{−z}` times a function that is smooth in `e^{−z/2}`.
     """
     noise = groups.noisy.noise
-    if len(z) > _PLAIN_LOOKS and log_series(noise.name) is not None and (z.min() > 0 or not noise.kinks):
-        base = float(z.min())
-        looks = Looks.between(np.exp((base - z) / 2), _PLAIN_LOOKS)
-        at = base - 2 * np.log(looks.values)
-        found = Below.of(groups, last, tail, at, np.zeros_like(at)).surely() / looks.values**2
-        factors = np.exp(base - z) * weights
-        result, doubt = (found @ (factors @ matrix) for matrix in (looks.matrix, looks.in_doubt))
-        if (np.abs(doubt) <= _DOUBT * np.abs(result)).all():
-            return result
+    if log_series(noise.name) is not None and (z.min(initial=np.inf) > 0 or not noise.kinks):
+        for number in PLAIN_LOOKS:
+            if len(z) <= number:
+                break
+            base = float(z.min())
+            looks = Looks.between(np.exp((base - z) / 2), number)
+            at = base - 2 * np.log(looks.values)
+            found = Below.of(groups, last, tail, at, np.zeros_like(at)).surely() / looks.values**2
+            factors = np.exp(base - z) * weights
+            result = found @ (factors @ looks.matrix)
+            doubt = np.abs((found @ looks.to_last.T) * (factors @ looks.last)).sum(axis=1)
+            if (doubt <= _DOUBT * np.abs(result)).all():
+                return result
     return sum(
         (
             Below.of(groups, last, tail, z[part], np.zeros_like(z[part])).surely() @ weights[part]
-            for part in (slice(start, start + _PLAIN_LOOKS) for start in range(0, len(z), _PLAIN_LOOKS))
+            for part in (slice(start, start + _PLAIN) for start in range(0, len(z), _PLAIN))
         ),
         start=np.zeros(3),
     )
@@ -145,7 +153,10 @@ class Smooth:
 
         The latter include what is surely chosen at further nodes. None if looks turn out to be too few.
         """
-        spread = (self._by_looks(Looks.between(self.places, number), groups, last, tail, sure) for number in LOOKS)
+        spread = (
+            self._by_looks(Looks.between(self.places, number), groups, last, tail, sure)
+            for number in LOOKS[self.one_sided :]
+        )
         return next((found for found in spread if found is not None), None)
 
     def _by_looks(
@@ -156,8 +167,9 @@ class Smooth:
         circle = self._circle(Above.of(groups, at, log_radius), below)
         logs, chosen = below.log_law(circle), below.chosen(circle)
         log_scale, law = looks.matrix @ below.log_scale, np.exp(looks.matrix @ logs)
-        log_doubt = looks.in_doubt @ (logs + below.log_scale[:, None])
-        lost, shares = np.zeros(2), np.zeros((2, *logs.shape), dtype=np.complex128)
+        log_last = looks.to_last @ (logs + below.log_scale[:, None])
+        # First the sums, then what each of the last terms contributes to them.
+        lost, shares = np.zeros(1 + _LAST), np.zeros((1 + _LAST, *logs.shape), dtype=np.complex128)
         for start in range(0, len(self.nodes.z), _CHUNK):
             part = slice(start, start + _CHUNK)
             weights, own = self.nodes.weights[part], replace(circle, log_radius=self.log_radius[part])
@@ -165,18 +177,21 @@ class Smooth:
             kernel = own.kernel(groups.noisy.k - 1, above.log_scale + log_scale[part]) * weights[:, None]
             kernel *= above.law(own) * law[part]
             near, whole = above.marked(own)
-            in_doubt = kernel * log_doubt[part]
-            lost -= (kernel * near).real.sum(), (in_doubt * near).real.sum()
-            lost[0] += whole @ (weights / (1 + np.exp(own.number * own.log_radius)))
-            shares[0] += looks.matrix[part].T @ kernel
-            shares[1] += looks.in_doubt[part].T @ kernel + looks.matrix[part].T @ in_doubt
-        found, doubts = (chosen * shares[:, None]).real.sum(axis=(2, 3))
+            marked, matrix, ending = kernel * near, looks.matrix[part], looks.last[part]
+            lost[0] += whole @ (weights / (1 + np.exp(own.number * own.log_radius))) - marked.real.sum()
+            lost[1:] += ((ending.T @ marked) * log_last).real.sum(axis=1)
+            shares[0] += matrix.T @ kernel
+            for term in range(_LAST):
+                by_law = (matrix * ending[:, term, None]).T @ kernel * log_last[term]
+                shares[1 + term] += by_law + np.multiply.outer(looks.to_last[term], ending[:, term] @ kernel)
+        found, *doubts = (chosen * shares[:, None]).real.sum(axis=(2, 3))
+        doubt = np.abs(np.column_stack([lost[1:], doubts])).sum(axis=0)
         plain = replace(circle, log_radius=self.log_radius).counted
         # For x = 1 all of it may change faster, and counts where r^M does.
         seen = self.log_radius * circle.number > -_UNSEEN
         z, weights = np.append(self.nodes.z[seen], sure.z), np.append((self.nodes.weights * plain)[seen], sure.weights)
         found = found + surely_chosen(groups, last, tail, z, weights)
-        if not (np.abs(np.append(lost[1], doubts)) <= _DOUBT * np.abs(np.append(lost[0], found))).all():
+        if not (doubt <= _DOUBT * np.abs(np.append(lost[0], found))).all():
             return None
         return float(lost[0]), found
 
