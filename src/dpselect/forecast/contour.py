@@ -35,7 +35,7 @@ _BISECTIONS, _NEWTONS = 9, 2
 _LEAST, _DEVIATIONS = 12, 7
 _UNSEEN = 28.0
 _FEW_TIED = 1_000
-_WIDE = 300
+_WIDE = 100
 LARGE = 1e4
 """From which size on a group's chances need all their digits."""
 _NEAR = 0.4
@@ -206,14 +206,14 @@ def _powers(bases: ComplexArray, exponents: Array) -> ComplexArray:
     return result
 
 
-def products_upto(terms: ComplexArray) -> ComplexArray:
-    """Return the products over the groups up to each of terms [group, z, angle], in their place."""
+def upto(operation: np.ufunc, terms: ComplexArray) -> ComplexArray:
+    """Return the sums or products over the groups up to each of terms [group, z, angle], in their place."""
     if terms[:1].size < _WIDE:
-        np.multiply.accumulate(terms, axis=0, out=terms)
+        operation.accumulate(terms, axis=0, out=terms)
         return terms
     # Row by row, which is several times faster for long rows.
     for before, row in pairwise(terms):
-        np.multiply(before, row, out=row)
+        operation(before, row, out=row)
     return terms
 
 
@@ -294,6 +294,8 @@ def marked_upto(shares: FloatArray, others: FloatArray, weights: FloatArray, cir
     """Return `Σ w / (1 + p y)` over the groups up to each, as [group, z, angle]."""
     turned = 1 - np.conj(circle.turns)
     inverse = 1.0 / (1.0 - (2 * shares * others)[..., None] * turned.real)
-    plain, tilted_one = (np.cumsum(each[..., None] * inverse, axis=0) for each in (weights, weights * shares))
-    result: ComplexArray = plain - turned * tilted_one
-    return result
+    tilted_one = (weights * shares)[..., None] * inverse
+    terms = np.empty(inverse.shape, dtype=np.complex128)
+    np.multiply(tilted_one, -turned.imag, out=terms.imag)
+    terms.real = weights[..., None] * inverse - tilted_one * turned.real
+    return upto(np.add, terms)

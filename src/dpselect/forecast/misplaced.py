@@ -13,7 +13,6 @@ it are certain, those below it out of reach.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,7 +24,7 @@ from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import Circle, log_scales, marked_upto, product, tilted, weighted
 from dpselect.forecast.noise_values import merged, values_at
 from dpselect.forecast.noisy import NoisyGroups, log_series
-from dpselect.forecast.panels import and_neighbours, paced
+from dpselect.forecast.panels import and_neighbours, batches, paced
 from dpselect.forecast.tail_segments import SIZE, TERMS, by_excess
 from dpselect.forecast.tails import first_rare, series_coefficients
 
@@ -33,13 +32,13 @@ Array = npt.NDArray[Any]
 
 _REACH, _DEPTH = 45.0, 26.0
 _NEVER, _SURE = 31.0, 36.0
-_PANEL, _STEP = 2.6, 0.14
+_PANEL, _STEP = 2.6, 0.155
 _CELL, _ACROSS = 1.0, 9
 _NEAR, _FEW = 6.0, 3
 _FARTHEST, _MANY, _ABOUT = 1e4, 24, 0.9
 _MOST_WORK = 2_000_000
 _BATCH, _FEWEST = 2_000, 4
-_LIGHT, _LIGHTER = 50, 8
+_NEARBY, _LIGHTER = 50, 8
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,7 +71,11 @@ class Order:
             first, last, rare = self._windows(nodes, log_radius)
             if (last - first).sum() > _MOST_WORK:
                 return None
-            for part in self._batches(variances, first, last):
+            # Far below rank k only the law counts.
+            lightly = np.maximum(last - np.maximum(self.border + _NEARBY, first), 0)
+            work = last - first - lightly * (1 - 1 / _LIGHTER)
+            circles = np.round(np.log2(np.maximum(variances, 1.0)))
+            for part in batches(work, circles, _BATCH, _FEWEST):
                 values, worse = self._integrand(nodes[part], log_radius[part], first[part], last[part], rare[part])
                 if worse.any():
                     plain = np.zeros(int(worse.sum()))
@@ -80,20 +83,6 @@ class Order:
                     values[worse], _ = self._integrand(nodes[part][worse], plain, *windows)
                 result += weights[part] @ values
         return float(result)
-
-    def _batches(self, variances: FloatArray, first: Array, last: Array) -> Iterator[Array]:
-        """Yield the places of nodes that are taken together, with circles of like size and windows of like width."""
-        # Far below rank k only the law counts.
-        work = last - first - np.maximum(last - np.maximum(self.border + _LIGHT, first), 0) * (1 - 1 / _LIGHTER)
-        sizes = np.round(np.log2(np.maximum(variances, 1.0)))
-        for size in np.unique(sizes):
-            alike = np.flatnonzero(sizes == size)
-            alike = alike[np.argsort(work[alike], kind="stable")]
-            while len(alike):
-                # As many nodes as fit with the widest window among them.
-                count = max(_FEWEST, int((work[alike] * np.arange(1, len(alike) + 1) <= _BATCH).sum()))
-                yield alike[:count]
-                alike = alike[count:]
 
     def _settled(self, z: FloatArray) -> FloatArray:
         """Return the integrand where more than k items are above z in any case."""
@@ -119,16 +108,22 @@ class Order:
         first, last = np.searchsorted(places, -z - _NEAR), np.searchsorted(places, _NEAR - z)
         return np.maximum(first - _FEW, 0), int((last - first).max()) + 2 * _FEW
 
-    def _cells(self) -> tuple[FloatArray, Array]:
-        """Return cells around those pairs of neighbouring groups that may swap, and which of them are not between."""
+    @cached_property
+    def _swaps(self) -> FloatArray:
+        """The largest logarithm of f of a group times S of the next."""
         noise, locations = self.noisy.noise, self.noisy.locations[: self.border + 1]
         high, low = locations[:-1], locations[1:]
         across = low + np.linspace(0, 1, _ACROSS)[:, None] * (high - low)
-        swaps = np.log((noise.density(across - high) * noise.survival(across - low)).max(axis=0)) + np.log(self.gaps)
+        result: FloatArray = np.log((noise.density(across - high) * noise.survival(across - low)).max(axis=0))
+        return result
+
+    def _cells(self) -> tuple[FloatArray, Array]:
+        """Return cells around those pairs of neighbouring groups that may swap, and which of them are not between."""
+        locations, swaps = self.noisy.locations[: self.border + 1], self._swaps + np.log(self.gaps)
         near = np.isfinite(swaps) & (swaps > swaps.max() - _DEPTH)
         if not near.any():
             return np.zeros(1), np.zeros(0, dtype=bool)
-        starts, ends = (low[near] - _REACH)[::-1], (high[near] + _REACH)[::-1]
+        starts, ends = (locations[1:][near] - _REACH)[::-1], (locations[:-1][near] + _REACH)[::-1]
         apart = np.append(True, starts[1:] > np.maximum.accumulate(ends)[:-1])
         starts, ends = starts[apart], np.maximum.accumulate(ends)[np.append(apart[1:], True)]
         parts = [np.linspace(x, y, int((y - x) / _CELL) + 2) for x, y in zip(starts, ends, strict=True)]
@@ -224,10 +219,12 @@ class Order:
         Then where they are rare: below rank k, not too far for power sums, and many.
         """
         noise, places = self.noisy.noise, -self.noisy.locations
-        distances = np.linspace(0.0, 4 * _NEVER, 16 * int(_NEVER) + 1)
-        above = float(distances[int((noise.cdf(-distances) > np.exp(-_NEVER)).sum())])
+        # The rarer all swaps are, the rarer items matter.
+        never = _NEVER - float(self._swaps.max())
+        distances = np.linspace(0.0, 4 * never, 16 * int(never) + 1)
+        above = float(distances[min(int((noise.cdf(-distances) > np.exp(-never)).sum()), len(distances) - 1)])
         rarity = -np.log(noise.survival(distances))
-        below = np.interp(_NEVER + np.maximum(log_radius, 0.0), rarity, distances)
+        below = np.interp(never + np.maximum(log_radius, 0.0), rarity, distances)
         first, last = np.searchsorted(places, -z - above), np.searchsorted(places, below - z)
         if self._series is None:
             return first, last, np.zeros(len(z), dtype=bool)

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpselect.forecast.binomials import log_of_first
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import LARGE, Circle, ComplexArray, factors, log_product, products_upto, weighted
+from dpselect.forecast.contour import LARGE, Circle, ComplexArray, factors, log_product, upto, weighted
 from dpselect.forecast.mistake_reach import Groups
 from dpselect.forecast.tail_segments import SIZE
 from dpselect.forecast.tails import COSTLY, LAW, MARKED, Tail
@@ -117,7 +117,7 @@ class Below:
         lower, law = self._lower, self.tail[LAW]
         own = self._depths_by_group(lower.others, lower.shares, law[:, 0] - law.sum(axis=1))
         first = len(lower.sizes) + 1 - len(own)
-        behind = products_upto(factors(lower.shares[first:][::-1], lower.sizes[first:][::-1], turns))
+        behind = upto(np.multiply, factors(lower.shares[first:][::-1], lower.sizes[first:][::-1], turns))
         found = own[-1][:, None] + weighted(own[-2::-1], 1.0 / behind)
         far = np.exp(-(law @ (turns ** np.arange(SIZE)[:, None] - 1)))
         result: ComplexArray = found * far + self.rare.passed(self.z, self.near.log_radius, turns)

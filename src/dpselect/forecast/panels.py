@@ -1,6 +1,9 @@
-"""Nodes and weights: Gauss–Legendre rules on neighbouring panels, or evenly spaced."""
+"""Nodes and weights: Gauss–Legendre rules on neighbouring panels, or evenly spaced; and which to take together."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -68,6 +71,17 @@ def _panels(edges: FloatArray, paces: FloatArray) -> tuple[FloatArray, FloatArra
     together, masses = np.concatenate(nodes), np.concatenate(weights)
     order = np.argsort(together)
     return together[order], masses[order]
+
+
+def batches(work: FloatArray, kinds: npt.NDArray[Any], most: float, fewest: int) -> Iterator[npt.NDArray[Any]]:
+    """Yield the places of nodes of one kind and like work, so many that the one with most could be taken that often."""
+    for kind in np.unique(kinds):
+        alike = np.flatnonzero(kinds == kind)
+        alike = alike[np.argsort(work[alike], kind="stable")]
+        while len(alike):
+            count = max(fewest, int((work[alike] * np.arange(1, len(alike) + 1) <= most).sum()))
+            yield alike[:count]
+            alike = alike[count:]
 
 
 def and_neighbours(kept: BoolArray) -> BoolArray:

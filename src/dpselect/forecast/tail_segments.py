@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import ComplexArray, products_upto, weighted
+from dpselect.forecast.contour import ComplexArray, upto, weighted
 
 Array = npt.NDArray[Any]
 
@@ -125,7 +125,7 @@ def _passed_by(logs: ComplexArray) -> ComplexArray:
         each += 1.0
     heavy = (np.abs(logs.view(np.float64)) > _SMALL).any(axis=(1, 2))
     each[heavy] = np.exp(-logs[heavy])
-    products_upto(result[::-1])
+    upto(np.multiply, result[::-1])
     return result
 
 
