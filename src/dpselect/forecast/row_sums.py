@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -99,13 +100,12 @@ def _disorder(rows: BoundedRows, end: int, steps: FloatArray) -> tuple[float, fl
     are no farther from 1 than N is from N of that bound. A row with one choice takes it, so no later rank could have
     been held by it, and 1 in place of its q does no harm.
     """
-    first_holders = _first_holders(rows, end)
-    last_holder = max((first for holders in first_holders for first, _ in holders), default=0)
+    first_holders, last_holder = _first_holders(rows, end)
     inverses, product, logs = np.ones((last_holder + 1, len(rows))), rows.weights.copy(), [0.0]
     missing, left, total = np.zeros(len(rows)), np.empty(len(rows)), 0.0
     for place, run in enumerate(rows.runs[:end]):
-        for first, held in first_holders[place]:
-            np.multiply(inverses[first, held], math.exp(logs[place] - logs[first]), out=left[held])
+        for first, start, stop in first_holders[place]:
+            np.multiply(inverses[first, start:stop], math.exp(logs[place] - logs[first]), left[start:stop])
         left *= product
         missing += left
         stays, lengths = 1 - 1 / rows.choices[run], rows.lengths[run]
@@ -125,16 +125,17 @@ def _disorder(rows: BoundedRows, end: int, steps: FloatArray) -> tuple[float, fl
     return total, float(missing.sum())
 
 
-def _first_holders(rows: BoundedRows, end: int) -> list[list[tuple[int, slice]]]:
-    """Return, for each rank before `end`, the first row that may hold it, and at which bounds it is that row."""
+def _first_holders(rows: BoundedRows, end: int) -> tuple[list[list[tuple[int, int, int]]], int]:
+    """Return, for each rank before `end`, the first rows that may hold it, each from a bound to another; and the last.
+
+    That is the largest of all these rows.
+    """
     entries = rows.entries[:end, :end]
     before = np.concatenate([np.full((1, end), len(rows)), entries])[:-1]
     ranks, firsts = np.nonzero(np.triu(entries < before).T)
-    holders: list[list[tuple[int, slice]]] = [[] for _ in range(end)]
-    starts, stops = entries[firsts, ranks].tolist(), before[firsts, ranks].tolist()
-    for rank, first, start, stop in zip(ranks.tolist(), firsts.tolist(), starts, stops, strict=True):
-        holders[rank].append((first, slice(start, stop)))
-    return holders
+    found = list(zip(firsts.tolist(), entries[firsts, ranks].tolist(), before[firsts, ranks].tolist(), strict=True))
+    borders = np.searchsorted(ranks, np.arange(end + 1)).tolist()
+    return [found[start:stop] for start, stop in pairwise(borders)], int(firsts.max(initial=0))
 
 
 def _depth(rows: BoundedRows) -> float:
