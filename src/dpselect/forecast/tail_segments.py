@@ -13,11 +13,11 @@ from dpselect.forecast.contour import ComplexArray, upto, weighted
 
 Array = npt.NDArray[Any]
 
-TERMS = 8
+TERMS = 10
 SIZE = TERMS + 1
 _UNSEEN = 28.0
 _CHUNK = 20_000
-_SMALL, _EXPANSION = 0.2, 9
+_SMALL, _EXPANSION = 0.35, 11
 
 
 @dataclass(frozen=True, repr=False)
