@@ -51,7 +51,10 @@ def test_items_that_are_all_but_tied_are_as_good_as_tied(noise: str, k: int, lea
     assert near["exact"] == pytest.approx(tied["exact"], rel=5e-9)
 
 
-@pytest.mark.parametrize(("scores", "k"), [(np.zeros(5), 1), (np.full(50, 3.0), 2), (-(np.arange(30.0) ** 2), 15)])
+@pytest.mark.parametrize(
+    ("scores", "k"),
+    [(np.zeros(5), 1), (np.full(50, 3.0), 2), (-(np.arange(30.0) ** 2), 15), (np.full(100_000, 3.0), 50_000)],
+)
 def test_no_chance_exceeds_one(scores: np.ndarray, k: int) -> None:
     found = exact_figures(dps.Scores.of(scores), dps.Canonical(k=k, epsilon=1.0))
     assert max(found[name] for name in ("exact", "great", "good")) <= 1

@@ -160,17 +160,20 @@ class Subsets:
 
     def figures(self, epsilon: float, noise: str, total: float) -> dict[str, float]:
         """Return every figure that the classes determine; `total` is the sum of the k highest scores."""
-        weights = self.log_sizes - epsilon * self.losses
+        # What is tied with the top set counts as that. However likely it is, the others' errors are counted in full.
+        weights = np.where(self.tied, -np.inf, self.log_sizes - epsilon * self.losses)
         highest = float(weights.max(initial=-np.inf))
         place, column = np.nonzero(weights > highest - NEGLIGIBLE - np.log(1 + weights.size))
         log_sizes, losses = self.log_sizes[place, column], self.losses[place, column]
-        probabilities = class_probabilities(np.append(0.0, -epsilon * losses), np.append(0.0, log_sizes), noise)
+        probabilities = class_probabilities(
+            np.append(0.0, -epsilon * losses), np.append(self._log_tied, log_sizes), noise
+        )
         best, others = float(probabilities[0]), probabilities[1:]
         row, run = self.heads[place], self.runs[column]
         wrong, lost = self._expectations(row, run)
         total_error = float(others @ lost)
         figures = {
-            "exact": min(best * float(np.exp(self._log_tied)), 1.0),
+            "exact": best,
             "total_error": total_error,
             "relative_error": float(others @ self.drops[run]),
             "score_ratio": 1 - total_error / total if total else 1.0,

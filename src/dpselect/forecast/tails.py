@@ -20,8 +20,9 @@ to `Π 1/(1 − τ_i)`. If no τ_i exceeds q and those up to g add up to M or le
 are at most those of `(1 − qs)^{−M/q}`, and with f/F, whose first order is 1, those of `(1 − qs)^{−M/q − 1}`. These are
 `(M + q) (M + 2q) … (M + nq) / n!`, and from n = 10 on they are left out. At (M, q) = (0.28, 0.04) they add up to
 2.2e-10. A segment's last group is no part of its products, and may be of any size. What `law` and `marked` leave out is
-of the order `q^10` for each item. No power of x exceeds that of τ, so that the same holds for |x| = r > 1 if `r τ` is as
-small; and for r < 1 it is enough that `r τ_i` add up to M, as no term of `log(1 + o x)` has less than one power of x.
+of the order `q^10` for each item. No power of x exceeds that of τ, so that the same holds for |x| = r > 1 if `r τ` is
+as small; and for r < 1 it is enough that `r τ_i` add up to M, as no term of `log(1 + o x)` has less than one power of
+x.
 """
 
 from __future__ import annotations
