@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from forecast_brute import expected
 
 import dpselect as dps
+from dpselect.forecast import mistake_reach
 from dpselect.forecast.figures import exact_figures
 from dpselect.sampling import NOISES
 
@@ -62,12 +65,22 @@ def test_no_chance_exceeds_one(scores: np.ndarray, k: int) -> None:
 
 @pytest.mark.parametrize("noise", ["exponential", "gumbel"])
 @pytest.mark.parametrize("epsilon", [20.0, 60.0])
-def test_errors_that_are_all_but_impossible_are_as_exact_as_others(noise: str, epsilon: float) -> None:
-    scores = [9.0, 7.0, 4.0, 3.5, 1.0, 0.0]
-    mechanism = dps.Canonical(k=2, epsilon=epsilon, noise=noise)
+@pytest.mark.parametrize(
+    ("scores", "gamma", "names"),
+    [
+        ([9.0, 7.0, 4.0, 3.5, 1.0, 0.0], 0.5, ("total_error", "relative_error")),
+        ([5.0, 5.0, 5.0, 0.0, 0.0], 0.5, ("total_error", "relative_error")),
+        ([9.0, 5.0, 5.0, 0.0, 0.0], 1.0, ("relative_error",)),
+    ],
+    ids=["apart", "tied", "lossless"],
+)
+def test_errors_that_are_all_but_impossible_are_as_exact_as_others(
+    noise: str, epsilon: float, scores: list[float], gamma: float, names: tuple[str, ...]
+) -> None:
+    mechanism = dps.Canonical(k=2, epsilon=epsilon, noise=noise, gamma=gamma)
     found, law = exact_figures(dps.Scores.of(np.array(scores)), mechanism), expected(mechanism, scores)
-    assert 0 < law["total_error"] < 1e-20
-    for name in ("total_error", "relative_error"):
+    for name in names:
+        assert 0 < law[name] < 1e-20
         assert found[name] == pytest.approx(law[name], rel=1e-8, abs=0)
 
 
@@ -79,3 +92,47 @@ def test_a_success_that_is_all_but_impossible_counts_every_tied_answer(noise: st
     curve = dps.forecast.success(scores, mechanism).chance(mechanism.epsilon)
     assert 0 < found < 1e-80
     assert found == pytest.approx(curve, rel=1e-8, abs=0)
+
+
+@pytest.mark.parametrize("size", [300, 800])
+def test_every_jump_of_one_sided_noise_counts(size: int) -> None:
+    """All but one item: with exponential noise each of the m lowest is the one left out with 1/m, once all m may be."""
+    scores = np.arange(float(size))
+    mechanism = dps.OneShot(k=size - 1, epsilon=(size - 1) / 80, noise="exponential")
+    places = scores * float(mechanism.rate(size))
+    number = np.arange(1, size + 1)
+    none_yet = np.exp(-(number * places - np.cumsum(places)))
+    leaving = none_yet - np.append(np.exp(-(number * np.append(places[1:], np.inf) - np.cumsum(places)))[:-1], 0.0)
+    lowest = np.cumsum((leaving / number)[::-1])[::-1]
+    found = exact_figures(dps.Scores.of(scores), mechanism)["total_error"]
+    assert found == pytest.approx(float(lowest @ scores), rel=1e-8)
+
+
+CLUSTERS = np.concatenate([np.full(240, 10.0), np.full(240, 5.0), np.linspace(-2.5, 2.5, 240)])
+GAUSSIAN = {"delta": 1e-6, "max_items_per_person": 1}
+
+
+@pytest.mark.parametrize(
+    ("scores", "mechanism"),
+    [
+        (CLUSTERS, dps.Gaussian(k=360, epsilon=0.12, **GAUSSIAN)),
+        (CLUSTERS, dps.Gaussian(k=360, epsilon=1.0, **GAUSSIAN)),
+        (
+            np.append(np.linspace(20, 11, 333), np.full(334, 10.0)),
+            dps.OneShot(k=347, epsilon=0.73, noise="half-logistic"),
+        ),
+        (np.tan(np.pi * (np.arange(1, 801) / 801 - 0.5)), dps.OneShot(k=799, epsilon=14.0, noise="gumbel")),
+        (np.append([1.0, 3.6, 0.0], np.linspace(4.7, 5.0, 900)), dps.Peeling(k=902, epsilon=1050.0, noise="gumbel")),
+    ],
+    ids=["clusters", "clusters apart", "crowded", "last", "few undecided"],
+)
+def test_finer_panels_change_nothing(scores: np.ndarray, mechanism: dps.Mechanism, monkeypatch: Any) -> None:
+    """Where the number of items above a value, the largest of many, or ties change faster than any item does."""
+    found = exact_figures(dps.Scores.of(scores), mechanism)
+    monkeypatch.setattr(mistake_reach, "_PANEL", mistake_reach._PANEL / 3)
+    monkeypatch.setattr(mistake_reach, "_STEPS", mistake_reach._STEPS / 3)
+    finer = exact_figures(dps.Scores.of(scores), mechanism)
+    k = mechanism.k
+    assert k - found["correct"] == pytest.approx(k - finer["correct"], rel=1e-8)
+    for name in {"total_error", "relative_error"} & set(found):
+        assert found[name] == pytest.approx(finer[name], rel=1e-8)

@@ -15,6 +15,7 @@ from scipy.optimize import brentq
 import dpselect as dps
 from dpselect.forecast import compare, plan, smallest_epsilon, write_plot
 from dpselect.forecast.comparison import rounded_up, shown_epsilon
+from dpselect.sampling import NOISES
 
 VOTES = [412, 398, 190, 187, 35, 12, 12, 3]
 
@@ -122,15 +123,15 @@ def test_what_is_printed_is_enough(epsilon: float) -> None:
     ("arguments", "argument", "words"),
     [
         ({"gap": 0}, "gap", "no epsilon, however large, is enough"),
-        ({"gap": -1}, "gap", "positive"),
+        ({"gap": -1}, "gap", "above 0"),
         ({"gap": math.nan}, "gap", "finite"),
         ({"gap": 11, "people": 10}, "gap", "at most the number of people"),
         ({}, "gap", "neither"),
-        ({"gap": 1, "like": [1, 0]}, "gap", "both"),
+        ({"gap": 1, "like": [1, 0]}, "gap", "beside a look-alike"),
         ({"like": []}, "scores", "at least one item"),
         ({"like": [1]}, "k", "from 1 to 1"),
         ({"like": [3, 2, 1], "items": 5}, "items", "leave it out"),
-        ({"like": [3, 2, 1], "like_people": 5}, "people", "state the number"),
+        ({"like": [3, 2, 1], "like_people": 5}, "people", "both numbers"),
         ({"gap": 3, "items": 2}, "items", "more than k"),
         ({"gap": 3, "accuracy": 1}, "accuracy", "strictly between"),
         ({"gap": 3, "people": 0}, "people", "at least 1"),
@@ -174,6 +175,47 @@ def test_a_forecast_draws_itself_on_given_axes() -> None:
     [line] = [line for line in axes.get_lines() if len(line.get_xdata()) > 2]
     curve = dps.forecast.success(VOTES, dps.Canonical(k=3, epsilon=1.0))
     assert line.get_ydata() == pytest.approx(curve.chances(line.get_xdata().tolist()))
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        dps.Gamma(k=2, epsilon=0.4),
+        dps.Gaussian(k=2, epsilon=0.4, delta=1e-6, max_items_per_person=2),
+        dps.Restricted(inner=dps.Joint(k=2, epsilon=0.2), test_epsilon=0.2, test_delta=1e-3),
+        dps.LimitedDomain(k=2, epsilon=0.4, delta=1e-3),
+    ],
+    ids=lambda mechanism: mechanism.name,
+)
+def test_a_forecast_without_an_exact_curve_draws_a_simulated_one(mechanism: dps.Mechanism) -> None:
+    axes = dps.forecast.forecast([90, 170, 60, 30, 20], mechanism, draws=20).plot()
+    places, chances = axes.get_lines()[0].get_data()
+    assert "20 draws each" in axes.get_xlabel()
+    assert places[0] < mechanism.epsilon < places[-1]
+    assert min(chances) < max(chances)
+    assert "epsilon = 0.4" in [text.get_text() for text in axes.texts]
+    with pytest.raises(dps.InvalidInput, match="simulated"):
+        dps.forecast.forecast([90, 170, 60, 30, 20], mechanism, draws=0).plot()
+
+
+@pytest.mark.parametrize(("epsilon", "words"), [(1e-5, "further left"), (1e6, "further right")])
+def test_an_epsilon_beyond_the_curves_is_named_at_their_edge(epsilon: float, words: str) -> None:
+    axes = compare(VOTES, 3, epsilon=epsilon, draws=0).plot()
+    assert any(words in text.get_text() for text in axes.texts)
+
+
+def test_accuracies_next_to_one_are_told_apart() -> None:
+    """Failure of laplace noise in the model of a plan, by an integral of what goes wrong."""
+    model = dps.Scores.from_histogram([50, 0], [10, 9990])
+    mechanism = dps.OneShot(k=10, epsilon=1.0, noise="laplace")
+    for wanted, off in ((1e-6, 1e-6), (1e-9, 1e-3), (1e-12, 0.1)):
+        epsilon = smallest_epsilon(model, mechanism, 1 - wanted)
+        gap = 50 * float(dps.OneShot(k=10, epsilon=epsilon, noise="laplace").rate(10_000))
+        z = np.arange(-20.0, gap + 20, 1e-3)
+        noise = NOISES["laplace"]
+        lowest = 10 * noise.density(z - gap) * noise.survival(z - gap) ** 9
+        failure = float((lowest * -np.expm1(9990 * np.log1p(-noise.survival(z)))).sum() * 1e-3)
+        assert failure == pytest.approx(wanted, rel=off)
 
 
 @pytest.mark.parametrize("name", ["plot.gif", "plot", "no/such/folder/plot.png"])

@@ -54,7 +54,8 @@ def _column(argument: str, file: Path, column: str) -> Any:
         else:
             raise dpselect.InvalidInput(argument, file.name, _ENDINGS)
         if column not in table.column_names:
-            refused = f"a column {column!r} is needed; name another with --count, or give --item and --person for rows"
+            rows = ", or give --item and --person for rows" if argument == "file" else ""
+            refused = f"a column {column!r} is needed; name another with --count{rows}"
         else:
             return table[column].combine_chunks().cast(pyarrow.float64())
     except KeyError:

@@ -112,7 +112,7 @@ def _rows(compared: Any) -> list[dict[str, Any]]:
 
 
 def _overview(compared: Any) -> list[Any]:
-    from dpselect.forecast.comparison import LIMIT_WORDS, shown_epsilon
+    from dpselect.forecast.comparison import LIMIT_WORDS, shown_epsilon, shown_limit
     from dpselect.forecast.simulation import shown
 
     table = Table(pad_edge=False)
@@ -125,7 +125,7 @@ def _overview(compared: Any) -> list[Any]:
         table.add_row(label, *chances, shown_epsilon(need.epsilon))
     parts: list[Any] = [Text(f"Probability of exactly the top {compared.k}", style="bold"), table]
     if compared.limit:
-        parts.append(Text(f"Limit: {LIMIT_WORDS} than {shown_epsilon(compared.limit)} for {compared.accuracy:g}."))
+        parts.append(Text(f"Limit: {LIMIT_WORDS} than {shown_limit(compared.limit)} for {compared.accuracy:g}."))
     return parts
 
 

@@ -91,7 +91,7 @@ def _look_alike(path: str | None, column: str) -> dpselect.Scores | None:
 
 
 def _text(planned: Any, form: Format) -> str:
-    from dpselect.forecast.comparison import LIMIT_WORDS, shown_epsilon
+    from dpselect.forecast.comparison import LIMIT_WORDS, shown_epsilon, shown_limit
 
     if form is Format.json:
         return as_json(planned.to_dict())
@@ -111,7 +111,7 @@ def _text(planned: Any, form: Format) -> str:
         table.add_row(need.label, shown_epsilon(need.epsilon), words)
     if comparison.limit:
         table.add_section()
-        table.add_row("limit", shown_epsilon(comparison.limit), LIMIT_WORDS)
+        table.add_row("limit", shown_limit(comparison.limit), LIMIT_WORDS)
     best = comparison.needs[0]
     advice = _advice(best, comparison)
     return as_text(

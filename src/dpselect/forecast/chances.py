@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpselect.errors import InvalidInput
+
 FloatArray = npt.NDArray[np.float64]
 
 NEGLIGIBLE = 45.0
@@ -28,6 +30,7 @@ TERMS = 16
 _LOST = 1e-17
 _LIGHT = 600.0
 _REACH, _NEWTONS = 50.0, 6
+_HOPELESS = 60.0
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
@@ -122,6 +125,9 @@ def least_epsilon(chance: Callable[[float], float], wanted: float, near: float) 
 
     low = high = float(np.log(near))
     while excess(high) < 0:
+        if high > math.log(near) + _HOPELESS:
+            accepted = "a little less is needed: so close to 1 chances cannot be told apart here"
+            raise InvalidInput("accuracy", wanted, accepted)
         low, high = high, high + 0.5
     while excess(low) > 0:
         if low < math.log(near) - 25.0:

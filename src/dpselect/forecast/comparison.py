@@ -8,11 +8,12 @@ from functools import cached_property
 from typing import Any
 
 from dpselect.forecast.curves import Success, gap_limit, smallest_epsilon, success, swap_limit, wanted_accuracy
-from dpselect.forecast.outcome import TITLES, WARNING, Forecast, forecast
+from dpselect.forecast.outcome import TITLES, WARNING, Forecast, checked_draws, forecast
 from dpselect.mechanisms import Canonical, Joint, Mechanism, OneShot, Peeling, mechanism_for
 from dpselect.privacy.guarantee import probability_of_failure
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
 from dpselect.scores import Scores
+from dpselect.shown import shown_below
 from dpselect.validation import positive_integer, positive_number
 
 
@@ -95,7 +96,7 @@ class Comparison:
         title = f"Epsilon needed for the exact top {self.k} with probability {self.accuracy:g}"
         rows = [[need.label, shown_epsilon(need.epsilon), need.words] for need in self.needs]
         if self.limit:
-            rows.append(["limit", shown_epsilon(self.limit), LIMIT_WORDS])
+            rows.append(["limit", shown_limit(self.limit), LIMIT_WORDS])
         return table_html(title, ["mechanism", "epsilon", ""], rows, note=self.warning)
 
     def __repr__(self) -> str:
@@ -132,7 +133,7 @@ def compare(
         limit=gap_limit(table, first, wanted),
         swap_limit=swap_limit(table, first, wanted),
         epsilon=chosen,
-        draws=draws,
+        draws=checked_draws(draws),
     )
 
 
@@ -192,6 +193,11 @@ def shown_epsilon(epsilon: float) -> str:
     if epsilon == 0:
         return "any"
     return "none is enough" if math.isinf(epsilon) else f"{rounded_up(epsilon):g}"
+
+
+def shown_limit(epsilon: float) -> str:
+    """Return a limit to three digits, rounded down so that less is still not enough."""
+    return shown_below(epsilon, 3)
 
 
 def rounded_up(epsilon: float) -> float:

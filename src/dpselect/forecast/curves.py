@@ -26,6 +26,9 @@ from dpselect.validation import finite_number, positive_number
 _ANY = 1e-9
 """If this ε is enough, any is."""
 
+_HIGHEST = 1 - 1e-12
+"""The highest accuracy to ask for: chances are off by some 1e-14."""
+
 
 @dataclass(frozen=True, repr=False)
 class Success:
@@ -72,6 +75,11 @@ def success(scores: Any, mechanism: Mechanism, *, smallest: float | None = None)
     raise InvalidInput(
         "mechanism", mechanism.name, "canonical, joint, oneshot or peeling is needed: others have no exact curve"
     )
+
+
+def has_curve(mechanism: Mechanism) -> bool:
+    """Return whether P[exact top-k] is known exactly at every ε."""
+    return isinstance(mechanism, Canonical | Joint | OneShot | Peeling)
 
 
 def _chance(table: Scores, mechanism: OneShot | Peeling) -> float:
@@ -166,6 +174,8 @@ def wanted_accuracy(accuracy: Any) -> float:
             accuracy,
             "a probability strictly between 0 and 1 is needed, such as 0.99; 1 would take an epsilon without bound",
         )
+    if wanted > _HIGHEST:
+        raise InvalidInput("accuracy", accuracy, f"at most {_HIGHEST} is needed: beyond that it cannot be told from 1")
     return wanted
 
 

@@ -219,8 +219,8 @@ class Order:
         Then where they are rare: below rank k, not too far for power sums, and many.
         """
         noise, places = self.noisy.noise, -self.noisy.locations
-        # The rarer all swaps are, the rarer items matter.
-        never = _NEVER - float(self._swaps.max())
+        # The rarer the swap is that costs most on average, the rarer items matter.
+        never = _NEVER - float(self._swaps[np.argmax(self._swaps + np.log(self.gaps))])
         distances = np.linspace(0.0, 4 * never, 16 * int(never) + 1)
         above = float(distances[min(int((noise.cdf(-distances) > np.exp(-never)).sum()), len(distances) - 1)])
         rarity = -np.log(noise.survival(distances))

@@ -1,6 +1,6 @@
 """Where mistakes among the k largest of `a_i + Z_i` happen: which values z to integrate over, and on which circles.
 
-Notation as in noisy_expectations.py: U of the top k are expected below z, and B others above it.
+Notation as in noisy_expectations.py, and r, G(r) and "tilted" as in contour.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import corrected, tilted
 from dpselect.forecast.noise_values import merged, values_at
 from dpselect.forecast.noisy import NoisyGroups, log_series
-from dpselect.forecast.panels import BoolArray, and_neighbours, paced
+from dpselect.forecast.panels import BoolArray, and_neighbours, nearest, paced
 from dpselect.forecast.tilted import Tilted
 
 _TAIL = 50.0
@@ -23,7 +23,7 @@ _SURE = 30.0
 _VISIBLE = 14.0
 _PANEL = 2.6
 _SMALL = 60
-_STEPS = 8.0
+_STEPS, _MANY = 5.0, 3.0
 _DEVIATIONS = 9.0
 _LOOKS = 12
 _APART = 0.75
@@ -159,9 +159,9 @@ class Reach:
     ) -> tuple[FloatArray, FloatArray]:
         """Return bounds on the logarithm of the chance that fewer than k items lie above z, or that at least k do.
 
-        Then f of each group times how much less that is if one of its items is at z. By Chernoff's bound, for r <= 1,
-        `P[N < k] <= G(r) r^{1 − k}`, and without an item `G(r) r^{−k}` times `r / (F + S r) <= 1`; for r >= 1 and an
-        item left out, `P[N >= k] <= G(r) r^{−k} / (F + S r)`. Both are about as tight as can be at the tilted r.
+        They hold whichever item is left out. Then f of each group times how much less that is if one of its items is.
+        By Chernoff's bound, for r <= 1, `P[N < k] <= G(r) r^{−k}` times `r / (F + S r) <= 1`; and for r >= 1,
+        `P[N >= k] <= G(r) r^{−k}` times `1 / (F + S r) <= 1`. The products are least about where r is tilted to k.
         """
         (cdf, survival, density), sizes, k = values, self._outline[1], self.noisy.k
         log_radius = tilted(cdf, survival, sizes, k - 0.5 if fewer else k + 0.5)
@@ -177,7 +177,7 @@ class Reach:
         one_sided = noisy.noise.cdf(np.zeros(1))[0] == 0
         next_one = float(noisy.locations[noisy.group(noisy.k + 1)])
         low, high = 0.0 if one_sided else next_one - _TAIL, _TAIL + float(np.log(noisy.ends[-1])) + 1.0
-        turn, width = self._turn(low, high)
+        turn, width, variance = self._turn(low, high)
         # Below the turn and rank k + 1 a mistake takes two items of rank k + 1 or less that far down, or a missing one
         # there, and is an e-fold less likely with each further e-fold of z.
         low = max(low, min(turn, next_one) - _FARTHER)
@@ -204,22 +204,35 @@ class Reach:
                 kinked |= shown > most - _VISIBLE
         kept, kinked = (and_neighbours(part) for part in (depths.max(axis=0) > -_DEPTH, kinked))
         middle = np.abs(z - turn) < _DEVIATIONS * width
-        # Where they are few, finer panels cost little.
-        widest = _PANEL if len(sizes) > _SMALL else _PANEL / 3
-        paces = np.where(middle, min(widest, _PANEL * width), widest)
+        # Where they are few, finer panels cost little; of normal noise the largest of many changes faster than each.
+        series = log_series(noisy.noise.name) is not None
+        widest = _PANEL / 3 if len(sizes) <= _SMALL else _PANEL if series else _PANEL / 2
+        # The number of few undecided items changes less evenly.
+        evenly = min(max(np.sqrt(variance) / _MANY, 1 / 3), 1.0)
+        paces = np.where(middle, min(widest, _PANEL * width * evenly), widest)
         # Many items together change faster than each: what matters is when as many are below z as others above it.
         spreads = np.sqrt(np.maximum(np.minimum(below, above), 1.0)) / (sizes @ values[2])
         steps = np.pad(np.where(undecided > -_DEPTH, _STEPS * spreads, np.inf), 1, constant_values=np.inf)
         paces = np.minimum(paces, np.minimum(steps[1:-1], np.minimum(steps[:-2], steps[2:])))
+        if self.border and sizes[self.border] > self.room:
+            paces = np.minimum(paces, self._tied_paces(*values))
         place = np.clip(np.searchsorted(cells, noisy.kinks) - 1, 0, len(z) - 1)
-        nodes, weights = paced(cells, kept, paces, noisy.kinks[kinked[place]], smooth=not noisy.noise.kinks)
+        kinks = nearest(noisy.kinks[kinked[place]], turn, jumps=bool(one_sided))
+        nodes, weights = paced(cells, kept, paces, kinks, smooth=not noisy.noise.kinks)
         place = np.clip(np.searchsorted(cells, nodes) - 1, 0, len(z) - 1)
         bounds = np.maximum([*depths, log_fewer, log_enough], -_LOWEST)
         missing, chosen, fewer, enough = (_most(part)[place] if one_sided else _at(nodes, z, part) for part in bounds)
         return Nodes(nodes, weights, missing > -_DEPTH, chosen > -_DEPTH, fewer < -_SURE, enough < -_SURE)
 
-    def _turn(self, low: float, high: float) -> tuple[float, float]:
-        """Return the z with k items above it on average, and the spread in z of the number of items above."""
+    def _tied_paces(self, cdf: FloatArray, survival: FloatArray, density: FloatArray) -> FloatArray:
+        """Return how finely z has to be cut where about as many tied items are above it as have room."""
+        size = self._outline[1][self.border]
+        above, spread = size * survival[self.border], np.sqrt(size * (survival * cdf)[self.border])
+        near = and_neighbours(np.abs(above - self.room) < _DEVIATIONS * (spread + 1))
+        return np.where(near, _PANEL * np.maximum(spread, 0.5) / (size * density[self.border]), np.inf)
+
+    def _turn(self, low: float, high: float) -> tuple[float, float, float]:
+        """Return the z with k items above it on average, the spread in z of the number of items above, its variance."""
         for _ in range(4):
             z = np.linspace(low, high, _LOOKS)
             cdf, survival, _ = self._values(z)
@@ -230,7 +243,7 @@ class Reach:
         shifted = middle - locations
         variance = float(sizes @ (noise.cdf(shifted) * noise.survival(shifted)))
         slope = float(sizes @ noise.density(shifted))
-        return middle, np.sqrt(variance) / slope if slope else np.inf
+        return middle, np.sqrt(variance) / slope if slope else np.inf, variance
 
 
 def _most(values: FloatArray) -> FloatArray:
@@ -241,7 +254,10 @@ def _most(values: FloatArray) -> FloatArray:
 
 
 def _at(nodes: FloatArray, z: FloatArray, values: FloatArray) -> FloatArray:
-    """Return bounds on a concave function at the nodes: it is above a chord no more than neighbouring chords reach."""
+    """Return about the largest a function can be at the nodes, from its values at z.
+
+    If it is concave, it is above a chord no more than neighbouring chords reach.
+    """
     slopes = np.diff(values) / np.diff(z)
     bends = np.pad(np.abs(np.diff(slopes)), 1)
     reach = (bends[:-1] + bends[1:]) * np.diff(z) / 4

@@ -34,7 +34,7 @@ _SPOTS, _DEGREE = 10, 5
 _SMOOTH_VARIANCE, _KINKED_VARIANCE, _ONE_SIDED_VARIANCE = 8.0, 3.0, 2.0
 """From which variance on looks are all but never too few, so that no time is lost."""
 _WIDEST = 30.0
-_CHUNK, _PLAIN = 96, 52
+_CHUNK, _PLAIN_CHUNK = 96, 52
 _LAST, _DOUBT = 4, 4e-9
 _UNSEEN = 40.0
 
@@ -87,7 +87,7 @@ def surely_chosen(groups: Groups, last: int, tail: Tail, z: FloatArray, weights:
     return sum(
         (
             Below.of(groups, last, tail, z[part], np.zeros_like(z[part])).surely() @ weights[part]
-            for part in (slice(start, start + _PLAIN) for start in range(0, len(z), _PLAIN))
+            for part in (slice(start, start + _PLAIN_CHUNK) for start in range(0, len(z), _PLAIN_CHUNK))
         ),
         start=np.zeros(3),
     )
@@ -155,7 +155,7 @@ class Smooth:
         """
         spread = (
             self._by_looks(Looks.between(self.places, number), groups, last, tail, sure)
-            for number in LOOKS[self.one_sided :]
+            for number in (LOOKS[1:] if self.one_sided else LOOKS)
         )
         return next((found for found in spread if found is not None), None)
 

@@ -25,7 +25,7 @@ from dpselect.forecast.binomials import binomial, log_of_first, logarithms
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import Circle, ComplexArray, corrected, tilted
 from dpselect.forecast.noise_values import merged, values_at
-from dpselect.forecast.panels import and_neighbours, paced
+from dpselect.forecast.panels import and_neighbours, nearest, paced
 from dpselect.forecast.tilted import Tilted
 from dpselect.sampling.laws import Distribution
 
@@ -36,7 +36,7 @@ _TAIL = 50.0
 _FAR = 3.0
 _LOST = 1e-17
 _TERMS = 20
-_PANEL, _PANELS = 2.6, 7
+_PANEL, _PANELS, _SMALL = 2.6, 7, 60
 _CELL = 3.0
 _CELLS, _FEW_CELLS, _MOST_CELLS = 24, 7, 240
 _DEPTH = 30.0
@@ -157,9 +157,12 @@ class NoisyGroups:
                 break
             low, high = float(cells[places[0]]), float(cells[places[-1] + 1])
             count = min(_CELLS * (places[-1] + 1 - places[0]) // fewest, _MOST_CELLS)
-        pace = min(_PANEL, fewest * float(cells[1] - cells[0]) / _PANELS)
+        # Where groups are few, finer panels cost little, and tell chances of all but 1 from each other.
+        widest = _PANEL if len(self.sizes) > _SMALL else _PANEL / 2
+        pace = min(widest, fewest * float(cells[1] - cells[0]) / _PANELS)
         shown = np.any([and_neighbours(bound > bound.max() - _VISIBLE) for bound in bounds], axis=0)
         kinks = self.kinks[shown[np.clip(np.searchsorted(cells, self.kinks) - 1, 0, len(middles) - 1)]]
+        kinks = nearest(kinks, float(middles[np.argmax(bounds[0])]), jumps=bool(one_sided))
         nodes, weights = paced(cells, every, np.full(len(middles), pace), kinks, smooth=not self.noise.kinks)
         return nodes, weights, [np.interp(nodes, middles, log_radius) for log_radius in log_radii]
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from dpselect.errors import InvalidInput
-from dpselect.forecast.curves import success
+from dpselect.forecast.curves import has_curve, success
 from dpselect.forecast.figures import ExactFigures
 from dpselect.forecast.simulation import PROBABILITIES, Figure, simulated
-from dpselect.mechanisms import Mechanism
+from dpselect.mechanisms import Mechanism, Restricted
 from dpselect.scores import Scores
 from dpselect.validation import seed_or_none
 
@@ -30,6 +30,8 @@ TITLES = {
 
 
 _EQUAL = 1e-12
+_AROUND = tuple(2.0 ** (step / 2) for step in range(-6, 7))
+"""The multiples of a chosen ε at which a simulated curve is drawn."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -138,10 +140,21 @@ class Forecast:
         }
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw P[exact top k] against ε, with this forecast's ε marked, and return the Matplotlib axes."""
-        from dpselect.forecast.picture import draw_curves
+        """Draw P[exact top k] against ε, with this forecast's ε marked, and return the Matplotlib axes.
 
-        return draw_curves([("", success(self.scores, self.mechanism))], epsilon=self.mechanism.epsilon, axes=axes)
+        Where there is no exact curve, from as many draws at each of some ε around it, with 95% intervals.
+        """
+        from dpselect.forecast.picture import draw_curves, draw_points
+
+        epsilon = self.mechanism.epsilon
+        if has_curve(self.mechanism):
+            return draw_curves([("", success(self.scores, self.mechanism))], epsilon=epsilon, axes=axes)
+        if not self.draws:
+            raise InvalidInput("draws", 0, "at least 2 are needed: the curve of this mechanism is simulated")
+        around = [_scaled(self.mechanism, factor) for factor in _AROUND]
+        chances = [forecast(self.scores, each, draws=self.draws, seed=self.seed).exact for each in around]
+        points = [(each.epsilon, chance) for each, chance in zip(around, chances, strict=True) if chance is not None]
+        return draw_points(points, epsilon=epsilon, draws=self.draws, axes=axes)
 
     def _repr_html_(self) -> str:
         from dpselect.forecast.page import table_html
@@ -171,10 +184,25 @@ def forecast(scores: Any, mechanism: Mechanism, *, draws: int = 200, seed: int =
     if not isinstance(mechanism, Mechanism):
         raise InvalidInput("mechanism", mechanism, "a mechanism object is needed, such as dpselect.Canonical(...)")
     mechanism.check_size(table.size)
+    seed_or_none(seed)
+    return Forecast(mechanism, table, checked_draws(draws), seed, ExactFigures(table, mechanism))
+
+
+def checked_draws(draws: Any) -> int:
+    """Return the number of draws if it is one."""
     if isinstance(draws, bool) or not isinstance(draws, int) or draws < 0 or draws == 1:
         raise InvalidInput("draws", draws, "0, or a whole number of at least 2 is needed: one draw has no interval")
-    seed_or_none(seed)
-    return Forecast(mechanism, table, draws, seed, ExactFigures(table, mechanism))
+    return draws
+
+
+def _scaled(mechanism: Mechanism, factor: float) -> Any:
+    """Return a mechanism with a multiple of its ε, each part of it."""
+    if isinstance(mechanism, Restricted):
+        inner = _scaled(mechanism.inner, factor)
+        # k, epsilon and sensitivity follow from these.
+        unset: dict[str, Any] = {"k": None, "epsilon": None, "sensitivity": None}
+        return replace(mechanism, **unset, inner=inner, test_epsilon=mechanism.test_epsilon * factor)
+    return replace(mechanism, epsilon=mechanism.epsilon * factor)
 
 
 def _known(values: dict[str, float]) -> dict[str, Figure]:

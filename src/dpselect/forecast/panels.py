@@ -12,7 +12,7 @@ from dpselect.forecast.chances import FloatArray
 
 BoolArray = npt.NDArray[np.bool_]
 
-_MOST_KINKS = 600
+_MOST_KINKS, _MOST_JUMPS = 600, 20_000
 _SAME = (1e-11, 1e-10, 1e-9, 1e-8)
 _RULES = ((2, 0.008), (3, 0.05), (4, 0.12), (5, 0.2), (6, 0.32), (8, 0.55), (12, np.inf))
 """How many points a panel gets, up to which share of the pace; what each leaves out is alike."""
@@ -45,13 +45,7 @@ def paced(
             continue
         count = int(np.ceil(work[end] - work[start] - 1e-9))
         grid = np.interp(np.linspace(work[start], work[end], count + 1), work[own], cells[own])
-        inside = kinks[(kinks > grid[0]) & (kinks < grid[-1])]
-        # Of kinks that are next to each other one will do.
-        for same in _SAME:
-            _, apart = np.unique(np.round(inside / (same * pace.min())), return_index=True)
-            if len(apart) <= _MOST_KINKS:
-                break
-        edges = np.unique(np.concatenate([grid, inside[np.sort(apart)[:_MOST_KINKS]]]))
+        edges = np.unique(np.concatenate([grid, kinks[(kinks > grid[0]) & (kinks < grid[-1])]]))
         found = _panels(edges, paces[np.clip(np.searchsorted(cells, edges[:-1], side="right") - 1, 0, len(paces) - 1)])
         nodes.append(found[0])
         weights.append(found[1])
@@ -74,7 +68,10 @@ def _panels(edges: FloatArray, paces: FloatArray) -> tuple[FloatArray, FloatArra
 
 
 def batches(work: FloatArray, kinds: npt.NDArray[Any], most: float, fewest: int) -> Iterator[npt.NDArray[Any]]:
-    """Yield the places of nodes of one kind and like work, so many that the one with most could be taken that often."""
+    """Yield the places of nodes to take together: of one kind and like work.
+
+    Their number times the most work among them is at most so much, unless they are the fewest.
+    """
     for kind in np.unique(kinds):
         alike = np.flatnonzero(kinds == kind)
         alike = alike[np.argsort(work[alike], kind="stable")]
@@ -82,6 +79,18 @@ def batches(work: FloatArray, kinds: npt.NDArray[Any], most: float, fewest: int)
             count = max(fewest, int((work[alike] * np.arange(1, len(alike) + 1) <= most).sum()))
             yield alike[:count]
             alike = alike[count:]
+
+
+def nearest(kinks: FloatArray, middle: float, *, jumps: bool) -> FloatArray:
+    """Return the kinks to heed: those nearest to where it matters most, or nearly all where functions jump."""
+    most = _MOST_JUMPS if jumps else _MOST_KINKS
+    for same in _SAME:
+        # Of kinks that are next to each other one will do.
+        _, places = np.unique(np.round(kinks / same), return_index=True)
+        if len(places) <= most:
+            return kinks[places]
+    apart = kinks[places]
+    return apart[np.argsort(np.abs(apart - middle), kind="stable")[:most]]
 
 
 def and_neighbours(kept: BoolArray) -> BoolArray:

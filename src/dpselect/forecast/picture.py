@@ -11,6 +11,7 @@ import numpy as np
 from dpselect.errors import InvalidInput, plain
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.curves import Success
+from dpselect.forecast.simulation import Figure
 
 ENDINGS = (".png", ".svg", ".html")
 _WRITABLE = "a file in an existing folder with permission to write is needed"
@@ -78,15 +79,31 @@ def draw_curves(
         style = _LINES[place % len(_LINES)]
         spacing = (0.03 * (place % 4) + 0.02, 0.13)
         axes.plot(epsilons, chances, linewidth=1.4, markersize=4.5, markevery=spacing, label=label, **style)
-    axes.set_xscale("log")
-    axes.set(xlabel="epsilon", ylabel="probability of exactly the top k", xlim=(low, high), ylim=(-0.02, 1.05))
-    axes.grid(True, which="major", color="0.9", linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
+    _frame(axes, low, high)
     _mark(axes, epsilon, accuracy, limit)
     if any(label for label, _ in curves):
         # Beside the picture: curves lie so close together that lines to labels among them would cross others.
         axes.legend(loc="upper left", bbox_to_anchor=(1.0, 0.9), frameon=False, handlelength=4.0, labelspacing=0.9)
     return axes
+
+
+def draw_points(points: list[tuple[float, Figure]], *, epsilon: float, draws: int, axes: Any = None) -> Any:
+    """Draw simulated P[exact top k] at some ε, with intervals and the chosen ε marked, and return the axes."""
+    axes = _new_axes() if axes is None else axes
+    epsilons, values = [place for place, _ in points], [figure.value for _, figure in points]
+    reach = [[figure.value - figure.low for _, figure in points], [figure.high - figure.value for _, figure in points]]
+    axes.errorbar(epsilons, values, yerr=reach, color="black", marker="o", markersize=4.5, linewidth=1.0, capsize=3)
+    _frame(axes, epsilons[0] / 1.1, epsilons[-1] * 1.1)
+    axes.set_xlabel(f"epsilon (simulated: {draws} draws each, with 95% intervals)")
+    _mark(axes, epsilon, None, None)
+    return axes
+
+
+def _frame(axes: Any, low: float, high: float) -> None:
+    axes.set_xscale("log")
+    axes.set(xlabel="epsilon", ylabel="probability of exactly the top k", xlim=(low, high), ylim=(-0.02, 1.05))
+    axes.grid(True, which="major", color="0.9", linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _sampled(curve: Success, low: float, high: float) -> tuple[FloatArray, FloatArray]:
@@ -147,15 +164,13 @@ def _mark(axes: Any, epsilon: float | None, accuracy: float | None, limit: float
     if limit is not None and accuracy is not None and limit > low:
         axes.axvspan(low, limit, color="0.93", zorder=0)
         axes.set_xlabel(f"epsilon (grey: too little for {accuracy:g}, whatever the pure mechanism)")
-    if epsilon is not None:
+    if epsilon is None:
+        return
+    look: dict[str, Any] = {"textcoords": "offset points", "fontsize": 9, "fontweight": "bold", "va": "bottom"}
+    if low <= epsilon <= high:
         axes.axvline(epsilon, color="black", linewidth=1.2, linestyle=(0, (1, 1)))
-        axes.annotate(
-            f"epsilon = {epsilon:g}",
-            (epsilon, 1.05),
-            (3, 0),
-            textcoords="offset points",
-            fontsize=9,
-            fontweight="bold",
-            va="bottom",
-            ha="center",
-        )
+        axes.annotate(f"epsilon = {epsilon:g}", (epsilon, 1.05), (3, 0), ha="center", **look)
+    elif epsilon < low:
+        axes.annotate(f"← epsilon = {epsilon:g} is further left", (low, 1.05), (0, 0), ha="left", **look)
+    else:
+        axes.annotate(f"epsilon = {epsilon:g} is further right →", (high, 1.05), (0, 0), ha="right", **look)

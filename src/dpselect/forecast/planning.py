@@ -15,6 +15,7 @@ from dpselect.scores import Scores
 from dpselect.validation import finite_number, positive_integer
 
 USUAL_ITEMS = 10_000
+_LARGEST_GAP = 1e100
 PUBLIC = "computed from what was stated, not from private data"
 
 
@@ -74,9 +75,12 @@ def plan(
     k = positive_integer("k", k)
     people = None if people is None else positive_integer("people", people)
     if (gap is None) == (like is None):
-        given = plain("neither gap nor like" if gap is None else "both gap and like")
-        raise InvalidInput("gap", given, "one of them is needed: the expected gap, or public scores that look alike")
+        given = "neither gap nor look-alike" if gap is None else "a gap beside a look-alike"
+        accepted = "one of them is needed: the expected gap, or public scores that look alike"
+        raise InvalidInput("gap", plain(given), accepted)
     if like is None:
+        if like_people is not None:
+            raise InvalidInput("like_people", like_people, "leave it out: it goes with a look-alike, not with a gap")
         step = _gap(gap, people)
         size = positive_integer("items", USUAL_ITEMS if items is None else items)
         if size <= k:
@@ -111,8 +115,10 @@ def _gap(gap: Any, people: int | None) -> float:
             "a gap above 0 is needed: at a gap of 0 rank k and the next are tied, nothing tells which of them belongs, "
             "and no epsilon, however large, is enough",
         )
-    if step < 0:
-        raise InvalidInput("gap", gap, "a positive number is needed: by how many people rank k leads the next")
+    if not 0 < step <= _LARGEST_GAP:
+        raise InvalidInput(
+            "gap", gap, f"a number above 0 and up to {_LARGEST_GAP:g} is needed: by how many people rank k leads"
+        )
     if people is not None and step > people:
         raise InvalidInput("gap", gap, f"at most the number of people, {people}, is needed")
     return float(step)
@@ -124,16 +130,18 @@ def _worst_case(k: int, gap: float, size: int, ordered: bool) -> tuple[Scores, s
         values = [*(step * place for place in range(k, 0, -1)), 0]
         words = f"each of the first {k} of {size:,} items leads the next by {gap:g} people, and the rest are tied"
         return Scores.from_histogram(values, [1] * k + [size - k]), words
-    words = f"{k} of {size:,} items lead by {gap:g} people, and all others are tied behind them"
+    lead, those = ("leads", "it") if k == 1 else ("lead", "them")
+    words = f"{k} of {size:,} items {lead} by {gap:g} people, and all others are tied behind {those}"
     return Scores.from_histogram([step, 0], [k, size - k]), words
 
 
 def _scaled(scores: Scores, people: int | None, like_people: int | None) -> Scores:
     """Return scores as they would be with another number of people, rounded to whole numbers."""
-    if like_people is None or people is None:
-        if like_people is not None:
-            raise InvalidInput("people", None, "state the number of people too, to scale the look-alike to it")
+    if people is None and like_people is None:
         return scores
+    if people is None or like_people is None:
+        accepted = "both numbers of people are needed, to scale the look-alike from one to the other"
+        raise InvalidInput("people" if people is None else "like_people", plain("no number"), accepted)
     factor = Fraction(people, positive_integer("like_people", like_people))
     values = np.array([int(Fraction(value) * factor + Fraction(1, 2)) for value in scores.values.tolist()])
     return Scores.from_histogram(values, scores.multiplicities)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpselect.forecast import metrics
+from dpselect.forecast.chances import CERTAIN
 from dpselect.mechanisms import Mechanism
 from dpselect.mechanisms.ranking import Ranking
 from dpselect.sampling import bit_source
@@ -49,8 +50,8 @@ class Figure:
 
 
 def shown(value: float) -> str:
-    """Return a number to three digits, never a probability below 1 as 1."""
-    if 0.9995 <= value < 1:
+    """Return a number to three digits; a probability as 1 only if it differs from that by no more than rounding."""
+    if 0.9995 <= value < CERTAIN:
         return ">0.999"
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
 

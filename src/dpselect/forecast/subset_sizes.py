@@ -15,7 +15,7 @@ from dpselect.sampling.logcount import log_falling
 Array = npt.NDArray[Any]
 
 _LARGEST_TABLE = 1 << 21
-_BLOCKS = 64
+_BLOCKS, _NOTHING = 64, 1e300
 _FINE = float(np.finfo(np.longdouble).eps) < 1e-18
 
 
@@ -27,7 +27,7 @@ def log_choose(n: int, r: int) -> float:
 def classes_that_matter(
     starts: Array, ends: Array, head_penalties: FloatArray, tail_penalties: FloatArray, *, alone: bool
 ) -> tuple[Array, Array]:
-    """Return the heads and the runs that can weigh anything beside the top set; if alone, beside any other class.
+    """Return the heads and the runs that can weigh anything beside the top set; if alone, beside any with a loss.
 
     The classes of head h with tails in some runs hold at most `C(T − h − 1, k − h)` subsets, T the end of the last run.
     """
@@ -38,7 +38,9 @@ def classes_that_matter(
     firsts = np.unique(np.geomspace(1, len(ends) + 1, _BLOCKS).astype(np.intp))[:-1] - 1
     for _ in range(2 if alone else 1):
         lasts = np.append(firsts[1:], len(runs)) - 1
-        heavy = _heavy(heads, starts[runs], ends[runs], head_penalties, tail_penalties[runs], firsts, lasts, alone)
+        heavy = _heavy(
+            heads, starts[runs], ends[runs], head_penalties, tail_penalties[runs], firsts, lasts, alone=alone
+        )
         if not heavy.any():
             return heads[-1:], runs[:1]
         rows = np.flatnonzero(heavy.any(axis=1))
@@ -55,23 +57,29 @@ def _heavy(
     tail_penalties: FloatArray,
     firsts: Array,
     lasts: Array,
+    *,
     alone: bool,
 ) -> npt.NDArray[np.bool_]:
-    """Return which heads and blocks of runs can matter, as [head, block]."""
+    """Return which heads and blocks of runs, from some firsts to lasts, can matter, as [head, block]."""
     k = len(head_penalties)
     picks = k - heads[:, None]
     penalties = head_penalties[heads, None] + tail_penalties[firsts]
     most = log_falling(ends[lasts] - heads[:, None] - 1, picks) - log_falling(picks, picks)
     least = -NEGLIGIBLE - np.log(most.size)
     if alone:
-        least += float((log_class_sizes(k, heads, starts[firsts], ends[firsts])[0] - penalties).max())
+        sizes, _ = log_class_sizes(k, heads, starts[firsts], ends[firsts])
+        # However likely answers are that lose nothing, the others' errors are counted in full.
+        least += float((sizes - penalties)[penalties > 0].max(initial=-_NOTHING))
     result: npt.NDArray[np.bool_] = most - penalties > least
     return result
 
 
 @lru_cache(maxsize=2)
 def _log_factorials(size: int) -> tuple[FloatArray, FloatArray]:
-    """Return log 0! … log size! in two parts: two float64 hold what one extended number does, and subtract faster."""
+    """Return log 0! … log size! in two parts: two float64 hold what one extended number does, and subtract faster.
+
+    Two tables are kept: one for a first look at all ranks, and one for those that matter.
+    """
     logs = np.log(np.arange(1, size + 1, dtype=np.longdouble))
     factorials = np.concatenate([np.zeros(1, np.longdouble), np.cumsum(logs)])
     coarse = factorials.astype(np.float64)

@@ -160,10 +160,12 @@ class Subsets:
 
     def figures(self, epsilon: float, noise: str, total: float) -> dict[str, float]:
         """Return every figure that the classes determine; `total` is the sum of the k highest scores."""
-        # What is tied with the top set counts as that. However likely it is, the others' errors are counted in full.
-        weights = np.where(self.tied, -np.inf, self.log_sizes - epsilon * self.losses)
-        highest = float(weights.max(initial=-np.inf))
-        place, column = np.nonzero(weights > highest - NEGLIGIBLE - np.log(1 + weights.size))
+        weights = self.log_sizes - epsilon * self.losses
+        # However likely answers are that lose nothing, the others' errors are counted in full.
+        highest = float(weights[self.losses > 0].max(initial=-np.inf))
+        heavy = weights > highest - NEGLIGIBLE - np.log(1 + weights.size)
+        # What is tied with the top set counts as that.
+        place, column = np.nonzero(heavy & ~self.tied)
         log_sizes, losses = self.log_sizes[place, column], self.losses[place, column]
         probabilities = class_probabilities(
             np.append(0.0, -epsilon * losses), np.append(self._log_tied, log_sizes), noise
