@@ -19,6 +19,7 @@ _POINTS = 25
 _ROUNDS = 4
 _STEP = 0.04
 _TINY = 1e-6
+_NARROW = 1e3
 _LINES = [
     {"color": "black", "linestyle": "-", "marker": "o"},
     {"color": "black", "linestyle": "--", "marker": "s"},
@@ -100,7 +101,13 @@ def draw_points(points: list[tuple[float, Figure]], *, epsilon: float, draws: in
 
 
 def _frame(axes: Any, low: float, high: float) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
     axes.set_xscale("log")
+    if high < _NARROW * low:
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set(xlabel="epsilon", ylabel="probability of exactly the top k", xlim=(low, high), ylim=(-0.02, 1.05))
     axes.grid(True, which="major", color="0.9", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
