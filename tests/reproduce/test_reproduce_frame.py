@@ -232,7 +232,7 @@ def test_generated_counts_have_the_shape_they_say() -> None:
 def test_a_data_set_with_too_few_items_is_refused_by_name(tmp_path: Path, paper: str, figure: str) -> None:
     for name in ("netflix", "books_goodreads", "games_steam"):
         write_rows(tmp_path / name / "counts.csv.gz", ["item", "count"], [("a", 7), ("b", 3)])
-    for name in ("PATENT", "SEARCHLOGS", "INCOME", "HEPTH"):
+    for name in ("PATENT", "SEARCHLOGS", "MEDCOST", "INCOME", "HEPTH"):
         write_rows(tmp_path / "dpbench" / f"{name}.csv.gz", ["item", "count"], [])
     for name in ("epinions", "foursquare_lbsn_Jakarta", "games_steam"):
         write_rows(tmp_path / name / "pairs.csv.gz", ["user", "item"], [("someone", "something")])
