@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 
 import dpselect as dps
 from dpselect.forecast import compare, plan, smallest_epsilon, write_plot
-from dpselect.forecast.comparison import rounded_up, shown_epsilon
+from dpselect.forecast.comparison import rounded_up, shown_epsilon, shown_limit
 from dpselect.sampling import NOISES
 
 VOTES = [412, 398, 190, 187, 35, 12, 12, 3]
@@ -231,3 +231,8 @@ def test_a_plot_that_cannot_be_written_is_refused_before_any_work(name: str, tmp
 def test_smallest_epsilon_is_what_compare_lists() -> None:
     found = needs(compare(VOTES, 3))
     assert found["canonical"] == smallest_epsilon(VOTES, dps.Canonical(k=3, epsilon=1.0), 0.99)
+
+
+def test_needs_are_rounded_up_and_limits_down() -> None:
+    assert (shown_epsilon(0.078241), shown_limit(0.078259)) == ("0.0783", "0.0782")
+    assert (shown_epsilon(0.5), shown_limit(0.5)) == ("0.5", "0.5")

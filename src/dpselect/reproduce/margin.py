@@ -108,7 +108,7 @@ def _draw(rows: list[Row]) -> Figure:
     place.set_yticks(heights, [f"{row['data'].removeprefix('dpbench/')}, k = {row['k']:,}" for row in rows], fontsize=9)
     place.set_xlim(0, 3.2)
     place.set_xlabel(
-        "epsilon needed for P[exactly the top k] = 0.99, as a multiple of the default's; what is missing is beyond",
+        "epsilon needed for P[exactly the top k] = 0.99,\nas a multiple of the default's; what is missing is beyond",
         fontsize=9,
     )
     legend(figure, place, columns=3)
