@@ -7,8 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from dpselect.forecast.contour import Circle, factors, marked, marked_upto, product, tilted
+from dpselect.forecast.contour import Circle, factors, product, tilted
+from dpselect.forecast.marks import marked, marked_by, marked_upto
 from dpselect.forecast.panels import paced
+from dpselect.forecast.tilted import Tilted
 
 ABOVE = np.array([[0.999, 1 - 1e-12], [0.8, 0.6], [0.5, 0.4], [0.3, 1e-3], [0.02, 1e-9], [0.01, 1e-15]])
 SIZES = np.array([2.0, 1.0, 1.0, 3.0, 40.0, 7.0])
@@ -86,6 +88,20 @@ def test_marked_items_stand_at_z() -> None:
     (found,) = marked(shares, 1 - shares, [weights], circle)
     np.testing.assert_allclose(found, direct.sum(axis=0), rtol=1e-12)
     np.testing.assert_allclose(marked_upto(shares, 1 - shares, weights, circle), np.cumsum(direct, axis=0), rtol=1e-12)
+    by = np.exp(1j * np.multiply.outer(np.arange(6.0), circle.angles + 0.1)) * np.arange(2.0, 8.0)[:, None]
+    wanted = (direct * by[:, None]).sum(axis=0)
+    np.testing.assert_allclose(marked_by(shares, 1 - shares, weights, by, circle), wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("sizes", [[], [1] * 4, [1] * 7, [1, 2, 8, 1, 3], [1, 9, 1, 400, 2], [30_000]], ids=str)
+def test_the_law_of_a_few_items_at_a_time_is_that_of_all(sizes: list[int]) -> None:
+    chances = np.random.default_rng(5).random((len(sizes), 3)) * np.array([1.0, 1e-3, 0.0])
+    chances[1::2] = 1 - chances[1::2]
+    groups = Tilted(np.array(sizes, dtype=np.float64), np.zeros(3), 1 - chances, chances, chances)
+    circle = Circle.of(np.zeros(3), np.array([0.3, 0.3, 0.3]))
+    items = np.repeat(chances, sizes, axis=0)[..., None]
+    wanted = np.multiply.reduce(1 - items + items * circle.turns, axis=0)
+    np.testing.assert_allclose(groups.law(circle), wanted, rtol=1e-10, atol=1e-15)
 
 
 def test_groups_of_any_size_are_powers() -> None:
@@ -125,6 +141,21 @@ def test_nodes_end_at_kinks_and_follow_the_pace() -> None:
     nodes, weights = paced(cells, np.ones(60, dtype=bool), paces, kinks)
     bell = np.exp(-0.5 * ((nodes - 0.5) / spread) ** 2) / (spread * math.sqrt(2 * math.pi))
     assert weights @ bell == pytest.approx(1.0, rel=1e-9)
+
+
+@pytest.mark.parametrize("narrower", [0.7, 0.2, 0.02])
+def test_smooth_nodes_follow_the_pace(narrower: float) -> None:
+    """A bell is integrated wherever it is as narrow as the pace says, also where the pace changes."""
+    cells = np.linspace(-30.0, 30.0, 61)
+    paces = 2.6 * np.where(np.abs(cells[1:] + cells[:-1]) < 8, narrower, 1.0)
+    nodes, weights = paced(cells, np.ones(60, dtype=bool), paces, np.empty(0), smooth=True)
+    assert (np.diff(nodes) > 0).all()
+    assert weights.sum() == pytest.approx(60.0, rel=0.02)
+    even, _ = paced(cells, np.ones(60, dtype=bool), np.full(60, paces.min()), np.empty(0), smooth=True)
+    assert len(nodes) < (0.85 if narrower == 0.7 else 0.4) * len(even)
+    for middle, spread in ((-3.0, narrower), (0.3, narrower), (2.8, narrower), (12.0, 1.0), (6.5, 1.0), (-6.1, 1.0)):
+        bell = np.exp(-0.5 * ((nodes - middle) / spread) ** 2) / (spread * math.sqrt(2 * math.pi))
+        assert weights @ bell == pytest.approx(1.0, rel=1e-9)
 
 
 def test_nodes_lie_in_the_cells_kept_only() -> None:

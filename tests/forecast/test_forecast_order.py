@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dpselect as dps
+from dpselect.forecast import misplaced
 from dpselect.forecast.figures import exact_figures
 from dpselect.sampling import NOISES
 from dpselect.sampling.normal import NORMAL
@@ -59,6 +60,38 @@ def test_the_error_of_an_order_is_that_of_the_law_of_ranks(noise: Any, scores: A
     assert exact_figures(dps.Scores.of(scores), mechanism)["total_error"] == pytest.approx(
         error_by_ranks(noise, scores, rate, k), rel=2e-9
     )
+
+
+@pytest.mark.parametrize("epsilon", [0.02, 0.3, 4.0, 40.0])
+@pytest.mark.parametrize("noise", ["gumbel", "normal"])
+def test_one_circle_for_neighbouring_nodes_gives_what_one_for_each_does(
+    noise: str, epsilon: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = dps.Scores.of(np.append(np.round(900 / np.arange(1, 301) ** 0.7), [4.0] * 40))
+    mechanism: Any = (
+        dps.Gaussian(k=25, epsilon=epsilon, delta=1e-6, max_items_per_person=1)
+        if noise == "normal"
+        else dps.Peeling(k=25, epsilon=epsilon, noise="gumbel")
+    )
+    found = exact_figures(table, mechanism)["total_error"]
+    monkeypatch.setattr(misplaced, "_FAINT", -np.inf)
+    assert exact_figures(table, mechanism)["total_error"] == pytest.approx(found, rel=1e-9)
+
+
+def test_where_much_might_be_lost_and_little_is_circles_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = np.append(1e9 + np.arange(4.0) * 12, np.arange(6.0) * 12)
+    mechanism = dps.Peeling(k=8, epsilon=16.0, noise="gumbel")
+    wanted = error_by_ranks_of_parts(scores, float(mechanism.rate()))
+    assert exact_figures(dps.Scores.of(scores), mechanism)["total_error"] == pytest.approx(wanted, rel=2e-9)
+    monkeypatch.setattr(misplaced, "_FAINT", np.inf)
+    assert exact_figures(dps.Scores.of(scores), mechanism)["total_error"] != pytest.approx(wanted, rel=2e-9)
+
+
+def error_by_ranks_of_parts(scores: Any, rate: float) -> float:
+    """The error of two parts that are too far from each other to mix, of which four and four are taken."""
+    high, low = np.sort(scores)[:-5:-1], np.sort(scores)[-5::-1]
+    gumbel = NOISES["gumbel"]
+    return error_by_ranks(gumbel, high, rate, 4) + error_by_ranks(gumbel, low, rate, 4)
 
 
 def test_an_order_that_is_all_but_never_wrong() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dpselect as dps
-from dpselect.forecast import misplaced
+from dpselect.forecast import misplaced, misplaced_at
 from dpselect.forecast.figures import ExactFigures, exact_figures
 
 RANDOM = np.random.default_rng(11)
@@ -96,8 +96,9 @@ def test_windows_hold_all_that_matters(monkeypatch: pytest.MonkeyPatch) -> None:
         table = dps.Scores.of(counts)
         found = exact_figures(table, mechanism)["total_error"]
         with monkeypatch.context() as wider:
-            for name, value in (("_NEVER", 60.0), ("_NEAR", 20.0), ("_PANEL", 1.3), ("_DEPTH", 36.0), ("_REACH", 60.0)):
+            for name, value in (("_NEVER", 60.0), ("_PANEL", 1.3), ("_DEPTH", 36.0), ("_REACH", 60.0)):
                 wider.setattr(misplaced, name, value)
+            wider.setattr(misplaced_at, "_NEAR", 20.0)
             assert exact_figures(table, mechanism)["total_error"] == pytest.approx(found, rel=2e-9)
 
 

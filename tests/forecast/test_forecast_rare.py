@@ -11,7 +11,7 @@ from dpselect.forecast.figures import exact_figures
 from dpselect.forecast.mistake_reach import Nodes, Reach
 from dpselect.forecast.noise_values import merged, values_at
 from dpselect.forecast.noisy import log_series
-from dpselect.forecast.tails import COSTLY, EACH, LAW, MARKED, MASS, TERMS, RareItems
+from dpselect.forecast.tails import COSTLY, EACH, LAW, MARKED, MASS, SLOPE, TERMS, RareItems
 from dpselect.sampling import NOISES
 from dpselect.sampling.normal import NORMAL
 
@@ -42,11 +42,12 @@ def test_merged_groups_bound_how_many_items_are_above_a_value(name):
 
 
 def test_what_the_series_of_tails_leave_out_is_below_the_stated_error():
-    orders, left_out, term = range(TERMS + 40), 0.0, 1.0
-    for order in orders:
-        left_out += term if order >= TERMS else 0.0
-        term *= (MASS + (order + 1) * EACH) / (order + 1)
-    assert left_out < 2.5e-10
+    for each in np.linspace(0, EACH, 41):
+        left_out, term = 0.0, 1.0
+        for order in range(TERMS + 40):
+            left_out += term if order >= TERMS else 0.0
+            term *= (MASS - SLOPE * each + (order + 1) * each) / (order + 1)
+        assert left_out < 2.2e-10
 
 
 @pytest.mark.parametrize("name", NOISES)
@@ -99,13 +100,17 @@ def test_items_are_rare_and_cut_into_segments_where_the_proof_says(name):
     start = items.start(-2.0)
     assert 0 < start < 200
     assert each[start] <= EACH < each[start - 1]
-    cuts = items.tails(np.array([start]), -2.0)[0].segments.starts
-    masses = (items.sizes * each)[start:]
-    ends = np.append(cuts[1:], 200 - start)
-    assert len(cuts) > 3
-    for first, end in zip(cuts, ends, strict=True):
-        assert masses[first : end - 1].sum() <= MASS * (1 + 1e-12)
-        assert end == len(masses) or masses[first:end].sum() > MASS
+    segments = items.tails(np.array([start]), -2.0)[0].segments
+    masses, each = (items.sizes * each)[start:], each[start:]
+    ends = np.append(segments.starts[1:], 200 - start)
+    assert len(ends) > 3
+    assert segments.heavy.any()
+    assert not segments.heavy.all()
+    for first, end, heavy in zip(segments.starts, ends, segments.heavy, strict=True):
+        most = (MASS - SLOPE * EACH * each[first] / each[0]) * (1 + 1e-12)
+        assert heavy == (masses[first:end].sum() > most)
+        assert not heavy or end == first + 1
+        assert end == len(masses) or masses[first : end + 1].sum() > most * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("name", NOISES)

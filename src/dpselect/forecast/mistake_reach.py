@@ -206,7 +206,7 @@ class Reach:
         middle = np.abs(z - turn) < _DEVIATIONS * width
         # Where they are few, finer panels cost little; of normal noise the largest of many changes faster than each.
         series = log_series(noisy.noise.name) is not None
-        widest = _PANEL / 3 if len(sizes) <= _SMALL else _PANEL if series else _PANEL / 2
+        widest = _PANEL / 3 if len(sizes) <= _SMALL else _PANEL if series else _PANEL / 2.5
         # The number of few undecided items changes less evenly.
         evenly = min(max(np.sqrt(variance) / _MANY, 1 / 3), 1.0)
         paces = np.where(middle, min(widest, _PANEL * width * evenly), widest)

@@ -16,7 +16,7 @@ _MOST_KINKS, _MOST_JUMPS = 600, 20_000
 _SAME = (1e-11, 1e-10, 1e-9, 1e-8)
 _RULES = ((2, 0.008), (3, 0.05), (4, 0.12), (5, 0.2), (6, 0.32), (8, 0.55), (12, np.inf))
 """How many points a panel gets, up to which share of the pace; what each leaves out is alike."""
-_EVEN = 0.9
+_SMOOTHED = 1.5
 _POINTS = {count: np.polynomial.legendre.leggauss(count) for count, _ in _RULES}
 
 
@@ -31,17 +31,17 @@ def paced(
 ) -> tuple[FloatArray, FloatArray]:
     """Return nodes and weights for the cells kept: panels are about as long as the pace there, and end at kinks.
 
-    A function that is smooth everywhere and vanishes at both ends of cells kept needs only evenly spaced nodes there,
-    a `step` of the pace apart, which are fewer, if the pace does not change.
+    A function that is smooth everywhere and vanishes at both ends of cells kept needs fewer nodes there, a `step` of
+    the pace apart (`_graded`).
     """
     work = np.append(0.0, np.cumsum(np.where(kept, np.diff(cells) / paces, 0.0)))
     nodes, weights = [np.empty(0)], [np.empty(0)]
     for start, end in np.flatnonzero(np.diff(np.concatenate([[False], kept, [False]]))).reshape(-1, 2):
         own, pace = slice(start, end + 1), paces[start:end]
-        if smooth and pace.min() > _EVEN * pace.max():
-            count = int(np.ceil((cells[end] - cells[start]) / (pace.min() * step)))
-            nodes.append(np.linspace(cells[start], cells[end], count + 1))
-            weights.append(np.full(count + 1, (cells[end] - cells[start]) / count))
+        if smooth:
+            found = _graded(cells[own], pace * step)
+            nodes.append(found[0])
+            weights.append(found[1])
             continue
         count = int(np.ceil(work[end] - work[start] - 1e-9))
         grid = np.interp(np.linspace(work[start], work[end], count + 1), work[own], cells[own])
@@ -50,6 +50,22 @@ def paced(
         nodes.append(found[0])
         weights.append(found[1])
     return np.concatenate(nodes), np.concatenate(weights)
+
+
+def _graded(cells: FloatArray, steps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return nodes about so far apart in each cell: evenly spaced values of a variable u in which z is analytic.
+
+    `dz/du` is the step of each cell, smoothed by a logistic function some nodes wide. Its poles are as many times π
+    away from all u, so that what evenly spaced nodes leave out because of them is `e^{−2π² · width}` or less.
+    """
+    borders = np.append(0.0, np.cumsum(np.diff(cells) / steps))
+    u = np.linspace(0.0, borders[-1], int(np.ceil(borders[-1])) + 1)
+    changes = np.diff(steps)
+    changing = changes != 0
+    beyond = (u - borders[1:-1][changing, None]) / _SMOOTHED
+    nodes = cells[0] + steps[0] * u + changes[changing] @ (_SMOOTHED * np.logaddexp(0.0, beyond))
+    paces = steps[0] + changes[changing] @ (0.5 + 0.5 * np.tanh(beyond / 2))
+    return nodes, paces * (borders[-1] / (len(u) - 1))
 
 
 def _panels(edges: FloatArray, paces: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -67,18 +83,16 @@ def _panels(edges: FloatArray, paces: FloatArray) -> tuple[FloatArray, FloatArra
     return together[order], masses[order]
 
 
-def batches(work: FloatArray, kinds: npt.NDArray[Any], most: float, fewest: int) -> Iterator[npt.NDArray[Any]]:
-    """Yield the places of nodes to take together: of one kind and like work.
+def batches(work: npt.NDArray[Any], most: float, fewest: int) -> Iterator[npt.NDArray[Any]]:
+    """Yield the places of nodes to take together, of like work.
 
     Their number times the most work among them is at most so much, unless they are the fewest.
     """
-    for kind in np.unique(kinds):
-        alike = np.flatnonzero(kinds == kind)
-        alike = alike[np.argsort(work[alike], kind="stable")]
-        while len(alike):
-            count = max(fewest, int((work[alike] * np.arange(1, len(alike) + 1) <= most).sum()))
-            yield alike[:count]
-            alike = alike[count:]
+    left = np.argsort(work, kind="stable")
+    while len(left):
+        count = max(fewest, int((work[left] * np.arange(1, len(left) + 1) <= most).sum()))
+        yield left[:count]
+        left = left[count:]
 
 
 def nearest(kinks: FloatArray, middle: float, *, jumps: bool) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,15 +18,59 @@ TERMS = 10
 SIZE = TERMS + 1
 _UNSEEN = 28.0
 _CHUNK = 20_000
-_SMALL, _EXPANSION = 0.35, 11
+_ORDERS, _POWERS = np.repeat(np.arange(TERMS), np.arange(1, SIZE)), np.concatenate([*map(np.arange, range(1, SIZE))])
+"""The order in τ and the power of x of each term that products have."""
+
+
+@dataclass(frozen=True, repr=False)
+class Series:
+    """The coefficients `G_ij`, with −c_j at i = 0, `H_ij` and `j c_j` of tails.py.
+
+    The derivative by τ of `exp(Σ_j τ^j P_j Σ_i G_ij x^i)`, i > 0, says `n c_n = Σ_j j P_j G_j c_{n − j}`. For each
+    order n a matrix of `mixings` leads from all terms `P_j c_{n − j}` to `c_n`.
+    """
+
+    law: FloatArray
+    marks: FloatArray
+    rates: FloatArray
+    mixings: list[FloatArray]
+
+    @staticmethod
+    @cache
+    def of(series: tuple[float, ...]) -> Series:
+        """Return them for c_1, c_2 …"""
+        logs = np.append(0.0, series)
+        rates = np.arange(float(SIZE)) * logs
+        odds = _exponential(logs) - np.eye(1, SIZE)[0]
+        powers = [np.eye(1, SIZE)[0]]
+        for _ in range(TERMS):
+            powers.append(np.convolve(powers[-1], odds)[:SIZE])
+        law = np.stack([-logs, *((-1) ** (i + 1) * powers[i] / i for i in range(1, SIZE))])
+        marks = np.stack([(-1) ** i * np.convolve(power, rates)[:SIZE] for i, power in enumerate(powers)])
+        mixings = []
+        for order in range(1, TERMS):
+            j = order - _ORDERS[order > _ORDERS]
+            i = np.arange(order + 1)[:, None] - _POWERS[order > _ORDERS]
+            mixings.append(np.where((i > 0) & (i <= j), j / order * law[np.clip(i, 0, TERMS), j], 0.0))
+        return Series(law, marks, rates, mixings)
+
+
+def _exponential(series: FloatArray) -> FloatArray:
+    """Return the series of exp of a series without a constant."""
+    result = np.zeros_like(series)
+    result[0] = 1.0
+    for power in range(1, len(series)):
+        result[power] = sum(i * series[i] * result[power - i] for i in range(1, power + 1)) / power
+    return result
 
 
 @dataclass(frozen=True, repr=False)
 class Segments:
     """Neighbouring segments; their polynomials are [segment, power of x, power of τ].
 
-    `log_odds` are the coefficients of `Σ log(1 + o x)` over each segment, and `rates` those of `Σ f/F` over all that is
-    behind its start, and at last behind the end of all. For any r the others are [segment, i, d] for `(τ x)^i τ^d`.
+    `log_odds` are the coefficients of `Σ log(1 + o x)` over each segment, `odds` those of `Π (1 + o x)`, where the
+    segment is not `heavy`, and `rates` those of `Σ f/F` over all that is behind its start, and at last behind the end
+    of all. For any r the others are [segment, i, d] for `(τ x)^i τ^d`.
     """
 
     starts: Array
@@ -33,29 +78,35 @@ class Segments:
     within: FloatArray
     reached: FloatArray
     log_odds: FloatArray
+    odds: FloatArray
+    heavy: Array
     rates: FloatArray
 
     @classmethod
-    def of(cls, law: FloatArray, rates: FloatArray, weights: FloatArray, steps: FloatArray, starts: Array) -> Segments:
+    def of(cls, series: Series, weights: FloatArray, steps: FloatArray, starts: Array, heavy: Array) -> Segments:
         """Return the segments that begin at these groups, from weights `m e^{j a}` [j, group]."""
         counts = np.diff(np.append(starts, weights.shape[1]))
         lasts = starts + counts - 1
         totals = np.add.reduceat(weights, starts, axis=1)
         sums = np.cumsum(weights, axis=1)
         sums -= np.repeat(sums[:, starts] - weights[:, starts], counts, axis=1)
-        behind = rates[:, None] * np.maximum(np.repeat(totals, counts, axis=1) - sums, 0.0)
+        behind = series.rates[:, None] * np.maximum(np.repeat(totals, counts, axis=1) - sums, 0.0)
         inner = steps.copy()
         inner[lasts] = 0.0
-        within, reached = (np.zeros((len(starts), SIZE, SIZE)) for _ in range(2))
-        for order, product in enumerate(_products(law, sums, inner)):
-            reached[:, : order + 1, order] = np.add.reduceat(product, starts, axis=1).T
-            for more in range(1, SIZE - order):
-                within[:, : order + 1, order + more] += np.add.reduceat(product * behind[more], starts, axis=1).T
+        within, reached, odds = (np.zeros((len(starts), SIZE, SIZE)) for _ in range(3))
+        products = _products(series.mixings, sums, inner)
+        reached[:, _POWERS, _ORDERS] = np.add.reduceat(products, starts, axis=1).T
+        odds[:, _POWERS, _ORDERS] = _products(series.mixings, totals, np.ones(len(starts))).T
+        terms = np.empty_like(products)
+        for more in range(1, SIZE):
+            low = int((_ORDERS + more < SIZE).sum())
+            np.multiply(products[:low], behind[more], out=terms[:low])
+            within[:, _POWERS[:low], _ORDERS[:low] + more] += np.add.reduceat(terms[:low], starts, axis=1).T
         since = np.append(np.cumsum(totals[:, ::-1], axis=1)[:, ::-1], np.zeros((SIZE, 1)), axis=1).T
-        odds = law.copy()
-        odds[0] = 0.0
-        within, reached, log_odds = (by_excess(part) for part in (within, reached, odds * totals.T[:, None]))
-        return cls(starts, steps[lasts], within, reached, log_odds, rates * since)
+        log_odds = series.law * totals.T[:, None]
+        log_odds[:, 0] = 0.0
+        within, reached, log_odds, odds = map(by_excess, (within, reached, log_odds, odds))
+        return cls(starts, steps[lasts], within, reached, log_odds, odds, heavy, series.rates * since)
 
     def since(self, start: int) -> Segments:
         """Return the segments from a start on."""
@@ -84,7 +135,12 @@ class Segments:
             turned_values: ComplexArray = values.view(np.complex128)
             return turned_values.reshape(len(coefficients), len(log_reach), -1)
 
-        products = _passed_by(on_circles(seen.log_odds))
+        # What is behind each segment's start, and 1 behind the end.
+        products = np.ones((len(seen.steps) + 1, len(log_reach), len(turns)), dtype=np.complex128)
+        np.divide(1.0, on_circles(seen.odds), out=products[:-1])
+        if seen.heavy.any():
+            products[:-1][seen.heavy] = np.exp(-on_circles(seen.log_odds[seen.heavy]))
+        upto(np.multiply, products[::-1])
         rates = seen.rates[1:] @ reach
         inner = on_circles(seen.reached)
         inner *= rates[..., None]
@@ -113,22 +169,6 @@ class Segments:
         return self._from(int((self.rates[1:-1, 1] * np.exp(log_reach) > _UNSEEN).sum()))
 
 
-def _passed_by(logs: ComplexArray) -> ComplexArray:
-    """Return exp(−log) of all that is behind each segment's start, and 1 behind the end, from logarithms of each."""
-    result = np.ones((len(logs) + 1, *logs.shape[1:]), dtype=np.complex128)
-    each = result[:-1]
-    parts = each.view(np.float64)
-    # Most are small, where a few terms take a fraction of the time.
-    for term in range(_EXPANSION, 0, -1):
-        each *= logs
-        parts *= -1.0 / term
-        each += 1.0
-    heavy = (np.abs(logs.view(np.float64)) > _SMALL).any(axis=(1, 2))
-    each[heavy] = np.exp(-logs[heavy])
-    upto(np.multiply, result[::-1])
-    return result
-
-
 def by_excess(coefficients: FloatArray) -> FloatArray:
     """Return coefficients [i, j] of `x^i τ^j` as [i, d] of `(τ x)^i τ^d`; none has i > j."""
     result = np.zeros_like(coefficients)
@@ -137,19 +177,13 @@ def by_excess(coefficients: FloatArray) -> FloatArray:
     return result
 
 
-def _products(law: FloatArray, sums: FloatArray, scale: FloatArray) -> list[FloatArray]:
-    """Return the terms [power of x, group] of each order in τ of `scale · exp(Σ_j τ^j P_j Σ_i G_ij x^i)`, i > 0.
-
-    The derivative by τ says `n c_n = Σ_j j P_j G_j c_{n − j}`.
-    """
-    found = [scale[None]]
-    for order in range(1, SIZE - 1):
-        mixed = np.zeros((order + 1, scale.size))
-        for j in range(1, order + 1):
-            before = found[order - j]
-            mixing = np.zeros((order + 1, len(before)))
-            for i in range(1, j + 1):
-                mixing[np.arange(len(before)) + i, np.arange(len(before))] = j / order * law[i, j]
-            mixed += mixing @ (before * sums[j])
-        found.append(mixed)
+def _products(mixings: list[FloatArray], sums: FloatArray, scale: FloatArray) -> FloatArray:
+    """Return the terms of `scale · exp(Σ_j τ^j P_j Σ_i G_ij x^i)`, i > 0, by order and power, for P_j [j, group]."""
+    found, raised = np.empty((2, len(_ORDERS), scale.size))
+    found[0] = scale
+    for order, mixing in enumerate(mixings, start=1):
+        rows = [slice(lower * (lower + 1) // 2, (lower + 1) * (lower + 2) // 2) for lower in range(order + 1)]
+        for lower, row in enumerate(rows[:-1]):
+            np.multiply(found[row], sums[order - lower], out=raised[row])
+        np.matmul(mixing, raised[: rows[-1].start], out=found[rows[-1]])
     return found

@@ -14,30 +14,29 @@ of `1 + o x` over its groups up to g, the segment's last group adds `step E R` a
 
 `E' (A + B R)`, `A = Σ_g step_g P(g) Σ_{behind g, in the segment} f/F`, `B = Σ_g step_g P(g)`.
 
-Error: below 3e-10 of each of them. With `τ_i = c_1 e^{a_i − z}`, all these noises have `|c_j t^j| <= τ^j / j`, so that
+Error: below 4e-10 of each of them. With `τ_i = c_1 e^{a_i − z}`, all these noises have `|c_j t^j| <= τ^j / j`, so that
 no coefficient exceeds that of `−log F = −log(1 − τ)`, where `o = f/F = τ/(1 − τ)`. There the powers of x of P(g) add up
 to `Π 1/(1 − τ_i)`. If no τ_i exceeds q and those up to g add up to M or less, the terms of order n in τ of that product
 are at most those of `(1 − qs)^{−M/q}`, and with f/F, whose first order is 1, those of `(1 − qs)^{−M/q − 1}`. These are
-`(M + q) (M + 2q) … (M + nq) / n!`, and from n = 10 on they are left out. At (M, q) = (0.28, 0.04) they add up to
-2.2e-10. A segment's last group is no part of its products, and may be of any size. What `law` and `marked` leave out is
-of the order `q^10` for each item. No power of x exceeds that of τ, so that the same holds for |x| = r > 1 if `r τ` is
-as small; and for r < 1 it is enough that `r τ_i` add up to M, as no term of `log(1 + o x)` has less than one power of
-x.
+`(M + q) (M + 2q) … (M + nq) / n!`, and from n = 10 on they are left out. With `M = 0.487 − 5.4 q` they add up to less
+than 2.2e-10 for any q up to 0.04. E' is divided by the product over all of a segment; a group with more than that is a
+segment by itself, whose factor is computed directly. What `law` and `marked` leave out is of the order `q^10`
+for each item. No power of x exceeds that of τ, so that the same holds for |x| = r > 1 if `r τ` is as small; and for
+r < 1 it is enough that `r τ_i` add up to M, as no term of `log(1 + o x)` has less than one power of x.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import ComplexArray
-from dpselect.forecast.tail_segments import SIZE, TERMS, Array, Segments, by_excess
+from dpselect.forecast.tail_segments import SIZE, TERMS, Array, Segments, Series, by_excess
 
-MASS, EACH = 0.28, 0.04
+MASS, SLOPE, EACH = 0.487, 5.4, 0.04
 LAW, MARKED, COSTLY = range(3)
 
 
@@ -104,10 +103,11 @@ class RareItems:
         weights[0], reach = sizes, np.exp(locations - base)
         for power in range(1, SIZE):
             np.multiply(weights[power - 1], reach, out=weights[power])
-        law, marks, rates = series_coefficients(tuple(self.series[:TERMS]))
+        series = Series.of(tuple(self.series[:TERMS]))
+        law, marks = series.law, series.marks
         filled = starts[starts < len(self.sizes)] - starts[0]
-        cuts = self._cuts(self.series[0] * np.exp(base - densest) * weights[1], filled)
-        segments = Segments.of(law, rates, weights, steps, cuts)
+        cuts, heavy = self._cuts(self.series[0] * np.exp(base - densest) * weights[1], reach, filled)
+        segments = Segments.of(series, weights, steps, cuts, heavy)
         number, cost = (_sums_from(each, filled) for each in (weights, weights * costs))
         found = [
             Tail(
@@ -120,16 +120,23 @@ class RareItems:
         return found + [Tail.none()] * (len(starts) - len(filled))
 
     @staticmethod
-    def _cuts(masses: FloatArray, starts: Array) -> Array:
-        """Return where segments begin: at each of the starts, and often enough."""
+    def _cuts(masses: FloatArray, reach: FloatArray, starts: Array) -> tuple[Array, Array]:
+        """Return where segments begin: at each of the starts, and often enough; and which hold too much by themselves.
+
+        Of the groups from a start on none has more than EACH for an item.
+        """
         before = np.append(0.0, np.cumsum(masses)).tolist()
-        found = []
+        found, heavy = [], []
         for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(masses)], strict=True):
-            while start < end:
-                found.append(start)
-                # A segment's last group does not count.
-                start = bisect_right(before, before[start] + MASS, start + 1, end + 1)
-        return np.array(found)
+            most = (MASS - SLOPE * EACH * reach[start:end] / reach[start]).tolist()
+            place = start
+            while place < end:
+                limit = before[place] + most[place - start]
+                following = max(bisect_right(before, limit, place + 1, end + 1) - 1, place + 1)
+                found.append(place)
+                heavy.append(before[following] > limit)
+                place = following
+        return np.array(found), np.array(heavy)
 
 
 def first_rare(series: FloatArray, locations: FloatArray, lowest: FloatArray) -> Array:
@@ -142,27 +149,4 @@ def _sums_from(values: FloatArray, starts: Array) -> FloatArray:
     """Return the sums of values [power, group] from each start to the end."""
     parts = np.add.reduceat(values, starts, axis=1)
     result: FloatArray = np.cumsum(parts[:, ::-1], axis=1)[:, ::-1]
-    return result
-
-
-@cache
-def series_coefficients(series: tuple[float, ...]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return `G_ij`, with −c_j at i = 0, `H_ij` and `j c_j`."""
-    logs = np.append(0.0, series)
-    rates = np.arange(float(SIZE)) * logs
-    odds = _exponential(logs) - np.eye(1, SIZE)[0]
-    powers = [np.eye(1, SIZE)[0]]
-    for _ in range(TERMS):
-        powers.append(np.convolve(powers[-1], odds)[:SIZE])
-    law = np.stack([-logs, *((-1) ** (i + 1) * powers[i] / i for i in range(1, SIZE))])
-    marks = np.stack([(-1) ** i * np.convolve(power, rates)[:SIZE] for i, power in enumerate(powers)])
-    return law, marks, rates
-
-
-def _exponential(series: FloatArray) -> FloatArray:
-    """Return the series of exp of a series without a constant."""
-    result = np.zeros_like(series)
-    result[0] = 1.0
-    for power in range(1, len(series)):
-        result[power] = sum(i * series[i] * result[power - i] for i in range(1, power + 1)) / power
     return result

@@ -7,18 +7,21 @@ from functools import cached_property
 
 import numpy as np
 
+from dpselect.forecast import blocks
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import (
     LIGHT,
     Circle,
     ComplexArray,
     factors,
-    light_marked,
     log_light,
     log_scales,
-    marked,
 )
+from dpselect.forecast.marks import light_marked, marked
 from dpselect.forecast.panels import BoolArray
+
+_FEW = 8
+"""Up to which size groups are taken as single items."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,7 +34,7 @@ class Tilted:
     survival: FloatArray
     density: FloatArray
 
-    def part(self, groups: slice) -> Tilted:
+    def part(self, groups: slice | BoolArray) -> Tilted:
         """Return some of these groups."""
         values = (each[groups] for each in (self.cdf, self.survival, self.density))
         return Tilted(self.sizes[groups], self.log_radius, *values)
@@ -88,7 +91,16 @@ class Tilted:
         return result
 
     def law(self, circle: Circle) -> ComplexArray:
-        """Return `Π (1 + p y)` as [z, angle].
+        """Return `Π (1 + p y)` as [z, angle]."""
+        if (self.sizes == 1).all():
+            return blocks.law(self.shares, self.others, circle)
+        crowded = self.sizes > _FEW
+        items = np.repeat(np.arange(len(self.sizes)), np.where(crowded, 0, self.sizes).astype(np.intp))
+        result = blocks.law(self.shares[items], self.others[items], circle)
+        return result * self.part(crowded)._law_by_groups(circle) if crowded.any() else result
+
+    def _law_by_groups(self, circle: Circle) -> ComplexArray:
+        """Return the same for groups of many items.
 
         With y' the conjugate of y, `1 + p y = e^{iθ} (1 + (1 − p) y')`, of use where 1 − p is small.
         """
