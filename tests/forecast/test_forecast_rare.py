@@ -181,7 +181,8 @@ def test_looks_give_what_nodes_one_by_one_do(noise, epsilon, monkeypatch):
 def test_too_few_looks_are_noticed(noise, monkeypatch):
     mechanism, table = dps.OneShot(k=60, epsilon=0.1, noise=noise), dps.Scores.of(DROWNED)
     found = exact_figures(table, mechanism)
-    monkeypatch.setattr(mistake_smooth, "LOOKS", (7, 7, 9))
+    for name in ("SMOOTH_LOOKS", "KINKED_LOOKS", "ONE_SIDED_LOOKS"):
+        monkeypatch.setattr(mistake_smooth, name, (7, 7, 9))
     monkeypatch.setattr(mistake_smooth, "PLAIN_LOOKS", (7, 9))
     assert exact_figures(table, mechanism) == pytest.approx(found, rel=2e-9)
     monkeypatch.setattr(mistake_smooth, "_DOUBT", np.inf)

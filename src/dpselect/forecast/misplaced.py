@@ -28,7 +28,7 @@ from dpselect.forecast.tails import first_rare
 
 _REACH, _DEPTH = 45.0, 26.0
 _NEVER, _SURE = 31.0, 36.0
-_PANEL, _STEP = 2.6, 0.155
+_PANEL, _STEP = 2.6, 0.145
 _CELL, _ACROSS = 1.0, 9
 _FEW = 3
 _MANY, _ABOUT = 24, 0.9

@@ -27,8 +27,8 @@ from dpselect.forecast.noisy import log_series
 from dpselect.forecast.panels import BoolArray
 from dpselect.forecast.tails import Tail
 
-LOOKS, PLAIN_LOOKS = (20, 26, 34), (28, 52)
-"""How many looks are tried, one after the other; noise that is never negative needs more."""
+SMOOTH_LOOKS, KINKED_LOOKS, ONE_SIDED_LOOKS, PLAIN_LOOKS = (18, 24, 34), (20, 26, 34), (22, 28, 34), (28, 52)
+"""How many looks are tried, one after the other, for which noise; and for x = 1."""
 _FEWEST = 36
 _SPOTS, _DEGREE = 10, 5
 _SMOOTH_VARIANCE, _KINKED_VARIANCE, _ONE_SIDED_VARIANCE = 8.0, 3.0, 2.0
@@ -102,6 +102,7 @@ class Smooth:
     places: FloatArray
     fit: Polynomial
     one_sided: bool
+    looks: tuple[int, ...]
 
     @classmethod
     def of(cls, reach: Reach, nodes: Nodes) -> Smooth | None:
@@ -109,10 +110,11 @@ class Smooth:
         noise, k = reach.noisy.noise, reach.noisy.k
         where = (nodes.missing & ~nodes.settled) | (nodes.chosen & ~nodes.empty)
         one_sided = bool(noise.cdf(np.zeros(1))[0] == 0)
-        least_variance = _SMOOTH_VARIANCE
+        least_variance, looks = _SMOOTH_VARIANCE, SMOOTH_LOOKS
         if noise.kinks:
             where = where & (nodes.z > (nodes.z[where].max(initial=0.0) / _WIDEST if one_sided else 0.0))
             least_variance = _ONE_SIDED_VARIANCE if one_sided else _KINKED_VARIANCE
+            looks = ONE_SIDED_LOOKS if one_sided else KINKED_LOOKS
         # Where little is undecided nodes are left out, once.
         for least in (least_variance, 0.0):
             if where.sum() < _FEWEST:
@@ -130,7 +132,7 @@ class Smooth:
         mean, variance = reach.moments(z, fit(spots))
         if not (np.abs(mean - k) < np.sqrt(variance)).all():
             return None
-        return cls(nodes.only(where), where, places, fit, one_sided)
+        return cls(nodes.only(where), where, places, fit, one_sided, looks)
 
     @cached_property
     def log_radius(self) -> FloatArray:
@@ -153,11 +155,8 @@ class Smooth:
 
         The latter include what is surely chosen at further nodes. None if looks turn out to be too few.
         """
-        spread = (
-            self._by_looks(Looks.between(self.places, number), groups, last, tail, sure)
-            for number in (LOOKS[1:] if self.one_sided else LOOKS)
-        )
-        return next((found for found in spread if found is not None), None)
+        tried = (self._by_looks(Looks.between(self.places, number), groups, last, tail, sure) for number in self.looks)
+        return next((found for found in tried if found is not None), None)
 
     def _by_looks(
         self, looks: Looks, groups: Groups, last: int, tail: Tail, sure: Nodes

@@ -27,7 +27,7 @@ from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import FARTHEST
 from dpselect.forecast.mistake_chunks import Chunk
 from dpselect.forecast.mistake_reach import Groups, Nodes, Reach, densest
-from dpselect.forecast.mistake_smooth import LOOKS, Smooth, surely_chosen
+from dpselect.forecast.mistake_smooth import Smooth, surely_chosen
 from dpselect.forecast.noisy import NoisyGroups, log_series
 from dpselect.forecast.tails import RareItems, Tail
 
@@ -123,7 +123,7 @@ class Split:
             first = self.first_rare(smooth.lowest)
             starts.add(first)
             dense.append(smooth.densest)
-            work += (first - border) * sum(LOOKS)
+            work += (first - border) * sum(smooth.looks)
         # Without tails taken together every group counts, and takes longer.
         if work > (_MOST_WORK if self._rare else _MOST_WORK / 3):
             return None
