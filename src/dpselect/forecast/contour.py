@@ -11,8 +11,9 @@ that is `C_n − G(1) r^M / (1 + r^M)`, up to what the tilted number is more tha
 away from: r may even be 1. What lies above n is `G(1) − C_n`, by the same sum.
 
 Error: r is chosen so that the tilted mean is near n; then nothing in the sum is much larger than its result. With v the
-tilted variance and `M = 12 + 7 √v` less than 3e-11 of it is left out (Bennett's inequality). Angles are left out at
-which `|G(x)| <= G(r) exp(−v (1 − cos θ))` is below e^−28 of G(r).
+tilted variance and `M = 11 + 6.5 √v` less than 7e-10 of it is left out (Bennett's inequality), and less than 1e-10 for
+v up to 140. Angles are left out at which `|G(x)| <= G(r) exp(−v (1 − cos θ))` is below e^−32 of G(r); what concerns
+only some of the items has less variance, and needs them.
 """
 
 from __future__ import annotations
@@ -32,13 +33,14 @@ Array = npt.NDArray[Any]
 
 FARTHEST = 250.0
 _BISECTIONS, _NEWTONS = 9, 2
-_LEAST, _DEVIATIONS = 12, 7
-_UNSEEN = 28.0
+_LEAST, _DEVIATIONS = 11, 6.5
+_UNSEEN = 32.0
 _FEW_TIED = 1_000
 _WIDE = 100
 LARGE = 1e4
 """From which size on a group's chances need all their digits."""
-_NEAR = 0.4
+NEAR = 0.4
+"""How far the tilted number of items may be off the one wanted."""
 _BELOW_PI = 3.1
 LIGHT, ORDERS = 0.03, 8
 """Up to which p series in `p y` are used, and how many powers they have: `(2 p)^9` is 1e-11."""
@@ -165,7 +167,7 @@ def corrected(
     """Return log r that was read off neighbouring z, found anew where it does not bring about the number wanted."""
     raised = above * np.exp(log_radius)
     # Where the number is not defined, it is not near.
-    off = ~(np.abs(sizes @ (raised / (below + raised)) - wanted) < _NEAR)
+    off = ~(np.abs(sizes @ (raised / (below + raised)) - wanted) < NEAR)
     result = log_radius.copy()
     if off.any():
         result[off] = tilted(below[:, off], above[:, off], sizes, wanted)

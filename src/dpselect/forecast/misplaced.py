@@ -35,7 +35,8 @@ _MANY, _ABOUT = 24, 0.9
 _FAINT = 13.0
 """Where all that might be lost is more e-folds above what is lost at most, digits get lost for r = 1."""
 _MOST_WORK = 2_000_000
-_TOGETHER = 4_000
+_POINTS, _FOR_EACH, _SEEN = 11.0, 6.5, 2.5
+_TOGETHER = 100_000
 _BATCH, _FEWEST = 2_000, 4
 
 
@@ -73,11 +74,12 @@ class Order:
 
     def _plainly(self, spots: Spots, first: Array, last: Array, rare: Array) -> float:
         """Return the integral over nodes for which r = 1 will do, neighbouring ones together."""
-        total = 0.0
-        for part in _neighbours(first, last, rare):
+        total, locations = 0.0, np.append(self.noisy.locations, -np.inf)
+        for part in _neighbours(first, last, spots.points):
             window = slice(int(first[part].min()), int(last[part].max()))
-            values = self._ranked.plainly(spots.z[part], window, rare=bool(rare[part.start]))
-            total += float(spots.weights[part] @ values)
+            # Where rare items are too far for power sums, they are out of reach.
+            behind = bool(rare[part].any()) and float(locations[window.stop]) > -_REACH
+            total += float(spots.weights[part] @ self._ranked.plainly(spots.z[part], window, rare=behind))
         return total
 
     def _faintly(self, spots: Spots, log_radius: FloatArray, first: Array, last: Array, rare: Array) -> float:
@@ -140,8 +142,11 @@ class Order:
         paces = _PANEL * np.minimum(np.minimum(wide[:-2], wide[2:]), wide[1:-1])
         nodes, weights = paced(cells, kept, paces, self.noisy.kinks, smooth=not self.noisy.noise.kinks, step=_STEP)
         settled = self._surely_more(np.exp(np.interp(nodes, z, log_mean)))
-        faint = (np.interp(nodes, z, log_whole) > most + _FAINT) & (np.interp(nodes, z, variances) < 1)
-        return Spots(nodes, weights, settled, faint)
+        about = np.interp(nodes, z, variances)
+        faint = (np.interp(nodes, z, log_whole) > most + _FAINT) & (about < 1)
+        # Of the points on a circle those are left out at which the law is next to nothing.
+        points = (_POINTS + _FOR_EACH * np.sqrt(about)) * np.minimum(1.0, _SEEN / np.sqrt(np.maximum(about, 1.0)))
+        return Spots(nodes, weights, settled, faint, points)
 
     def _surely_more(self, mean: FloatArray) -> Array:
         """Return where more than k items are above z in any case, for about so many on average."""
@@ -166,13 +171,15 @@ class Order:
         where half an item more than a whole number is above z. Only the nearest groups are looked at here; `on_circles`
         tells where others make r worse than 1.
         """
-        ranked = self._ranked
+        ranked, result = self._ranked, np.zeros(len(z))
+        if not len(z):
+            return result
         nearest = np.searchsorted(-self.noisy.locations, -z)
         groups, sizes = ranked.window(np.maximum(nearest - _FEW, 0), 2 * _FEW + 1)
         cdf, survival, density = ranked.values(z, groups)
         usual, number = np.floor((sizes * survival).sum(axis=0)), sizes.sum(axis=0)
         ranks = np.cumsum(sizes, axis=0) - usual
-        result, least = np.zeros(len(z)), np.full(len(z), np.inf)
+        least = np.full(len(z), np.inf)
         for more in (None, 0.5, 1.5):
             log_radius = np.zeros(len(z)) if more is None else tilted(cdf, survival, sizes, usual + more)
             scale = cdf + survival * np.exp(log_radius)
@@ -207,26 +214,30 @@ class Order:
 
 @dataclass(frozen=True, repr=False)
 class Spots:
-    """Nodes and weights; where more than k items are above z in any case, and where r = 1 would lose digits."""
+    """Nodes and weights; where more than k items are above z in any case, and where r = 1 would lose digits.
+
+    Then about how many points a circle has.
+    """
 
     z: FloatArray
     weights: FloatArray
     settled: BoolArray
     faint: BoolArray
+    points: FloatArray
 
     def only(self, where: BoolArray) -> Spots:
         """Return some of the nodes."""
-        return Spots(self.z[where], self.weights[where], self.settled[where], self.faint[where])
+        return Spots(*(part[where] for part in vars(self).values()))
 
 
-def _neighbours(first: Array, last: Array, rare: Array) -> Iterator[slice]:
-    """Yield which nodes to take together: neighbours with a window for all, rare items behind it or not."""
-    start, low, high = 0, 0, 0
-    kinds = rare.tolist()
-    for place, (begin, end) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
-        low, high = (min(low, begin), max(high, end)) if place > start else (begin, end)
-        if place > start and (kinds[place] != kinds[start] or (place + 1 - start) * (high - low) > _TOGETHER):
-            yield slice(start, place)
-            start, low, high = place, begin, end
-    if kinds:
-        yield slice(start, len(kinds))
+def _neighbours(first: Array, last: Array, points: FloatArray) -> Iterator[slice]:
+    """Yield which nodes to take together: neighbours, with a window and a circle for all that are not too large."""
+    start, low, high, most = 0, 0, 0, 0.0
+    for place, (begin, end, number) in enumerate(zip(first.tolist(), last.tolist(), points.tolist(), strict=True)):
+        low, high, most = min(low, begin), max(high, end), max(most, number)
+        if place == start or (place + 1 - start) * (high - low) * most > _TOGETHER:
+            if place > start:
+                yield slice(start, place)
+            start, low, high, most = place, begin, end, number
+    if len(points):
+        yield slice(start, len(points))

@@ -79,18 +79,20 @@ class Ranked:
 
     @cached_property
     def _power_sums(self) -> FloatArray:
-        """`Σ m e^{j a}` over the groups below rank k's from each on, as [group, j]."""
-        below = slice(self.border + 1, None)
-        terms = self.noisy.sizes[below, None] * np.exp(np.multiply.outer(self.noisy.locations[below], np.arange(SIZE)))
-        sums = np.cumsum(terms[::-1], axis=0)[::-1]
-        return np.concatenate([np.zeros((self.border + 1, SIZE)), sums, np.zeros((1, SIZE))])
+        """`Σ m e^{j a}` over the groups below rank k's from each on, as [j, group]."""
+        below, sums = slice(self.border + 1, -1), np.zeros((SIZE, len(self.noisy.sizes) + 1))
+        reach = np.exp(self.noisy.locations[self.border + 1 :])
+        sums[0, below] = self.noisy.sizes[self.border + 1 :]
+        for power in range(1, SIZE):
+            np.multiply(sums[power - 1, below], reach, out=sums[power, below])
+        return np.cumsum(sums[:, ::-1], axis=1)[:, ::-1]
 
     def _log_tail(self, z: FloatArray, log_radius: FloatArray, first: int) -> FloatArray:
         """Return the coefficients [z, power] of the logarithm of `Π (F + S x)` over the rare groups from one on."""
         if self.series is None:
             return np.zeros((len(z), SIZE))
         powers, law = np.arange(SIZE), Series.of(tuple(self.series[:TERMS])).law
-        found = np.exp(-np.multiply.outer(z, powers)) @ by_excess(law * self._power_sums[first]).T
+        found = np.exp(-np.multiply.outer(z, powers)) @ by_excess(law * self._power_sums[:, first]).T
         result: FloatArray = found * np.exp(np.multiply.outer(log_radius - z, powers))
         return result
 
@@ -130,7 +132,9 @@ class Ranked:
         turned = np.where(inside, gaps, 0.0)[:, None] * np.exp(-1j * np.multiply.outer(ranks - 1, circle.angles))
         behind = np.cumsum(turned[::-1], axis=0)[::-1]
         behind *= np.exp(1j * (certain - middle) * circle.angles) * (2 / circle.number) / (1 - circle.turns)
-        law = near.law(circle) * np.exp(tail @ (circle.turns ** powers[:, None] - 1))
+        law = near.law(circle)
+        if rare:
+            law *= np.exp(tail @ (np.exp(1j * np.multiply.outer(powers, circle.angles)) - 1))
         marks = marked_by(near.shares[: len(ranks)], near.others[: len(ranks)], at_z, behind, circle)
         result: FloatArray = sure - (law * marks).real.sum(axis=1)
         return result

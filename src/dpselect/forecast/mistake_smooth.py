@@ -27,7 +27,7 @@ from dpselect.forecast.noisy import log_series
 from dpselect.forecast.panels import BoolArray
 from dpselect.forecast.tails import Tail
 
-SMOOTH_LOOKS, KINKED_LOOKS, ONE_SIDED_LOOKS, PLAIN_LOOKS = (18, 24, 34), (20, 26, 34), (22, 28, 34), (28, 52)
+SMOOTH_LOOKS, KINKED_LOOKS, ONE_SIDED_LOOKS, PLAIN_LOOKS = (18, 24, 34), (20, 26, 34), (22, 28, 34), (34, 46)
 """How many looks are tried, one after the other, for which noise; and for x = 1."""
 _FEWEST = 36
 _SPOTS, _DEGREE = 10, 5

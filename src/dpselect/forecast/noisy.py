@@ -14,7 +14,7 @@ below 1e-7.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from dpselect.forecast.binomials import binomial, log_of_first, logarithms
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import Circle, ComplexArray, corrected, tilted
+from dpselect.forecast.contour import Circle, ComplexArray, tilted
 from dpselect.forecast.noise_values import merged, values_at
 from dpselect.forecast.panels import and_neighbours, nearest, paced
 from dpselect.forecast.tilted import Tilted
@@ -98,9 +98,8 @@ class NoisyGroups:
                 rates = np.where(survival[musts] > 0, density[musts] / survival[musts], 0.0)
                 log_sure = log_rest + self.sizes[free.stop : last] @ log_cdf[free.stop - first :]
                 log_sure += self.sizes[musts] @ np.log(survival[musts])
-                found = Free(self.sizes[free], cdf[free], survival[free], density[free])
-                log_radius = corrected(log_radius, found.cdf, found.survival, found.sizes, pattern.included - 0.5)
-                values.append(found.chance(log_radius, pattern, self.sizes[musts] @ rates, log_sure))
+                found = Tilted(self.sizes[free], log_radius, cdf[free], survival[free], density[free])
+                values.append(Free(found, pattern).chance(self.sizes[musts] @ rates, log_sure))
         chances = iter([min(float(weights @ np.where(np.isfinite(part), part, 0.0)), 1.0) for part in values])
         return [1.0 if pattern.certain else next(chances) for pattern in patterns]
 
@@ -229,52 +228,47 @@ class Pattern:
 
 @dataclass(frozen=True, repr=False)
 class Free:
-    """Groups that may be above z or not, with F, S and f as [group, z]."""
+    """The groups of a pattern that may be above z or not."""
 
-    sizes: FloatArray
-    cdf: FloatArray
-    survival: FloatArray
-    density: FloatArray
+    groups: Tilted
+    pattern: Pattern
 
-    def chance(self, log_radius: FloatArray, pattern: Pattern, hazard: FloatArray, log_sure: FloatArray) -> FloatArray:
+    def chance(self, hazard: FloatArray, log_sure: FloatArray) -> FloatArray:
         """Return `e^log_sure (P_K' + hazard P_K)`, K = included, with at least so many of the first group."""
-        included = pattern.included
-        if len(self.sizes) == 1:
-            logs = logarithms(self.cdf[0], self.survival[0])
-            size = float(self.sizes[0])
-            at_z = size * self.density[0] * binomial(size - 1, *logs, included - 1, included - 1)[included - 1]
+        groups, included = self.groups, self.pattern.included
+        if len(groups.sizes) == 1:
+            logs = logarithms(groups.cdf[0], groups.survival[0])
+            size = float(groups.sizes[0])
+            at_z = size * groups.density[0] * binomial(size - 1, *logs, included - 1, included - 1)[included - 1]
             alone = binomial(size, *logs, included, included)[included] if included <= size else 0.0
             result: FloatArray = np.exp(log_sure) * (at_z + hazard * alone)
             return result
+        groups = groups.corrected(included - 0.5)
         # Some z at a time: a thousand groups at a thousand z on all angles would take gigabytes.
-        parts = (slice(start, start + _FEW) for start in range(0, len(log_radius), _FEW))
+        parts = [slice(start, start + _FEW) for start in range(0, len(hazard), _FEW)]
         return np.concatenate(
-            [
-                Free(self.sizes, self.cdf[:, part], self.survival[:, part], self.density[:, part])._on_circles(
-                    log_radius[part], pattern, hazard[part], log_sure[part]
-                )
-                for part in parts
-            ]
+            [replace(self, groups=groups.at(part))._on_circles(hazard[part], log_sure[part]) for part in parts]
         )
 
-    def _on_circles(
-        self, log_radius: FloatArray, pattern: Pattern, hazard: FloatArray, log_sure: FloatArray
-    ) -> FloatArray:
-        included, least = pattern.included, pattern.least
-        free = Tilted(self.sizes, log_radius, self.cdf, self.survival, self.density)
-        circle = Circle.of(log_radius, free.variances.sum(axis=0))
-        rest, first_at_z = free.part(slice(1, None)), self.sizes[0] * self.density[0] / free.scale[0]
+    def _on_circles(self, hazard: FloatArray, log_sure: FloatArray) -> FloatArray:
+        groups, log_radius = self.groups, self.groups.log_radius
+        circle = Circle.of(log_radius, groups.sizes @ (groups.shares * groups.others))
+        rest, first_at_z = groups.part(slice(1, None)), groups.sizes[0] * groups.density[0] / groups.scale[0]
         (later,) = rest.marked([rest.sizes], circle)
-        first, first_marked = self._first(free.shares[0], free.others[0], included, least, circle)
+        first, first_marked = self._first(circle)
         at = np.exp(log_radius)[:, None] * circle.turns * (later * first + first_marked * first_at_z[:, None])
         terms = rest.law(circle) * (at + hazard[:, None] * first)
-        return circle.exactly(included, terms, log_sure + free.log_scale)
+        return circle.exactly(self.pattern.included, terms, log_sure + groups.log_scale)
 
-    def _first(
-        self, share: FloatArray, other: FloatArray, included: int, least: int, circle: Circle
-    ) -> tuple[ComplexArray, ComplexArray]:
+    def _first(self, circle: Circle) -> tuple[ComplexArray, ComplexArray]:
         """Return the factor of the first group, of which at least so many are above z, and that with one at z."""
-        size, logs = float(self.sizes[0]), (np.log(other), np.log(share))
+        included, least, share, other = (
+            self.pattern.included,
+            self.pattern.least,
+            self.groups.shares[0],
+            self.groups.others[0],
+        )
+        size, logs = float(self.groups.sizes[0]), (np.log(other), np.log(share))
         if size == 1:
             none = other[:, None] if least == 0 else 0.0
             return none + share[:, None] * circle.turns, np.ones((1, 1), dtype=np.complex128)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -11,11 +12,13 @@ from dpselect.forecast import blocks
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import (
     LIGHT,
+    NEAR,
     Circle,
     ComplexArray,
     factors,
     log_light,
     log_scales,
+    tilted,
 )
 from dpselect.forecast.marks import light_marked, marked
 from dpselect.forecast.panels import BoolArray
@@ -37,7 +40,29 @@ class Tilted:
     def part(self, groups: slice | BoolArray) -> Tilted:
         """Return some of these groups."""
         values = (each[groups] for each in (self.cdf, self.survival, self.density))
-        return Tilted(self.sizes[groups], self.log_radius, *values)
+        return self._known_of(Tilted(self.sizes[groups], self.log_radius, *values), groups)
+
+    def at(self, places: slice) -> Tilted:
+        """Return all groups at some z."""
+        values = (each[:, places] for each in (self.cdf, self.survival, self.density))
+        return self._known_of(Tilted(self.sizes, self.log_radius[places], *values), (slice(None), places))
+
+    def _known_of(self, part: Tilted, where: Any) -> Tilted:
+        """Return a part of these, of which all is known that is known of these."""
+        for name in ("_raised", "scale", "shares", "others"):
+            if name in vars(self):
+                vars(part)[name] = vars(self)[name][where]
+        return part
+
+    def corrected(self, wanted: float) -> Tilted:
+        """Return the same with log r found anew where it does not bring about the number wanted."""
+        # Where the number is not defined, it is not near.
+        off = ~(np.abs(self.mean - wanted) < NEAR)
+        if not off.any():
+            return self
+        log_radius = self.log_radius.copy()
+        log_radius[off] = tilted(self.cdf[:, off], self.survival[:, off], self.sizes, wanted)
+        return replace(self, log_radius=log_radius)
 
     @cached_property
     def _raised(self) -> FloatArray:
@@ -79,19 +104,24 @@ class Tilted:
         return result
 
     @cached_property
-    def _sure(self) -> BoolArray:
-        """Which groups have a small 1 − p."""
-        result: BoolArray = self.others.max(axis=1, initial=0.0) <= LIGHT
+    def _most_others(self) -> FloatArray:
+        """The largest 1 − p of each group."""
+        result: FloatArray = self.others.max(axis=1, initial=0.0)
         return result
 
     @cached_property
-    def _small(self) -> BoolArray:
-        """Which groups have a small p."""
-        result: BoolArray = ~self._sure & (self.shares.max(axis=1, initial=0.0) <= LIGHT)
-        return result
+    def _parts(self) -> tuple[slice, slice, slice]:
+        """Which groups have a small 1 − p at all z, neither, or a small p: p falls from group to group."""
+        sure = int((self._most_others <= LIGHT).sum())
+        common = sure + int((self.shares[sure:].max(axis=1, initial=0.0) > LIGHT).sum())
+        return slice(sure), slice(sure, common), slice(common, None)
 
     def law(self, circle: Circle) -> ComplexArray:
         """Return `Π (1 + p y)` as [z, angle]."""
+        # One-sided noise puts some items above every z.
+        certain = int((self._most_others == 0).sum())
+        if certain:
+            return self.part(slice(certain, None)).law(circle) * circle.turns ** float(self.sizes[:certain].sum())
         if (self.sizes == 1).all():
             return blocks.law(self.shares, self.others, circle)
         crowded = self.sizes > _FEW
@@ -104,8 +134,7 @@ class Tilted:
 
         With y' the conjugate of y, `1 + p y = e^{iθ} (1 + (1 − p) y')`, of use where 1 − p is small.
         """
-        sure, small, sizes = self._sure, self._small, self.sizes
-        common = ~(sure | small)
+        (sure, common, small), sizes = self._parts, self.sizes
         logs = log_light(self.shares[small], sizes[small], circle)
         logs += (
             np.conj(log_light(self.others[sure], sizes[sure], circle)) + 1j * float(sizes[sure].sum()) * circle.angles
@@ -116,8 +145,7 @@ class Tilted:
 
     def marked(self, weights: list[FloatArray], circle: Circle) -> list[ComplexArray]:
         """Return `Σ w f / (F + S x)` as [z, angle] for each list of weights."""
-        sure, small, at_z = self._sure, self._small, self.density / self.scale
-        common = ~(sure | small)
+        (sure, common, small), at_z = self._parts, self.density / self.scale
         heavy = [weight[common, None] * at_z[common] for weight in weights]
         near = marked(self.shares[common], self.others[common], heavy, circle)
         far = light_marked(self.shares[small], at_z[small], [weight[small] for weight in weights], circle)
