@@ -18,8 +18,10 @@ _BLOCK = 1 << _DOUBLINGS
 
 def law(shares: FloatArray, others: FloatArray, circle: Circle) -> ComplexArray:
     """Return `Π (1 + p y)` over items as [z, angle], for p and q as [item, z]."""
-    padding = np.zeros((-len(shares) % _BLOCK if len(shares) else _BLOCK, shares.shape[1]))
-    product = np.stack([np.concatenate([others, padding + 1]), np.concatenate([shares, padding])])
+    count = len(shares)
+    # Up to a full block there are items that are never above z.
+    product = np.zeros((2, max(count + -count % _BLOCK, _BLOCK), shares.shape[1]))
+    product[0, :count], product[0, count:], product[1, :count] = others, 1.0, shares
     for _ in range(_DOUBLINGS):
         product = _times(product[:, 0::2], product[:, 1::2])
     turned = np.ascontiguousarray(circle.turns ** np.arange(len(product))[:, None]).view(np.float64)
@@ -30,7 +32,9 @@ def law(shares: FloatArray, others: FloatArray, circle: Circle) -> ComplexArray:
 
 def _times(left: FloatArray, right: FloatArray) -> FloatArray:
     """Return the products of polynomials [power, block, z]."""
-    result = np.zeros((len(left) + len(right) - 1, *left.shape[1:]))
-    for power, coefficient in enumerate(left):
-        result[power : power + len(right)] += coefficient * right
+    result = np.empty((len(left) + len(right) - 1, *left.shape[1:]))
+    np.multiply(left[0], right, out=result[: len(right)])
+    result[len(right) :] = 0.0
+    for power in range(1, len(left)):
+        result[power : power + len(right)] += left[power] * right
     return result
