@@ -299,6 +299,12 @@ def test_a_forecast_as_a_whole() -> None:
     assert "not private" in outlook._repr_html_()
 
 
+def test_a_page_says_why_a_figure_is_missing() -> None:
+    assert "no exact form" in dps.forecast.forecast(COUNTS, dps.Canonical(k=20, epsilon=0.12), draws=0)._repr_html_()
+    short = dps.forecast.forecast([120, 100, 80, 20, 10, 5], dps.TopStable(k=3, epsilon=1.0, delta=1e-6), draws=20)
+    assert "not always defined" in short._repr_html_()
+
+
 def test_without_draws_there_are_only_exact_figures() -> None:
     outlook = dps.forecast.forecast(COUNTS, dps.Joint(k=20, epsilon=0.3), draws=0)
     assert outlook.exact is not None

@@ -159,7 +159,9 @@ class Forecast:
     def _repr_html_(self) -> str:
         from dpselect.forecast.page import table_html
 
-        rows = [[TITLES[name], "" if figure is None else str(figure)] for name, figure in self.figures().items()]
+        # Without draws what has no exact form is missing; with them, what an answer of fewer than k items leaves open.
+        missing = "not always defined" if self.draws else "no exact form; set draws"
+        rows = [[TITLES[name], missing if figure is None else str(figure)] for name, figure in self.figures().items()]
         title = f"Forecast: {self.mechanism.name}, k = {self.mechanism.k}, epsilon = {self.mechanism.epsilon:g}"
         return table_html(title, ["figure", "value"], rows, note=WARNING)
 
