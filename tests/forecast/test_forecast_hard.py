@@ -9,6 +9,7 @@ import pytest
 from forecast_brute import expected
 
 import dpselect as dps
+from dpselect.forecast import mistake_reach
 from dpselect.forecast.figures import exact_figures
 from dpselect.sampling import NOISES
 
@@ -70,6 +71,46 @@ def test_the_error_of_an_order_changes_little_with_epsilon(kind: str) -> None:
 
     for epsilon in epsilons:
         assert error(float(epsilon) * 1.001) == pytest.approx(error(float(epsilon)), rel=0.1)
+
+
+@pytest.mark.parametrize("size", [5, 50, 205, 655, 5000])
+def test_of_many_tied_items_the_lowest_falls_below_at_once(size: int) -> None:
+    """Two items compete with a tie for the last place: it loses one if its lowest is below both."""
+    mechanism = dps.OneShot(k=size + 1, epsilon=0.9 * (size + 1), noise="exponential")
+    ahead = float(mechanism.rate(size + 2))
+    wanted = np.exp(-2 * ahead) * size / (size + 2)
+    figures = exact_figures(dps.Scores.of(np.repeat([1.0, 0.0], [size, 2])), mechanism)
+    assert 0.05 < wanted < 0.3
+    assert size + 1 - figures["correct"] == pytest.approx(wanted, rel=1e-9)
+    assert figures["total_error"] == pytest.approx(wanted, rel=1e-9)
+    assert figures["exact"] == pytest.approx(1 - wanted, rel=1e-9)
+    assert figures["good"] == pytest.approx(1.0, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "mechanism"),
+    [
+        ([149, 245, 3000], dps.Peeling(k=100, epsilon=100.0, noise="gumbel")),
+        ([1000, 10, 3000], dps.Peeling(k=900, epsilon=900.0, noise="gumbel")),
+        ([1000, 10, 3000], dps.OneShot(k=900, epsilon=900.0, noise="laplace")),
+        ([1000, 10, 3000], dps.OneShot(k=900, epsilon=900.0, noise="half-logistic")),
+        ([1000, 10, 3000], gaussian(900, 30.0)),
+    ],
+)
+def test_any_part_of_a_large_tie_at_the_top_is_right(sizes: list[int], mechanism: Any) -> None:
+    figures = exact_figures(dps.Scores.of(np.repeat([100.0, 50.0, 0.0], sizes)), mechanism)
+    assert [figures[name] for name in ("great", "good")] == pytest.approx([1.0, 1.0], rel=1e-9)
+
+
+@pytest.mark.parametrize(("epsilon", "correct"), [(4000.0, 980.78721), (7000.0, 1177.16788)])
+def test_many_items_tied_with_rank_k(epsilon: float, correct: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of them above z changes fast where as many are as have room."""
+    table = dps.Scores.of(np.repeat([2.15, 1.758, 0.13], [1482, 9663, 2903]))
+    mechanism = dps.Peeling(k=2000, epsilon=epsilon, noise="gumbel")
+    found = exact_figures(table, mechanism)["correct"]
+    assert found == pytest.approx(correct, abs=1e-5)
+    monkeypatch.setattr(mistake_reach, "_PANEL", 0.4)
+    assert exact_figures(table, mechanism)["correct"] == pytest.approx(found, rel=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -11,9 +11,10 @@ that is `C_n − G(1) r^M / (1 + r^M)`, up to what the tilted number is more tha
 away from: r may even be 1. What lies above n is `G(1) − C_n`, by the same sum.
 
 Error: r is chosen so that the tilted mean is near n; then nothing in the sum is much larger than its result. With v the
-tilted variance and `M = 11 + 6.5 √v` less than 7e-10 of it is left out (Bennett's inequality), and less than 1e-10 for
-v up to 140. Angles are left out at which `|G(x)| <= G(r) exp(−v (1 − cos θ))` is below e^−32 of G(r); what concerns
-only some of the items has less variance, and needs them.
+tilted variance and `M = 11 + 6.5 √v` less than 2e-9 of it is left out (Bennett's inequality for both sides), and less
+than 2e-10 for v up to 140. Angles are left out at which `|G(x)| <= G(r) exp(−v (1 − cos θ))` is below e^−32 of G(r).
+What is about all items but R of them that are expected above z, none of which is, has about R less variance, but is
+also e^−R times smaller; so angles are left out for v > 24 only.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ Array = npt.NDArray[Any]
 FARTHEST = 250.0
 _BISECTIONS, _NEWTONS = 9, 2
 _LEAST, _DEVIATIONS = 11, 6.5
-_UNSEEN = 32.0
+_UNSEEN, _LARGE_VARIANCE = 32.0, 24.0
 _FEW_TIED = 1_000
 _WIDE = 100
 LARGE = 1e4
@@ -63,17 +64,21 @@ class Circle:
         times: int = 1,
         undecided: float = np.inf,
         off: float = 0.0,
+        shrinking: FloatArray | None = None,
     ) -> Circle:
         """Return points that are enough for tilted numbers of these variances, or so many times as many.
 
         With no more than some number of undecided items all sums end, and a few points more than that are exact. Where
-        the tilted mean is off the one wanted, as many points more make up for that.
+        the tilted mean is off the one wanted, as many points more make up for that. `shrinking` are the variances of
+        those items whose law is part of all terms, if these are not all.
         """
         number = times * (_LEAST + _DEVIATIONS * float(np.sqrt(variances.max())) + off)
         number = 2 * int(np.ceil(min(number, undecided + 2) / 2))
-        angles = (np.arange(number // 2) + 0.5) * (2 * np.pi / number)
-        seen = float(variances.min()) * (1 - np.cos(angles)) <= _UNSEEN
-        return cls(log_radius, angles[seen], number)
+        angles = np.linspace(0.0, np.pi, number + 1)[1::2]
+        least = float((variances if shrinking is None else shrinking).min())
+        if least > _LARGE_VARIANCE:
+            angles = angles[least * (1 - np.cos(angles)) <= _UNSEEN]
+        return cls(log_radius, angles, number)
 
     @cached_property
     def turns(self) -> ComplexArray:

@@ -32,7 +32,7 @@ _PANEL, _STEP = 2.6, 0.145
 _CELL, _ACROSS = 1.0, 9
 _FEW = 3
 _MANY, _ABOUT = 24, 0.9
-_FAINT = 13.0
+_FAINT, _NOTHING, _WITHIN = 11.0, 30.0, 40.0
 """Where all that might be lost is more e-folds above what is lost at most, digits get lost for r = 1."""
 _MOST_WORK = 2_000_000
 _POINTS, _FOR_EACH, _SEEN = 11.0, 6.5, 2.5
@@ -75,22 +75,24 @@ class Order:
     def _plainly(self, spots: Spots, first: Array, last: Array, rare: Array) -> float:
         """Return the integral over nodes for which r = 1 will do, neighbouring ones together."""
         total, locations = 0.0, np.append(self.noisy.locations, -np.inf)
-        for part in _neighbours(first, last, spots.points):
+        for part in _neighbours(first, last, spots.mean, spots.points):
             window = slice(int(first[part].min()), int(last[part].max()))
             # Where rare items are too far for power sums, they are out of reach.
             behind = bool(rare[part].any()) and float(locations[window.stop]) > -_REACH
-            total += float(spots.weights[part] @ self._ranked.plainly(spots.z[part], window, rare=behind))
+            values = self._ranked.plainly(spots.z[part], window, spots.nothing, rare=behind)
+            total += float(spots.weights[part] @ values)
         return total
 
     def _faintly(self, spots: Spots, log_radius: FloatArray, first: Array, last: Array, rare: Array) -> float:
         """Return the integral over nodes that need circles of their own."""
         total, z = 0.0, spots.z
         for part in batches(last - first, _BATCH, _FEWEST):
-            values, worse = self._ranked.on_circles(z[part], log_radius[part], first[part], last[part], rare[part])
+            windows = first[part], last[part], rare[part]
+            values, worse = self._ranked.on_circles(z[part], log_radius[part], *windows, spots.nothing)
             if worse.any():
                 plain = np.zeros(int(worse.sum()))
                 windows = self._windows(z[part][worse], plain)
-                values[worse], _ = self._ranked.on_circles(z[part][worse], plain, *windows)
+                values[worse], _ = self._ranked.on_circles(z[part][worse], plain, *windows, spots.nothing)
             total += float(spots.weights[part] @ values)
         return total
 
@@ -132,8 +134,11 @@ class Order:
         behind = np.zeros_like(above)
         behind[:-1] = np.cumsum(above[:0:-1], axis=0)[::-1]
         whole = rough.steps[groups] * np.cumsum(at_z, axis=0)
-        log_whole, bound = np.log(whole.sum(axis=0)), np.log((whole * np.minimum(behind, 1.0)).sum(axis=0))
+        possible = whole * np.minimum(behind, 1.0)
+        bound = np.log(possible.sum(axis=0))
         most = float(bound[inside].max())
+        # Gaps across which next to nothing can be lost are left out; within a cell that may change by many e-folds.
+        log_whole = np.log(np.where(np.log(possible) > most - _NOTHING - _WITHIN, whole, 0.0).sum(axis=0))
         kept = and_neighbours(inside & (bound > most - _DEPTH)) & inside
         # The number of items above z varies by its deviation, which is how finely z has to be cut.
         variances = (above * cdf).sum(axis=0)
@@ -141,12 +146,13 @@ class Order:
         wide = np.pad(np.where(and_neighbours(unsettled) & (spread < 1), spread, 1.0), 1, constant_values=1.0)
         paces = _PANEL * np.minimum(np.minimum(wide[:-2], wide[2:]), wide[1:-1])
         nodes, weights = paced(cells, kept, paces, self.noisy.kinks, smooth=not self.noisy.noise.kinks, step=_STEP)
-        settled = self._surely_more(np.exp(np.interp(nodes, z, log_mean)))
+        mean = np.exp(np.interp(nodes, z, log_mean))
+        settled = self._surely_more(mean)
         about = np.interp(nodes, z, variances)
-        faint = (np.interp(nodes, z, log_whole) > most + _FAINT) & (about < 1)
+        faint = np.interp(nodes, z, log_whole) > most + _FAINT
         # Of the points on a circle those are left out at which the law is next to nothing.
         points = (_POINTS + _FOR_EACH * np.sqrt(about)) * np.minimum(1.0, _SEEN / np.sqrt(np.maximum(about, 1.0)))
-        return Spots(nodes, weights, settled, faint, points)
+        return Spots(nodes, weights, mean, points, settled, faint, float(np.exp(most - _NOTHING)))
 
     def _surely_more(self, mean: FloatArray) -> Array:
         """Return where more than k items are above z in any case, for about so many on average."""
@@ -168,8 +174,8 @@ class Order:
         """Return log r for each z, such that the sum on the circle is not much larger than its result.
 
         It is at most `Σ_j (x_j − x_{j+1}) Σ_{i<=j} f_i / (F_i + S_i r) · G(r) r^{1 − j} / max(r, 1)`, which is least
-        where half an item more than a whole number is above z. Only the nearest groups are looked at here; `on_circles`
-        tells where others make r worse than 1.
+        where about half an item more than those of a few groups is above z. Only the nearest groups are looked at here;
+        `on_circles` tells where others make r worse than 1.
         """
         ranked, result = self._ranked, np.zeros(len(z))
         if not len(z):
@@ -177,17 +183,17 @@ class Order:
         nearest = np.searchsorted(-self.noisy.locations, -z)
         groups, sizes = ranked.window(np.maximum(nearest - _FEW, 0), 2 * _FEW + 1)
         cdf, survival, density = ranked.values(z, groups)
-        usual, number = np.floor((sizes * survival).sum(axis=0)), sizes.sum(axis=0)
-        ranks = np.cumsum(sizes, axis=0) - usual
+        number, ends = sizes.sum(axis=0), np.cumsum(sizes, axis=0)
+        usual = np.floor((sizes * survival).sum(axis=0))
         least = np.full(len(z), np.inf)
-        for more in (None, 0.5, 1.5):
-            log_radius = np.zeros(len(z)) if more is None else tilted(cdf, survival, sizes, usual + more)
+        for wanted in (None, usual + 0.5, usual + 1.5, *(ends[_FEW - 2 : _FEW + 1] + 0.5)):
+            log_radius = np.zeros(len(z)) if wanted is None else tilted(cdf, survival, sizes, wanted)
             scale = cdf + survival * np.exp(log_radius)
-            log_law = (sizes * np.log(scale)).sum(axis=0) - usual * log_radius - np.maximum(log_radius, 0.0)
+            log_law = (sizes * np.log(scale)).sum(axis=0) - np.maximum(log_radius, 0.0)
             log_terms = np.log(ranked.steps[groups] * np.cumsum(sizes * density / scale, axis=0))
-            bound = log_law + (log_terms + (1 - ranks) * log_radius).max(axis=0)
+            bound = log_law + (log_terms + (1 - ends) * log_radius).max(axis=0)
             # A window may hold too few items for so many to be above z.
-            better = (bound < least) & (more is None or usual + (more or 0.0) < number)
+            better = (bound < least) & (wanted is None or wanted < number)
             result[better], least[better] = log_radius[better], bound[better]
         return result
 
@@ -214,30 +220,40 @@ class Order:
 
 @dataclass(frozen=True, repr=False)
 class Spots:
-    """Nodes and weights; where more than k items are above z in any case, and where r = 1 would lose digits.
+    """Nodes and weights, about how many items are above z on average, and how many points a circle has.
 
-    Then about how many points a circle has.
+    Then where more than k items are above z in any case, where r = 1 would lose digits; and what is nothing beside all.
     """
 
     z: FloatArray
     weights: FloatArray
+    mean: FloatArray
+    points: FloatArray
     settled: BoolArray
     faint: BoolArray
-    points: FloatArray
+    nothing: float
 
     def only(self, where: BoolArray) -> Spots:
         """Return some of the nodes."""
-        return Spots(*(part[where] for part in vars(self).values()))
+        z, weights, mean, points = (part[where] for part in (self.z, self.weights, self.mean, self.points))
+        return Spots(z, weights, mean, points, self.settled[where], self.faint[where], self.nothing)
 
 
-def _neighbours(first: Array, last: Array, points: FloatArray) -> Iterator[slice]:
+def _neighbours(first: Array, last: Array, mean: FloatArray, points: FloatArray) -> Iterator[slice]:
     """Yield which nodes to take together: neighbours, with a window and a circle for all that are not too large."""
-    start, low, high, most = 0, 0, 0, 0.0
-    for place, (begin, end, number) in enumerate(zip(first.tolist(), last.tolist(), points.tolist(), strict=True)):
-        low, high, most = min(low, begin), max(high, end), max(most, number)
-        if place == start or (place + 1 - start) * (high - low) * most > _TOGETHER:
-            if place > start:
-                yield slice(start, place)
-            start, low, high, most = place, begin, end, number
-    if len(points):
-        yield slice(start, len(points))
+    each = list(zip(first.tolist(), last.tolist(), mean.tolist(), points.tolist(), strict=True))
+    start, span = 0, (0, 0, 0.0, 0.0, 0.0)
+    for place, (begin, end, number, most) in enumerate(each):
+        low, high, least, largest, many = span
+        low, high, least, largest = min(low, begin), max(high, end), min(least, number), max(largest, number)
+        many = max(many, most)
+        # Where the mean is off the middle, a circle has as many points more.
+        work = (place + 1 - start) * (high - low) * (many + (largest - least) / 2)
+        if place > start and work <= _TOGETHER:
+            span = low, high, least, largest, many
+            continue
+        if place > start:
+            yield slice(start, place)
+        start, span = place, (begin, end, number, number, most)
+    if each:
+        yield slice(start, len(each))

@@ -46,11 +46,6 @@ class Ranked:
         return np.append(self.gaps, np.zeros(len(self.noisy.sizes) - self.border))
 
     @cached_property
-    def _log_steps(self) -> FloatArray:
-        """Their logarithms."""
-        return np.log(self.steps)
-
-    @cached_property
     def before(self) -> FloatArray:
         """How many items are in the groups before each."""
         return self.noisy.ends - self.noisy.sizes
@@ -111,7 +106,7 @@ class Ranked:
         result: FloatArray = self.gaps @ np.cumsum(at_z, axis=0)
         return result
 
-    def plainly(self, z: FloatArray, window: slice, *, rare: bool) -> FloatArray:
+    def plainly(self, z: FloatArray, window: slice, nothing: float, *, rare: bool) -> FloatArray:
         """Return the integrand for r = 1 at neighbouring z, from a window of groups, and rare items behind it."""
         noisy, first, plain, powers = self.noisy, window.start, np.zeros_like(z), np.arange(float(SIZE))
         near = Tilted(noisy.sizes[window], plain, *values_at(noisy.noise, z - noisy.locations[window, None]))
@@ -128,6 +123,8 @@ class Ranked:
         ranks = ranks[ranks <= reach]
         gaps, inside = self.gaps[first : first + len(ranks)], ranks >= -reach
         at_z = near.sizes[: len(ranks), None] * near.density[: len(ranks)]
+        counted = _counted(gaps[:, None], at_z, near.sizes[:, None] * near.shares, tail @ powers, nothing)
+        gaps = counted.max(axis=1, initial=0.0)
         sure = np.cumsum(np.where(inside, gaps / 2, gaps)[::-1])[::-1] @ at_z
         turned = np.where(inside, gaps, 0.0)[:, None] * np.exp(-1j * np.multiply.outer(ranks - 1, circle.angles))
         behind = np.cumsum(turned[::-1], axis=0)[::-1]
@@ -140,9 +137,9 @@ class Ranked:
         return result
 
     def on_circles(
-        self, z: FloatArray, log_radius: FloatArray, first: Array, last: Array, rare: Array
+        self, z: FloatArray, log_radius: FloatArray, first: Array, last: Array, rare: Array, nothing: float
     ) -> tuple[FloatArray, Array]:
-        """Return `Σ_j (x_j − x_{j+1}) Σ_{i<=j} f_i P[N >= j]` at each z, for windows of groups.
+        """Return the integrand on a circle for each z, for windows of groups.
 
         Then where some term on the circle may be larger than the largest for r = 1, so that rounding is no smaller.
         """
@@ -165,14 +162,16 @@ class Ranked:
         log_scale = (sizes * log_scales(cdf, survival, log_radius, float(sizes.max(initial=0.0)))).sum(axis=0)
         log_scale += (certain - usual) * log_radius + tail.sum(axis=1)
         rows = groups.min(axis=1) < self.border
-        steps, ranks = self.steps[groups[rows]], self.noisy.ends[groups[rows]] - usual
+        ranks = self.noisy.ends[groups[rows]] - usual
         at_z = np.where(groups[rows] < self.border, (sizes * density)[rows], 0.0)
+        plain_tail = tail * np.exp(-np.multiply.outer(log_radius, powers))
+        steps = _counted(self.steps[groups[rows]], at_z, sizes * survival, plain_tail @ powers, nothing)
         upto = marked_upto(shares[rows], others[rows], at_z / scale[rows], circle)
         # No more items than those of the window can be above z.
         near = (groups[rows] < last) & (
             np.abs(ranks) <= (circle.number if circle.number > undecided else circle.number / 2)
         )
-        log_weights = self._log_steps[groups[rows]] + (1 - ranks) * log_radius
+        log_weights = np.log(steps) + (1 - ranks) * log_radius
         most = log_weights.max(axis=0, initial=-_FARTHEST)
         weights = np.exp(log_weights - most)
         whole, plain = np.cumsum(at_z, axis=0) * steps, np.cumsum(at_z / scale[rows], axis=0)
@@ -185,3 +184,12 @@ class Ranked:
         sure = np.where(near, whole / (1 + np.exp(circle.number * log_radius)), np.where(ranks < 0, whole, 0.0))
         values: FloatArray = sure.sum(axis=0) + circle.more_than(0, terms, log_scale + most, np.zeros(len(z)))
         return values, worse
+
+
+def _counted(gaps: FloatArray, at_z: FloatArray, above: FloatArray, rare: FloatArray, nothing: float) -> FloatArray:
+    """Return gaps [group, z], 0 where less than `nothing` can be lost across them: N >= j takes an item behind j.
+
+    For the first groups of a window, of which so many are above z on average, and of the rare ones behind it.
+    """
+    later = np.cumsum(np.append(above, rare[None], axis=0)[:0:-1], axis=0)[::-1][: len(at_z)]
+    return np.where(gaps * np.cumsum(at_z, axis=0) * later > nothing, gaps, 0.0)

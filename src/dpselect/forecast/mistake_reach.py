@@ -14,7 +14,7 @@ from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import corrected, tilted
 from dpselect.forecast.noise_values import merged, values_at
 from dpselect.forecast.noisy import NoisyGroups, log_series
-from dpselect.forecast.panels import BoolArray, and_neighbours, nearest, paced
+from dpselect.forecast.panels import BoolArray, and_neighbours, behind_jumps, nearest, paced
 from dpselect.forecast.tilted import Tilted
 
 _TAIL = 50.0
@@ -31,6 +31,7 @@ _EXPONENTIAL_TAILS = ("laplace", "logistic")
 _COUNTED = 2.0
 _NEVER, _NEGLIGIBLE = 1e-20, 1e-13
 _ELEMENTS = 1_000_000
+_HALVINGS = 60
 
 
 @dataclass(frozen=True, repr=False)
@@ -182,8 +183,13 @@ class Reach:
         # there, and is an e-fold less likely with each further e-fold of z.
         low = max(low, min(turn, next_one) - _FARTHER)
         cells = np.linspace(low, high, int(high - low) + 2)
-        near = turn + width * _PANEL * np.arange(-4, 5)
-        cells = np.unique(np.append(cells, near[(near > low) & (near < high)] if width < 1 else []))
+        near = np.concatenate(
+            [
+                turn + width * _PANEL * np.arange(-4, 5) if width < 1 else [],
+                self._where_ties_change(one_sided=one_sided),
+            ]
+        )
+        cells = np.unique(np.append(cells, near[(near > low) & (near < high)]))
         z = (cells[1:] + cells[:-1]) / 2
         values = self._values(z)
         below, above = self._expected(*values[:2])
@@ -223,6 +229,26 @@ class Reach:
         bounds = np.maximum([*depths, log_fewer, log_enough], -_LOWEST)
         missing, chosen, fewer, enough = (_most(part)[place] if one_sided else _at(nodes, z, part) for part in bounds)
         return Nodes(nodes, weights, missing > -_DEPTH, chosen > -_DEPTH, fewer < -_SURE, enough < -_SURE)
+
+    def _where_ties_change(self, *, one_sided: bool) -> FloatArray:
+        """Return where cells of their own are needed, because many tied items change faster than each.
+
+        That is where as many of rank k's group are above z as have room, and behind jumps.
+        """
+        noise, (locations, sizes, _) = self.noisy.noise, self._outline
+        found: list[FloatArray] = []
+        size, room = float(sizes[self.border]), float(self.room)
+        if self.border and size > room:
+            low, high = -_TAIL, _TAIL
+            for _ in range(_HALVINGS):
+                middle = (low + high) / 2
+                low, high = (middle, high) if float(noise.survival(np.array(middle))) * size > room else (low, middle)
+            slope = size * float(noise.density(np.array(high)))
+            width = float(np.sqrt(room * (1 - room / size))) / slope if slope else np.inf
+            found.append(locations[self.border] + high + _PANEL * width * np.arange(-4.0, 5.0))
+        if one_sided:
+            found.append(behind_jumps(locations[: self.border + 1], sizes[: self.border + 1]))
+        return np.concatenate([np.empty(0), *found])
 
     def _tied_paces(self, cdf: FloatArray, survival: FloatArray, density: FloatArray) -> FloatArray:
         """Return how finely z has to be cut where about as many tied items are above it as have room."""

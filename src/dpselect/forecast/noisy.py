@@ -25,7 +25,7 @@ from dpselect.forecast.binomials import binomial, log_of_first, logarithms
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import Circle, ComplexArray, tilted
 from dpselect.forecast.noise_values import merged, values_at
-from dpselect.forecast.panels import and_neighbours, nearest, paced
+from dpselect.forecast.panels import and_neighbours, behind_jumps, nearest, paced, paces_behind_jumps
 from dpselect.forecast.tilted import Tilted
 from dpselect.sampling.laws import Distribution
 
@@ -145,24 +145,28 @@ class NoisyGroups:
         low = 0.0 if one_sided else base - _TAIL
         high = _TAIL + float(np.log(self.ends[max(pattern.lowest for pattern in patterns)])) + 1.0
         count = int((high - low) / _CELL) + 1
+        tied = slice(0, max(pattern.lowest for pattern in patterns) + 1 if one_sided else 0)
+        jumps = behind_jumps(self.locations[tied], self.sizes[tied])
         while True:
-            cells = np.linspace(low, high, count + 1)
+            width = (high - low) / count
+            cells = np.unique(np.append(np.linspace(low, high, count + 1), jumps[(jumps > low) & (jumps < high)]))
             middles = (cells[1:] + cells[:-1]) / 2
             bounds, log_radii = self._log_bounds(middles, patterns)
             kept = [and_neighbours(bound > bound.max() - _DEPTH) for bound in bounds]
-            fewest, every = min(int(part.sum()) for part in kept), np.any(kept, axis=0)
+            shortest, every = min(float(np.diff(cells)[part].sum()) for part in kept), np.any(kept, axis=0)
             places = np.flatnonzero(every)
-            if fewest > _FEW_CELLS or count >= _MOST_CELLS:
+            if shortest > (_FEW_CELLS + 0.5) * width or count >= _MOST_CELLS:
                 break
             low, high = float(cells[places[0]]), float(cells[places[-1] + 1])
-            count = min(_CELLS * (places[-1] + 1 - places[0]) // fewest, _MOST_CELLS)
+            count = int(min(_CELLS * (high - low) / shortest + 1e-9, _MOST_CELLS))
         # Where groups are few, finer panels cost little, and tell chances of all but 1 from each other.
         widest = _PANEL if len(self.sizes) > _SMALL else _PANEL / 2
-        pace = min(widest, fewest * float(cells[1] - cells[0]) / _PANELS)
+        pace = min(widest, max(shortest, width) / _PANELS)
+        paces = np.minimum(pace, _PANEL * paces_behind_jumps(middles, self.locations[tied], self.sizes[tied]))
         shown = np.any([and_neighbours(bound > bound.max() - _VISIBLE) for bound in bounds], axis=0)
         kinks = self.kinks[shown[np.clip(np.searchsorted(cells, self.kinks) - 1, 0, len(middles) - 1)]]
         kinks = nearest(kinks, float(middles[np.argmax(bounds[0])]), jumps=bool(one_sided))
-        nodes, weights = paced(cells, every, np.full(len(middles), pace), kinks, smooth=not self.noise.kinks)
+        nodes, weights = paced(cells, every, paces, kinks, smooth=not self.noise.kinks)
         return nodes, weights, [np.interp(nodes, middles, log_radius) for log_radius in log_radii]
 
     @cached_property
@@ -252,7 +256,9 @@ class Free:
 
     def _on_circles(self, hazard: FloatArray, log_sure: FloatArray) -> FloatArray:
         groups, log_radius = self.groups, self.groups.log_radius
-        circle = Circle.of(log_radius, groups.sizes @ (groups.shares * groups.others))
+        # Of the first group's law only a part counts.
+        variances = groups.variances
+        circle = Circle.of(log_radius, variances.sum(axis=0), shrinking=variances[1:].sum(axis=0))
         rest, first_at_z = groups.part(slice(1, None)), groups.sizes[0] * groups.density[0] / groups.scale[0]
         (later,) = rest.marked([rest.sizes], circle)
         first, first_marked = self._first(circle)

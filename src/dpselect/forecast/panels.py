@@ -17,6 +17,7 @@ _SAME = (1e-11, 1e-10, 1e-9, 1e-8)
 _RULES = ((2, 0.008), (3, 0.05), (4, 0.12), (5, 0.2), (6, 0.32), (8, 0.55), (12, np.inf))
 """How many points a panel gets, up to which share of the pace; what each leaves out is alike."""
 _SMOOTHED = 1.5
+_FEW_TIED, _MOST_CELLS = 4, 2_000
 _POINTS = {count: np.polynomial.legendre.leggauss(count) for count, _ in _RULES}
 
 
@@ -105,6 +106,32 @@ def nearest(kinks: FloatArray, middle: float, *, jumps: bool) -> FloatArray:
             return kinks[places]
     apart = kinks[places]
     return apart[np.argsort(np.abs(apart - middle), kind="stable")[:most]]
+
+
+def behind_jumps(locations: FloatArray, sizes: FloatArray) -> FloatArray:
+    """Return borders of cells behind the jumps of large groups, with noise that is never negative.
+
+    There the first of m tied items falls below z within about 1/m, and twice as many within each next cell.
+    """
+    found, left = [np.empty(0)], _MOST_CELLS
+    for place in np.argsort(-sizes, kind="stable").tolist():
+        steps = np.arange(float(np.log2(sizes[place])) + 2)
+        left -= len(steps)
+        if sizes[place] <= _FEW_TIED or left < 0:
+            break
+        found.append(np.append(locations[place], locations[place] + 2.0**-steps))
+    return np.concatenate(found)
+
+
+def paces_behind_jumps(z: FloatArray, locations: FloatArray, sizes: FloatArray) -> FloatArray:
+    """Return how finely z has to be cut there, in deviations of how many have fallen below z; infinite elsewhere."""
+    result = np.full(len(z), np.inf)
+    for location, size in zip(locations.tolist(), sizes.tolist(), strict=True):
+        if size > _FEW_TIED:
+            near = (z > location) & (z < location + 1)
+            fallen = np.maximum(size * (z[near] - location), 1.0)
+            result[near] = np.minimum(result[near], np.sqrt(fallen) / size)
+    return result
 
 
 def and_neighbours(kept: BoolArray) -> BoolArray:
