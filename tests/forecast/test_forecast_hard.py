@@ -113,6 +113,18 @@ def test_many_items_tied_with_rank_k(epsilon: float, correct: float, monkeypatch
     assert exact_figures(table, mechanism)["correct"] == pytest.approx(found, rel=1e-10)
 
 
+@pytest.mark.parametrize("noise", [*NOISES])
+@pytest.mark.parametrize("scores", [[3, 3, 3, 3, 1, 1], [9, 5, 5, 2], [4, 4, 4, 4], [70, 60, 50, 40, 30, 20]], ids=str)
+def test_figures_do_not_depend_on_what_memory_held(scores: list[int], noise: str) -> None:
+    table, generator = dps.Scores.of(scores), np.random.default_rng(0)
+    mechanism = dps.OneShot(k=len(scores) - 1, epsilon=2.0, noise=noise)
+    found = exact_figures(table, mechanism)
+    for _ in range(10):
+        held = [np.full(size, np.nan) for size in generator.integers(1, 3000, 25)]
+        del held
+        assert exact_figures(table, mechanism) == found
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_no_figure_is_out_of_its_range(seed: int) -> None:
     """Clusters, outliers, ties and any epsilon: chances are chances, counts are counts, and nothing is missing."""

@@ -40,8 +40,6 @@ _FEW_TIED = 1_000
 _WIDE = 100
 LARGE = 1e4
 """From which size on a group's chances need all their digits."""
-NEAR = 0.4
-"""How far the tilted number of items may be off the one wanted."""
 _BELOW_PI = 3.1
 LIGHT, ORDERS = 0.03, 8
 """Up to which p series in `p y` are used, and how many powers they have: `(2 p)^9` is 1e-11."""
@@ -166,19 +164,6 @@ def log_scales(below: FloatArray, above: FloatArray, log_radius: FloatArray, lar
     return np.where(above < 0.5, np.log1p(np.minimum(above, 0.5) * np.expm1(log_radius)), plain)
 
 
-def corrected(
-    log_radius: FloatArray, below: FloatArray, above: FloatArray, sizes: FloatArray, wanted: float
-) -> FloatArray:
-    """Return log r that was read off neighbouring z, found anew where it does not bring about the number wanted."""
-    raised = above * np.exp(log_radius)
-    # Where the number is not defined, it is not near.
-    off = ~(np.abs(sizes @ (raised / (below + raised)) - wanted) < NEAR)
-    result = log_radius.copy()
-    if off.any():
-        result[off] = tilted(below[:, off], above[:, off], sizes, wanted)
-    return result
-
-
 def factors(shares: FloatArray, sizes: FloatArray, turns: ComplexArray) -> ComplexArray:
     """Return `(1 + p y)^m` for groups of m items with `y = e^{iθ} − 1`, as [group, z, angle]."""
     turned = turns - 1
@@ -226,6 +211,9 @@ def upto(operation: np.ufunc, terms: ComplexArray) -> ComplexArray:
 
 def weighted(weights: FloatArray, terms: ComplexArray) -> ComplexArray:
     """Return `Σ w t` over groups of real weights [group, z] and terms [group, z, angle]."""
+    if not len(terms):
+        # NumPy's einsum may leave sums of nothing as it finds them.
+        return np.zeros(terms.shape[1:], dtype=np.complex128)
     parts = np.ascontiguousarray(terms).view(np.float64)
     result: ComplexArray = np.einsum("gz,gzx->zx", weights, parts, order="C").view(np.complex128)
     return result

@@ -27,6 +27,8 @@ def light_marked(shares: FloatArray, at_z: FloatArray, weights: list[FloatArray]
 
 def marked(shares: FloatArray, others: FloatArray, weights: list[FloatArray], circle: Circle) -> list[ComplexArray]:
     """Return `Σ w / (1 + p y)` over groups for each of several weights [group, z]; `others` are 1 − p."""
+    if not len(shares):
+        return [np.zeros((shares.shape[1], len(circle.angles)), dtype=np.complex128) for _ in weights]
     turned = 1 - np.conj(circle.turns)[:, None]
     # As [group, angle, z], whose rows are longer.
     inverse = (2 * shares * others)[:, None] * -turned.real

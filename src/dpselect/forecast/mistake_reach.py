@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import corrected, tilted
+from dpselect.forecast.contour import tilted
 from dpselect.forecast.noise_values import merged, values_at
 from dpselect.forecast.noisy import NoisyGroups, log_series
 from dpselect.forecast.panels import BoolArray, and_neighbours, behind_jumps, nearest, paced
@@ -123,11 +123,11 @@ class Reach:
                 return result
         step = max(1, _ELEMENTS // len(sizes))
         for part in (slice(start, start + step) for start in range(0, len(z), step)):
-            below, above, _ = values_at(noise, z[part] - locations[:, None])
+            values = values_at(noise, z[part] - locations[:, None])
             if crowded:
-                result[part] = tilted(below, above, sizes, wanted, (self.border - first, self.room))
+                result[part] = tilted(*values[:2], sizes, wanted, (self.border - first, self.room))
             else:
-                result[part] = corrected(result[part], below, above, sizes, wanted)
+                result[part] = Tilted(sizes, result[part], *values).corrected(wanted).log_radius
         return result
 
     def tilted_at(self, z: FloatArray, wanted: float) -> FloatArray:

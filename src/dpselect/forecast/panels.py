@@ -57,7 +57,8 @@ def _graded(cells: FloatArray, steps: FloatArray) -> tuple[FloatArray, FloatArra
     """Return nodes about so far apart in each cell: evenly spaced values of a variable u in which z is analytic.
 
     `dz/du` is the step of each cell, smoothed by a logistic function some nodes wide. Its poles are as many times π
-    away from all u, so that what evenly spaced nodes leave out because of them is `e^{−2π² · width}` or less.
+    away from all u, so that what evenly spaced nodes leave out because of them is `e^{−2π² · width}`, 1e-13. What they
+    leave out of a function that is as smooth as the steps say is 1e-9 or less; tests look at steps that change too.
     """
     borders = np.append(0.0, np.cumsum(np.diff(cells) / steps))
     u = np.linspace(0.0, borders[-1], int(np.ceil(borders[-1])) + 1)

@@ -12,7 +12,6 @@ from dpselect.forecast import blocks
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import (
     LIGHT,
-    NEAR,
     Circle,
     ComplexArray,
     factors,
@@ -25,11 +24,13 @@ from dpselect.forecast.panels import BoolArray
 
 _FEW = 8
 """Up to which size groups are taken as single items."""
+_NEAR = 0.4
+"""How far the tilted number of items may be off the one wanted."""
 
 
 @dataclass(frozen=True, repr=False)
 class Tilted:
-    """Some groups, with F, S and f as [group, z] and log r for each z."""
+    """Some groups, highest first, with F, S and f as [group, z] and log r for each z."""
 
     sizes: FloatArray
     log_radius: FloatArray
@@ -57,7 +58,7 @@ class Tilted:
     def corrected(self, wanted: float) -> Tilted:
         """Return the same with log r found anew where it does not bring about the number wanted."""
         # Where the number is not defined, it is not near.
-        off = ~(np.abs(self.mean - wanted) < NEAR)
+        off = ~(np.abs(self.mean - wanted) < _NEAR)
         if not off.any():
             return self
         log_radius = self.log_radius.copy()
