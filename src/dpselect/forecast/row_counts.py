@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpselect.forecast.bounded_rows import BoundedRows
+from dpselect.forecast.bounded_rows import Array, BoundedRows
 from dpselect.forecast.chances import FloatArray
 
 _MOST_TERMS = 400_000_000
@@ -91,16 +91,20 @@ def _holding(rows: BoundedRows, held: int) -> float | None:
         lengths = rows.lengths[run]
         choices = rows.choices[run].repeat(lengths)
         # Numbers below 0 are those of what cannot have been taken, whose chance is 0.
-        wanted = some_above[run].repeat(lengths) - musts
-        chances /= choices
-        np.multiply(chances, wanted, out=moved)
-        others = np.subtract(choices, wanted, out=wanted)
+        wanted = _repeated(some_above[run], lengths) - musts
+        np.multiply(chances, wanted / choices, out=moved)
+        # What is left of a chance has to be 0 where there is no other choice.
         if most:
-            ties_left = some_tied[run].repeat(lengths) - ties
-            ties_moved = chances * ties_left
-            others = others - ties_left
-        chances *= others
-        chances[1:] += moved[:-1]
-        if most:
+            ties_left = _repeated(some_tied[run], lengths) - ties
+            ties_moved = chances * (ties_left / choices)
+            chances *= (choices - wanted - ties_left) / choices
             chances[:, 1:] += ties_moved[:, :-1]
+        else:
+            chances -= moved
+        chances[1:] += moved[:-1]
     return float(chances[-1, least:].sum())
+
+
+def _repeated(values: FloatArray, lengths: Array) -> FloatArray:
+    """Return ascending values as often as they say, or one of them if all are equal."""
+    return values[:1] if values[0] == values[-1] else values.repeat(lengths)

@@ -19,6 +19,9 @@ import numpy as np
 from dpselect.forecast.bounded_rows import BoundedRows
 from dpselect.forecast.chances import FloatArray
 
+_RAISED = 100.0
+"""By how many e-folds products are raised at a time; a part of the bounds spans 600 of them."""
+
 
 @dataclass(frozen=True)
 class Losses:
@@ -96,46 +99,51 @@ def _disorder(rows: BoundedRows, end: int, steps: FloatArray) -> tuple[float, fl
     """Return `Σ w Σ_l (x_l − x_{l+1}) U_l` over rows before `end`, and `Σ w U` after them.
 
     `U_l = q_l (U_{l−1} + Π q)`, the product over the rows before l that may hold rank l: a ratio of products over all
-    rows before l, and before the first that may. The factors are relative to those of the last bound, so that products
-    are no farther from 1 than N is from N of that bound. A row with one choice takes it, so no later rank could have
+    rows before l, and before the first that may. A product is no farther from that of the last bound than N is from N
+    of that bound, and as that one falls all are raised. A row with one choice takes it, so no later rank could have
     been held by it, and 1 in place of its q does no harm.
     """
-    first_holders, last_holder = _first_holders(rows, end)
-    inverses, product, logs = np.ones((last_holder + 1, len(rows))), rows.weights.copy(), [0.0]
+    first_holders, reaches = _first_holders(rows, end)
+    stays, inverses, product, fallen = 1 - 1 / rows.choices, [np.ones(len(rows))], rows.weights.copy(), 0.0
     missing, left, total = np.zeros(len(rows)), np.empty(len(rows)), 0.0
     for place, run in enumerate(rows.runs[:end]):
         for first, start, stop in first_holders[place]:
-            np.multiply(inverses[first, start:stop], math.exp(logs[place] - logs[first]), left[start:stop])
+            left[start:stop] = inverses[first][start:stop]
         left *= product
         missing += left
-        stays, lengths = 1 - 1 / rows.choices[run], rows.lengths[run]
-        forced = int(lengths[0]) if stays[0] == 0 else 0
+        own, lengths = stays[run], rows.lengths[run]
+        forced = int(lengths[0]) if own[0] == 0 else 0
         if forced:
-            stays[0] = 1.0
-        largest = float(stays[-1])
-        factors = (stays / largest).repeat(lengths)
+            own[0] = 1.0
+        factors = own.repeat(lengths)
         missing *= factors
-        missing *= largest
         missing[:forced] = 0.0
         total += float(steps[place] * np.add.reduce(missing))
         product *= factors
-        if place < last_holder:
-            np.divide(inverses[place], factors, out=inverses[place + 1])
-        logs.append(logs[-1] + math.log(largest))
+        inverses.append(inverses[-1][: reaches[place]] / factors[: reaches[place]])
+        fallen -= math.log(own[-1])
+        if fallen > _RAISED:
+            product *= math.exp(_RAISED)
+            inverses = [each * math.exp(-_RAISED) for each in inverses]
+            fallen -= _RAISED
     return total, float(missing.sum())
 
 
-def _first_holders(rows: BoundedRows, end: int) -> tuple[list[list[tuple[int, int, int]]], int]:
-    """Return, for each rank before `end`, the first rows that may hold it, each from a bound to another; and the last.
+def _first_holders(rows: BoundedRows, end: int) -> tuple[list[list[tuple[int, int, int]]], list[int]]:
+    """Return, for each rank before `end`, the first rows that may hold it, each from a bound to another.
 
-    That is the largest of all these rows.
+    Then the bound up to which some row behind each is such a row.
     """
     entries = rows.entries[:end, :end]
     before = np.concatenate([np.full((1, end), len(rows)), entries])[:-1]
     ranks, firsts = np.nonzero(np.triu(entries < before).T)
-    found = list(zip(firsts.tolist(), entries[firsts, ranks].tolist(), before[firsts, ranks].tolist(), strict=True))
+    starts, stops = entries[firsts, ranks], before[firsts, ranks]
+    found = list(zip(firsts.tolist(), starts.tolist(), stops.tolist(), strict=True))
     borders = np.searchsorted(ranks, np.arange(end + 1)).tolist()
-    return [found[start:stop] for start, stop in pairwise(borders)], int(firsts.max(initial=0))
+    reaches = np.zeros(end + 1, dtype=np.intp)
+    np.maximum.at(reaches, firsts, stops)
+    behind = np.maximum.accumulate(reaches[:0:-1])[::-1]
+    return [found[start:stop] for start, stop in pairwise(borders)], behind.tolist()
 
 
 def _depth(rows: BoundedRows) -> float:
@@ -162,8 +170,8 @@ def _depth(rows: BoundedRows) -> float:
         else:
             table = np.zeros(reach + 1)
             np.cumsum(sizes[:reach] * np.cumsum(steps[:reach] * shares), out=table[1:])
-            masses = np.add.reduceat(left, rows.start[run]) / choices
-            total += float(masses @ table[np.maximum(group, 0)])
-            left *= (most / choices).repeat(rows.lengths[run])
+            lengths = rows.lengths[run]
+            total += float(left @ (table[np.maximum(group, 0)] / choices).repeat(lengths))
+            left *= (most / choices).repeat(lengths)
         shares = shares * (within / most)
     return total
