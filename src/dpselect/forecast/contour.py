@@ -33,7 +33,8 @@ ComplexArray = npt.NDArray[np.complex128]
 Array = npt.NDArray[Any]
 
 FARTHEST = 250.0
-_BISECTIONS, _NEWTONS = 9, 2
+_NEWTONS = 2
+_SLACK = 0.25
 _LEAST, _DEVIATIONS = 11, 6.5
 _UNSEEN, _LARGE_VARIANCE = 32.0, 24.0
 _FEW_TIED = 1_000
@@ -135,25 +136,51 @@ def tilted(
 
     `least` says of one group that so many of it are above z in any case.
     """
-    low, high = np.full(below.shape[1], -FARTHEST), np.full(below.shape[1], FARTHEST)
-
     def mean(shares: FloatArray) -> FloatArray:
         result: FloatArray = sizes @ shares if sizes.ndim == 1 else (sizes * shares).sum(axis=0)
         return result
 
-    middle = (low + high) / 2
-    for step in range(_BISECTIONS + _NEWTONS):
-        raised = above * np.exp(middle)
+    def shares_at(log_radius: FloatArray) -> FloatArray:
+        raised = above * np.exp(log_radius)
         raised /= below + raised
-        spread = mean(raised * (1 - raised)) if step >= _BISECTIONS else None
+        return raised
+
+    def lack(shares: FloatArray) -> FloatArray:
         if least is not None:
             group, number = least
-            raised[group] = np.maximum(raised[group], number / sizes[group])
-        lack = wanted - mean(raised)
-        low, high = np.where(lack > 0, middle, low), np.where(lack > 0, high, middle)
-        middle = (low + high) / 2 if spread is None else np.clip(middle + lack / spread, low, high)
-    result: FloatArray = middle
-    return result
+            shares[group] = np.maximum(shares[group], number / sizes[group])
+        return wanted - mean(shares)
+
+    low, high = np.full(below.shape[1], -FARTHEST), np.full(below.shape[1], FARTHEST)
+    if least is None and sizes.ndim == 1 and isinstance(wanted, float):
+        low, high = _between(below, above, sizes, wanted)
+    while (high - low).max(initial=0.0) > 1.0:
+        middle = (low + high) / 2
+        short = lack(shares_at(middle)) > 0
+        low, high = np.where(short, middle, low), np.where(short, high, middle)
+    middle = (low + high) / 2
+    for _ in range(_NEWTONS):
+        shares = shares_at(middle)
+        spread = mean(shares * (1 - shares))
+        middle = np.clip(middle + lack(shares) / spread, low, high)
+    return middle
+
+
+def _between(below: FloatArray, above: FloatArray, sizes: FloatArray, wanted: float) -> tuple[FloatArray, FloatArray]:
+    """Return bounds on log r for groups of falling S, from the odds `F/S` of two of them.
+
+    Let n be the number wanted, N that of all items and δ < 1. If fewer than n − δ items are in the groups before one of
+    odds o, at `r = o δ / N` the others add less than δ, as `p <= r / odds`. If more than n + δ are in the groups up to
+    one, m of them, at `r = o m / δ` no more than δ of these are missing, as `1 − p <= odds / r`.
+    """
+    ends = np.cumsum(sizes)
+    first, last = np.searchsorted(ends, (wanted - _SLACK, wanted + _SLACK)).tolist()
+    low, high = np.full((2, below.shape[1]), ((-FARTHEST,), (FARTHEST,)))
+    if wanted > _SLACK and first < len(ends):
+        low = np.log(below[first] / above[first]) - float(np.log(ends[-1] / _SLACK))
+    if last < len(ends):
+        high = np.log(below[last] / above[last]) + float(np.log(ends[last] / _SLACK))
+    return np.clip(low, -FARTHEST, FARTHEST), np.clip(high, -FARTHEST, FARTHEST)
 
 
 def log_scales(below: FloatArray, above: FloatArray, log_radius: FloatArray, largest: float) -> FloatArray:

@@ -222,13 +222,26 @@ class Reach:
         paces = np.minimum(paces, np.minimum(steps[1:-1], np.minimum(steps[:-2], steps[2:])))
         if self.border and sizes[self.border] > self.room:
             paces = np.minimum(paces, self._tied_paces(*values))
-        place = np.clip(np.searchsorted(cells, noisy.kinks) - 1, 0, len(z) - 1)
-        kinks = nearest(noisy.kinks[kinked[place]], turn, jumps=bool(one_sided))
+        open_ones = (kinked & and_neighbours(bound > -_SURE) for bound in (log_enough, log_fewer))
+        kinks = nearest(self._kinks(cells, *open_ones), turn, jumps=bool(one_sided))
         nodes, weights = paced(cells, kept, paces, kinks, smooth=not noisy.noise.kinks)
         place = np.clip(np.searchsorted(cells, nodes) - 1, 0, len(z) - 1)
         bounds = np.maximum([*depths, log_fewer, log_enough], -_LOWEST)
         missing, chosen, fewer, enough = (_most(part)[place] if one_sided else _at(nodes, z, part) for part in bounds)
         return Nodes(nodes, weights, missing > -_DEPTH, chosen > -_DEPTH, fewer < -_SURE, enough < -_SURE)
+
+    def _kinks(self, cells: FloatArray, above: BoolArray, below: BoolArray) -> FloatArray:
+        """Return the kinks of the items above rank k in some cells, and of the others in some; rank k's in both.
+
+        Where what stands at z is surely missing, or surely chosen, only its own kinks matter.
+        """
+        found = [np.empty(0)]
+        for kink in self.noisy.noise.kinks:
+            places = self.noisy.locations + kink
+            cell = np.clip(np.searchsorted(cells, places) - 1, 0, len(above) - 1)
+            first = np.arange(len(places)) <= self.border, np.arange(len(places)) >= self.border
+            found.append(places[(above[cell] & first[0]) | (below[cell] & first[1])])
+        return np.concatenate(found)
 
     def _where_ties_change(self, *, one_sided: bool) -> FloatArray:
         """Return where cells of their own are needed, because many tied items change faster than each.

@@ -122,7 +122,7 @@ class Smooth:
             places = np.log(nodes.z[where]) if one_sided else nodes.z[where]
             spots = (places.max() + places.min()) / 2 + (places.max() - places.min()) / 2 * chebyshev.chebpts2(_SPOTS)
             z = np.exp(spots) if one_sided else spots
-            log_radius = reach.tilted_at(z, k)
+            log_radius = reach.tilted_at(z, float(k))
             _, variance = reach.moments(z, log_radius)
             narrow = variance < least
             if not narrow.any():

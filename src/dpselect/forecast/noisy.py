@@ -36,7 +36,8 @@ _TAIL = 50.0
 _FAR = 3.0
 _LOST = 1e-17
 _TERMS = 20
-_PANEL, _PANELS, _SMALL = 2.6, 7, 60
+_PANEL, _PANELS, _SMOOTH_PANELS = 2.6, 5.5, 4
+_SMALL, _FINER = 60, 4.0
 _CELL = 3.0
 _CELLS, _FEW_CELLS, _MOST_CELLS = 24, 7, 240
 _DEPTH = 30.0
@@ -147,11 +148,12 @@ class NoisyGroups:
         count = int((high - low) / _CELL) + 1
         tied = slice(0, max(pattern.lowest for pattern in patterns) + 1 if one_sided else 0)
         jumps = behind_jumps(self.locations[tied], self.sizes[tied])
+        far = self._far_below(max(pattern.lowest for pattern in patterns) + 1)
         while True:
             width = (high - low) / count
             cells = np.unique(np.append(np.linspace(low, high, count + 1), jumps[(jumps > low) & (jumps < high)]))
             middles = (cells[1:] + cells[:-1]) / 2
-            bounds, log_radii = self._log_bounds(middles, patterns)
+            bounds, log_radii = self._log_bounds(middles, patterns, far)
             kept = [and_neighbours(bound > bound.max() - _DEPTH) for bound in bounds]
             shortest, every = min(float(np.diff(cells)[part].sum()) for part in kept), np.any(kept, axis=0)
             places = np.flatnonzero(every)
@@ -160,8 +162,8 @@ class NoisyGroups:
             low, high = float(cells[places[0]]), float(cells[places[-1] + 1])
             count = int(min(_CELLS * (high - low) / shortest + 1e-9, _MOST_CELLS))
         # Where groups are few, finer panels cost little, and tell chances of all but 1 from each other.
-        widest = _PANEL if len(self.sizes) > _SMALL else _PANEL / 2
-        pace = min(widest, max(shortest, width) / _PANELS)
+        finer = _FINER if len(self.sizes) <= _SMALL else 1.0
+        pace = min(_PANEL, max(shortest, width) / (_PANELS if self.noise.kinks else _SMOOTH_PANELS)) / finer
         paces = np.minimum(pace, _PANEL * paces_behind_jumps(middles, self.locations[tied], self.sizes[tied]))
         shown = np.any([and_neighbours(bound > bound.max() - _VISIBLE) for bound in bounds], axis=0)
         kinks = self.kinks[shown[np.clip(np.searchsorted(cells, self.kinks) - 1, 0, len(middles) - 1)]]
@@ -174,7 +176,9 @@ class NoisyGroups:
         """Where some item's density is not smooth, those of the highest items first, for they matter most."""
         return np.concatenate([self.locations + kink for kink in self.noise.kinks] or [np.empty(0)])
 
-    def _log_bounds(self, z: FloatArray, patterns: list[Pattern]) -> tuple[list[FloatArray], list[FloatArray]]:
+    def _log_bounds(
+        self, z: FloatArray, patterns: list[Pattern], far: tuple[FloatArray, FloatArray]
+    ) -> tuple[list[FloatArray], list[FloatArray]]:
         """Return bounds on the logarithms of the integrands, up to a factor k, and log r for which each is least.
 
         No hazard f/S exceeds 1, but for normal noise, where it grows like z, so that marking an item multiplies by at
@@ -185,11 +189,9 @@ class NoisyGroups:
         cdf, survival, density = values_at(self.noise, z - self.locations[:last, None])
         first = min(pattern.lowest for pattern in patterns) + 1
         sizes, log_cdf = self.sizes[:last], log_of_first(cdf[first:], survival[first:])
-        far = self.locations[last:], self.sizes[last:]
-        if log_series(self.noise.name) is not None:
-            # Merged, the sum is off by less than 1%.
-            far = merged(*far, far[1])[:2]
-        log_far = NoisyGroups(*far, self.k, self.noise)._log_below(z, 0)
+        locations, numbers = far
+        seen = slice(int(np.searchsorted(-locations, _TAIL - z[0])))
+        log_far = numbers[seen] @ log_of_first(*values_at(self.noise, z - locations[seen, None])[:2])
         bounds, log_radii = [], []
         for pattern in patterns:
             musts, free = slice(0, pattern.edge), slice(pattern.edge, pattern.lowest + 1)
@@ -203,6 +205,11 @@ class NoisyGroups:
             bounds.append(log_rest + np.minimum(log_pattern, log_density))
             log_radii.append(log_radius)
         return bounds, log_radii
+
+    def _far_below(self, first: int) -> tuple[FloatArray, FloatArray]:
+        """Return locations and sizes of the groups from `first` on for rough sums, off by less than 1%."""
+        locations, sizes = self.locations[first:], self.sizes[first:]
+        return (locations, sizes) if log_series(self.noise.name) is None else merged(locations, sizes, sizes)[:2]
 
 
 @dataclass(frozen=True)
