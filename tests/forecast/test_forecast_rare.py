@@ -173,7 +173,7 @@ def test_looks_give_what_nodes_one_by_one_do(noise, epsilon, monkeypatch):
     found = exact_figures(table, mechanism)
     assert [each is None for each in taken] == [False]
     monkeypatch.setattr(mistake_smooth.Smooth, "of", lambda *_: None)
-    monkeypatch.setattr(mistake_smooth, "PLAIN_LOOKS", ())
+    monkeypatch.setattr(mistake_smooth, "plain_looks", lambda _: ())
     assert exact_figures(table, mechanism) == pytest.approx(found, rel=2e-9)
 
 
@@ -181,9 +181,9 @@ def test_looks_give_what_nodes_one_by_one_do(noise, epsilon, monkeypatch):
 def test_too_few_looks_are_noticed(noise, monkeypatch):
     mechanism, table = dps.OneShot(k=60, epsilon=0.1, noise=noise), dps.Scores.of(DROWNED)
     found = exact_figures(table, mechanism)
-    for name in ("SMOOTH_LOOKS", "KINKED_LOOKS", "ONE_SIDED_LOOKS"):
-        monkeypatch.setattr(mistake_smooth, name, (7, 7, 9))
-    monkeypatch.setattr(mistake_smooth, "PLAIN_LOOKS", (7, 9))
+    for name in ("SMOOTH", "KINKED", "ONE_SIDED"):
+        monkeypatch.setattr(mistake_smooth, name, (2.0, 7.0, 0.0))
+    monkeypatch.setattr(mistake_smooth, "plain_looks", lambda _: (7, 9))
     assert exact_figures(table, mechanism) == pytest.approx(found, rel=2e-9)
     monkeypatch.setattr(mistake_smooth, "_DOUBT", np.inf)
     assert exact_figures(table, mechanism) != pytest.approx(found, rel=1e-6)

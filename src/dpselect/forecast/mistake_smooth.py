@@ -7,7 +7,7 @@ is interpolated in log z. For x = 1 all of it is interpolated in `e^{−z/2}`.
 
 Error: it falls by a constant factor with each further look. What each of the last four terms of the polynomials
 contributes to a result is computed beside it; tests find that the error is a tenth of their sum or less. Where that is
-more than 4e-9 of the result, more looks are taken, and at last nodes one by one.
+more than 1e-8 of the result, more looks are taken, and at last nodes one by one.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from dpselect.forecast.noisy import log_series
 from dpselect.forecast.panels import BoolArray
 from dpselect.forecast.tails import Tail
 
-SMOOTH_LOOKS, KINKED_LOOKS, ONE_SIDED_LOOKS, PLAIN_LOOKS = (18, 24, 34), (20, 26, 34), (22, 28, 34), (34, 46)
-"""How many looks are tried, one after the other, for which noise; and for x = 1."""
+SMOOTH, KINKED, ONE_SIDED = (8.0, 13.0, 20.0), (3.0, 20.0, 0.0), (2.0, 15.0, 12.0)
+"""For which noise from which variance v on looks are all but never too few, and how many are tried first, a + b/√v."""
+_MORE, _MOST = 6, 34
+_PLAIN, _MORE_PLAIN, _FEW_POINTS = 10, 12, 28
 _FEWEST = 36
 _SPOTS, _DEGREE = 10, 5
-_SMOOTH_VARIANCE, _KINKED_VARIANCE, _ONE_SIDED_VARIANCE = 8.0, 3.0, 2.0
-"""From which variance on looks are all but never too few, so that no time is lost."""
 _WIDEST = 30.0
 _CHUNK, _PLAIN_CHUNK = 96, 52
-_LAST, _DOUBT = 4, 4e-9
-_UNSEEN = 40.0
+_LAST, _DOUBT = 4, 1e-8
+_UNSEEN = 28.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,14 +65,21 @@ class Looks:
         return cls(middle + half * points, terms @ transform, last, to_last)
 
 
-def surely_chosen(groups: Groups, last: int, tail: Tail, z: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the integrals of `Below.surely`.
+def plain_looks(points: int) -> tuple[int, ...]:
+    """Return how many looks are tried for x = 1, one after the other, where circles have so many points."""
+    return _PLAIN + points // 2, _PLAIN + points // 2 + _MORE_PLAIN
+
+
+def surely_chosen(
+    groups: Groups, last: int, tail: Tail, z: FloatArray, weights: FloatArray, points: int = _FEW_POINTS
+) -> FloatArray:
+    """Return the integrals of `Below.surely`, where circles have so many points.
 
     For noise with a series all of it is `e^{−z}` times a function that is smooth in `e^{−z/2}`.
     """
     noise = groups.noisy.noise
     if log_series(noise.name) is not None and (z.min(initial=np.inf) > 0 or not noise.kinks):
-        for number in PLAIN_LOOKS:
+        for number in plain_looks(points):
             if len(z) <= number:
                 break
             base = float(z.min())
@@ -110,11 +117,10 @@ class Smooth:
         noise, k = reach.noisy.noise, reach.noisy.k
         where = (nodes.missing & ~nodes.settled) | (nodes.chosen & ~nodes.empty)
         one_sided = bool(noise.cdf(np.zeros(1))[0] == 0)
-        least_variance, looks = _SMOOTH_VARIANCE, SMOOTH_LOOKS
+        least_variance, few, more = SMOOTH
         if noise.kinks:
             where = where & (nodes.z > (nodes.z[where].max(initial=0.0) / _WIDEST if one_sided else 0.0))
-            least_variance = _ONE_SIDED_VARIANCE if one_sided else _KINKED_VARIANCE
-            looks = ONE_SIDED_LOOKS if one_sided else KINKED_LOOKS
+            least_variance, few, more = ONE_SIDED if one_sided else KINKED
         # Where little is undecided nodes are left out, once.
         for least in (least_variance, 0.0):
             if where.sum() < _FEWEST:
@@ -132,7 +138,8 @@ class Smooth:
         mean, variance = reach.moments(z, fit(spots))
         if not (np.abs(mean - k) < np.sqrt(variance)).all():
             return None
-        return cls(nodes.only(where), where, places, fit, one_sided, looks)
+        first = int(np.ceil(few + more / np.sqrt(variance.min())))
+        return cls(nodes.only(where), where, places, fit, one_sided, (first, first + _MORE, _MOST))
 
     @cached_property
     def log_radius(self) -> FloatArray:
@@ -189,7 +196,7 @@ class Smooth:
         # For x = 1 all of it may change faster, and counts where r^M does.
         seen = self.log_radius * circle.number > -_UNSEEN
         z, weights = np.append(self.nodes.z[seen], sure.z), np.append((self.nodes.weights * plain)[seen], sure.weights)
-        found = found + surely_chosen(groups, last, tail, z, weights)
+        found = found + surely_chosen(groups, last, tail, z, weights, circle.number)
         if not (doubt <= _DOUBT * np.abs(np.append(lost[0], found))).all():
             return None
         return float(lost[0]), found
