@@ -136,6 +136,9 @@ def tilted(
 
     `least` says of one group that so many of it are above z in any case.
     """
+    if len(sizes) == 1 and sizes.ndim == 1:
+        share = np.minimum(wanted / sizes[0], 1.0)
+        return np.clip(np.log(below[0] / above[0]) + np.log(share / (1 - share)), -FARTHEST, FARTHEST)
 
     def mean(shares: FloatArray) -> FloatArray:
         result: FloatArray = sizes @ shares if sizes.ndim == 1 else (sizes * shares).sum(axis=0)

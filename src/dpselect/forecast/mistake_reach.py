@@ -182,6 +182,8 @@ class Reach:
         # Below the turn and rank k + 1 a mistake takes two items of rank k + 1 or less that far down, or a missing one
         # there, and is an e-fold less likely with each further e-fold of z.
         low = max(low, min(turn, next_one) - _FARTHER)
+        # Above the turn and rank k an item of rank k + 1 or less has to be that far up, which is as much less likely.
+        high = min(high, max(turn, 0.0) + _FARTHER)
         cells = np.linspace(low, high, int(high - low) + 2)
         near = np.concatenate(
             [

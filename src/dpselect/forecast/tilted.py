@@ -24,7 +24,7 @@ from dpselect.forecast.panels import BoolArray
 
 _FEW = 8
 """Up to which size groups are taken as single items."""
-_NEAR = 0.4
+_NEAR = 0.8
 """How far the tilted number of items may be off the one wanted."""
 
 
