@@ -30,6 +30,9 @@ Array = npt.NDArray[Any]
 _NEGLIGIBLE = 2e-14
 """What the first bounds, and the last ones, may weigh together to be left out."""
 
+_TOGETHER = 1e-11
+"""What may be added to the weight of a bound from those that follow it."""
+
 
 @dataclass(frozen=True, repr=False)
 class BoundedRows:
@@ -59,30 +62,33 @@ class BoundedRows:
         light = _NEGLIGIBLE * min(float(weights[1:].sum()) or 1.0, 1.0)
         begin, beyond = (int((np.cumsum(some) <= light).sum()) for some in (weights, weights[::-1]))
         begin, end = max(begin, 0 if steps.whole else 1), len(weights) - beyond
-        offsets, places = steps.offsets, steps.levels - begin
-        # A row begins with what it has taken in by the first bound, and each later step begins another run.
-        taken = np.diff(np.append(0, np.cumsum(places <= 0))[offsets])
-        later = np.flatnonzero((places > 0) & (places < end - begin))
+        kept, numbers = _apart(weights[begin:end], _TOGETHER / _NEGLIGIBLE * light)
+        places, offsets, count = steps.levels - begin, steps.offsets, len(kept)
+        places = numbers[np.clip(places, 0, end - begin, out=places)]
+        # A row begins with what it has taken in by the first bound, and each later step begins another run; of several
+        # at one bound the last one counts.
+        last = np.append(places[1:] > places[:-1], True)
+        last[offsets[1:] - 1] = True
+        taken = np.diff(np.append(0, np.cumsum(places == 0))[offsets])
+        later = np.flatnonzero(last & (places > 0) & (places < count))
         counts = np.diff(np.searchsorted(later, offsets)) + 1
         begins = np.cumsum(counts) - counts
-        row = np.repeat(np.arange(k), counts)
-        group = np.arange(len(row)) + (steps.first + taken - begins)[row]
-        start, stepped = np.zeros(len(row), dtype=np.intp), np.ones(len(row), dtype=bool)
+        row, stepped = np.repeat(np.arange(k), counts), np.ones(int(counts.sum()), dtype=bool)
         stepped[begins] = False
+        group, start = (steps.first + taken)[row], np.zeros(len(row), dtype=np.intp)
+        group[stepped] = (steps.first - offsets[:-1] + 1)[row[stepped]] + later
         start[stepped] = places[later]
-        stop = np.append(start[1:], end - begin)
-        stop[begins[1:] - 1] = end - begin
-        # Losses that differ by less than rounding are one level: the last step of a row there counts.
-        real = slice(None) if (stop > start).all() else stop > start
+        stop = np.append(start[1:], count)
+        stop[begins[1:] - 1] = count
         own, values = ranking.groups(np.arange(k)), ranking.grouping.values
         return cls(
-            weights[begin:end],
-            steps.log_within[begin:end],
-            row[real],
-            group[real],
-            start[real],
-            stop[real],
-            _entries(steps, own, begin, end),
+            np.add.reduceat(weights[begin:end], kept),
+            steps.log_within[begin:end][kept],
+            row,
+            group,
+            start,
+            stop,
+            numbers[_entries(steps, own, begin, end)],
             (values - values[own[-1]]).astype(np.float64),
             ranking.ends.astype(np.float64),
         )
@@ -138,6 +144,20 @@ class BoundedRows:
             self.values,
             self.ends,
         )
+
+
+def _apart(weights: FloatArray, together: float) -> tuple[Array, Array]:
+    """Return the bounds to keep, and for each bound, and the end, the number of the first one kept from there on.
+
+    Behind the middle of their weight bounds are counted with one before them, as long as they weigh less than
+    `together`. What is expected of sequences grows with the bound; so all of that changes it by less than `together`
+    times what the last bound expects.
+    """
+    before = np.cumsum(weights)
+    cells = np.floor(before / together)
+    apart = (np.diff(cells, prepend=-1.0) > 0) | (before < before[-1] / 2)
+    numbers: Array = np.append(np.cumsum(apart) - apart, int(apart.sum()))
+    return np.flatnonzero(apart), numbers
 
 
 def _entries(steps: LevelSteps, own: Array, begin: int, end: int) -> Array:
