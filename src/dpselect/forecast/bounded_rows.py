@@ -31,7 +31,7 @@ _NEGLIGIBLE = 2e-14
 """What the first bounds, and the last ones, may weigh together to be left out."""
 
 _TOGETHER = 1e-11
-"""What may be added to the weight of a bound from those that follow it."""
+"""Which share of the loss bounds may have to be counted with one before them."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,7 +62,10 @@ class BoundedRows:
         light = _NEGLIGIBLE * min(float(weights[1:].sum()) or 1.0, 1.0)
         begin, beyond = (int((np.cumsum(some) <= light).sum()) for some in (weights, weights[::-1]))
         begin, end = max(begin, 0 if steps.whole else 1), len(weights) - beyond
-        kept, numbers = _apart(weights[begin:end], _TOGETHER / _NEGLIGIBLE * light)
+        own, values = ranking.groups(np.arange(k)), ranking.grouping.values
+        # Nothing below rank k is chosen unless the loss is that of the next score.
+        losses, next_one = weights[begin:end] * levels.losses[begin:end], values[min(own[-1] + 1, len(values) - 1)]
+        kept, numbers = _apart(losses, np.where(steps.losses[begin:end] < values[own[-1]] - next_one, 0.0, losses))
         places, offsets, count = steps.levels - begin, steps.offsets, len(kept)
         places = numbers[np.clip(places, 0, end - begin, out=places)]
         # A row begins with what it has taken in by the first bound, and each later step begins another run; of several
@@ -80,7 +83,6 @@ class BoundedRows:
         start[stepped] = places[later]
         stop = np.append(start[1:], count)
         stop[begins[1:] - 1] = count
-        own, values = ranking.groups(np.arange(k)), ranking.grouping.values
         return cls(
             np.add.reduceat(weights[begin:end], kept),
             steps.log_within[begin:end][kept],
@@ -146,16 +148,18 @@ class BoundedRows:
         )
 
 
-def _apart(weights: FloatArray, together: float) -> tuple[Array, Array]:
+def _apart(*losses: FloatArray) -> tuple[Array, Array]:
     """Return the bounds to keep, and for each bound, and the end, the number of the first one kept from there on.
 
-    Behind the middle of their weight bounds are counted with one before them, as long as they weigh less than
-    `together`. What is expected of sequences grows with the bound; so all of that changes it by less than `together`
-    times what the last bound expects.
+    Behind the middle of each of the losses, weights times bounds, those that make up next to no share of any of them
+    are counted with a bound before them. What sequences lose is about as much as the bound, so that less than that
+    share changes by the ratio of one bound to the other.
     """
-    before = np.cumsum(weights)
-    cells = np.floor(before / together)
-    apart = (np.diff(cells, prepend=-1.0) > 0) | (before < before[-1] / 2)
+    apart = np.zeros(len(losses[0]), dtype=bool)
+    for each in losses:
+        before = np.cumsum(each)
+        cells = np.floor(before / max(_TOGETHER * before[-1], np.finfo(np.float64).tiny))
+        apart |= (np.diff(cells, prepend=-1.0) > 0) | (before < before[-1] / 2)
     numbers: Array = np.append(np.cumsum(apart) - apart, int(apart.sum()))
     return np.flatnonzero(apart), numbers
 

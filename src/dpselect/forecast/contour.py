@@ -138,7 +138,8 @@ def tilted(
     """
     if len(sizes) == 1 and sizes.ndim == 1:
         share = np.minimum(wanted / sizes[0], 1.0)
-        return np.clip(np.log(below[0] / above[0]) + np.log(share / (1 - share)), -FARTHEST, FARTHEST)
+        exactly: FloatArray = np.log(below[0] / above[0]) + np.log(share / (1 - share))
+        return np.clip(exactly, -FARTHEST, FARTHEST)
 
     def mean(shares: FloatArray) -> FloatArray:
         result: FloatArray = sizes @ shares if sizes.ndim == 1 else (sizes * shares).sum(axis=0)
