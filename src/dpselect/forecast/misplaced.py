@@ -27,7 +27,7 @@ from dpselect.forecast.panels import BoolArray, and_neighbours, batches, paced
 from dpselect.forecast.tails import first_rare
 
 _REACH, _DEPTH = 45.0, 24.0
-_NEVER, _SURE = 28.0, 36.0
+_NEVER, _SURE = 28.0, 27.0
 _PANEL, _STEP = 2.6, 0.15
 _CELL, _ACROSS = 1.0, 9
 _FEW = 3
@@ -36,7 +36,7 @@ _FAINT, _NOTHING, _WITHIN = 11.0, 30.0, 40.0
 """Where all that might be lost is more e-folds above what is lost at most, digits get lost for r = 1."""
 _MOST_WORK = 2_000_000
 _POINTS, _FOR_EACH, _SEEN = 9.0, 6.3, 2.5
-_TOGETHER = 100_000
+_TOGETHER = 150_000
 _BATCH, _FEWEST = 2_000, 4
 
 
