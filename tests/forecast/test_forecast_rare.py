@@ -21,10 +21,15 @@ LONG_TAIL = np.round(3000 / np.arange(1, 1501) ** 0.7)
 @pytest.mark.parametrize("noise", [*NOISES.values(), NORMAL], ids=lambda noise: noise.name)
 def test_values_that_share_exponentials_are_those_of_the_noise(noise):
     x = np.concatenate([-np.geomspace(1e-9, 2000, 60), [0.0], np.geomspace(1e-9, 2000, 60)])
-    with np.errstate(over="ignore", under="ignore"):
+    with np.errstate(over="ignore", under="ignore", divide="ignore"):
         expected = noise.cdf(x), noise.survival(x), noise.density(x)
-        for found, wanted in zip(values_at(noise, x), expected, strict=True):
-            np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-300)
+        for found, wanted in zip(values_at(noise, x, np.zeros(1)), expected, strict=True):
+            np.testing.assert_allclose(found[0], wanted, rtol=1e-12, atol=1e-300)
+        locations, near = np.array([1500.0, 40.0, 1.0, 0.0, -3.0, -50.0, -600.0]), x[np.abs(x) < 90]
+        each = near - locations[:, None]
+        expected = noise.cdf(each), noise.survival(each), noise.density(each)
+        for found, wanted in zip(values_at(noise, near, locations), expected, strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-250)
 
 
 @pytest.mark.parametrize("name", NOISES)
@@ -69,7 +74,7 @@ def test_a_tail_is_its_items(name, log_radius, many):
     starts = np.array([0, 2, 5, 6])
     turns = np.exp(1j * np.array([0.0, 0.4, 2.0]))
     points = np.exp(log_radius) * turns
-    below, above, at_z = values_at(noise, z - locations[:, None])
+    below, above, at_z = values_at(noise, z, locations)
     for start, tail in zip(starts, items.tails(starts, 3.5 - max(log_radius, 0.0)), strict=True):
         found = tail.at(z, logs) @ turns ** np.arange(TERMS + 1)[:, None]
         f, s, d = (part[start:, :, None] for part in (below, above, at_z))

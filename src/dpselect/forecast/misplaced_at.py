@@ -64,7 +64,7 @@ class Ranked:
 
     def values(self, z: FloatArray, groups: Array) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return F, S and f of a window."""
-        return values_at(self.noisy.noise, z - self.noisy.locations[groups])
+        return values_at(self.noisy.noise, z, self.noisy.locations[groups])
 
     def around(self, z: FloatArray) -> tuple[Array, int]:
         """Return the first groups of windows that reach to both sides of z, and how wide they are."""
@@ -109,7 +109,7 @@ class Ranked:
     def plainly(self, z: FloatArray, window: slice, nothing: float, *, rare: bool) -> FloatArray:
         """Return the integrand for r = 1 at neighbouring z, from a window of groups, and rare items behind it."""
         noisy, first, plain, powers = self.noisy, window.start, np.zeros_like(z), np.arange(float(SIZE))
-        near = Tilted(noisy.sizes[window], plain, *values_at(noisy.noise, z - noisy.locations[window, None]))
+        near = Tilted(noisy.sizes[window], plain, *values_at(noisy.noise, z, noisy.locations[window]))
         tail = self._log_tail(z, plain, window.stop) if rare else np.zeros((len(z), SIZE))
         certain = float(noisy.ends[first - 1]) if first else 0.0
         mean = certain + near.mean + tail @ powers

@@ -25,6 +25,7 @@ _PANEL = 2.6
 _SMALL = 60
 _STEPS, _MANY = 5.0, 2.0
 _DEVIATIONS = 9.0
+_ROUNDS, _GRID = 3, 18
 _LOOKS = 12
 _APART = 0.75
 _EXPONENTIAL_TAILS = ("laplace", "logistic")
@@ -47,7 +48,7 @@ class Groups:
     def tilted(self, part: slice, z: FloatArray, log_radius: FloatArray) -> Tilted:
         """Return some of the groups at each z."""
         noisy = self.noisy
-        return Tilted(noisy.sizes[part], log_radius, *values_at(noisy.noise, z - noisy.locations[part, None]))
+        return Tilted(noisy.sizes[part], log_radius, *values_at(noisy.noise, z, noisy.locations[part]))
 
     def first_seen(self, z: FloatArray) -> int:
         """Return the first group that may matter up to the largest z; what is above it is all but certain.
@@ -116,14 +117,14 @@ class Reach:
         result = np.zeros(len(z))
         if not crowded:
             looks = np.linspace(z[0], z[-1], _LOOKS + int((z[-1] - z[0]) / _APART))
-            found = tilted(*values_at(noise, looks - locations[:, None])[:2], sizes, wanted)
+            found = tilted(*values_at(noise, looks, locations)[:2], sizes, wanted)
             result = np.interp(z, looks, found)
             if noise.name in _EXPONENTIAL_TAILS:
                 # No chance S or F falls faster than e^z, and log r changes no faster than z.
                 return result
         step = max(1, _ELEMENTS // len(sizes))
         for part in (slice(start, start + step) for start in range(0, len(z), step)):
-            values = values_at(noise, z[part] - locations[:, None])
+            values = values_at(noise, z[part], locations)
             if crowded:
                 result[part] = tilted(*values[:2], sizes, wanted, (self.border - first, self.room))
             else:
@@ -133,19 +134,19 @@ class Reach:
     def tilted_at(self, z: FloatArray, wanted: float) -> FloatArray:
         """Return log r at which about so many items are above each z."""
         locations, sizes, _ = self._outline
-        return tilted(*values_at(self.noisy.noise, z - locations[:, None])[:2], sizes, wanted)
+        return tilted(*values_at(self.noisy.noise, z, locations)[:2], sizes, wanted)
 
     def moments(self, z: FloatArray, log_radius: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the mean and the variance of the number of items above z on these circles."""
         locations, sizes, _ = self._outline
-        below, above, _ = values_at(self.noisy.noise, z - locations[:, None])
+        below, above, _ = values_at(self.noisy.noise, z, locations)
         raised = above * np.exp(log_radius)
         shares = raised / (below + raised)
         return sizes @ shares, sizes @ (shares * (1 - shares))
 
     def _values(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return F, S and f of each group."""
-        return values_at(self.noisy.noise, z - self._outline[0][:, None])
+        return values_at(self.noisy.noise, z, self._outline[0])
 
     def _expected(self, cdf: FloatArray, survival: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return how many of the top k lie below z on average, and how many others above it; ties are split by rank."""
@@ -229,7 +230,7 @@ class Reach:
         nodes, weights = paced(cells, kept, paces, kinks, smooth=not noisy.noise.kinks)
         place = np.clip(np.searchsorted(cells, nodes) - 1, 0, len(z) - 1)
         bounds = np.maximum([*depths, log_fewer, log_enough], -_LOWEST)
-        missing, chosen, fewer, enough = (_most(part)[place] if one_sided else _at(nodes, z, part) for part in bounds)
+        missing, chosen, fewer, enough = _most(bounds)[:, place] if one_sided else _at(nodes, z, bounds)
         return Nodes(nodes, weights, missing > -_DEPTH, chosen > -_DEPTH, fewer < -_SURE, enough < -_SURE)
 
     def _kinks(self, cells: FloatArray, above: BoolArray, below: BoolArray) -> FloatArray:
@@ -274,11 +275,11 @@ class Reach:
 
     def _turn(self, low: float, high: float) -> tuple[float, float, float]:
         """Return the z with k items above it on average, the spread in z of the number of items above, its variance."""
-        for _ in range(4):
-            z = np.linspace(low, high, _LOOKS)
+        for _ in range(_ROUNDS):
+            z = np.linspace(low, high, _GRID)
             cdf, survival, _ = self._values(z)
             below, above = self._expected(cdf, survival)
-            place = int(np.clip((above > below).sum(), 1, _LOOKS - 1))
+            place = int(np.clip((above > below).sum(), 1, _GRID - 1))
             low, high = float(z[place - 1]), float(z[place])
         middle, noise, (locations, sizes, _) = (low + high) / 2, self.noisy.noise, self._outline
         shifted = middle - locations
@@ -288,22 +289,26 @@ class Reach:
 
 
 def _most(values: FloatArray) -> FloatArray:
-    """Return the largest of the values of each cell and its neighbours."""
-    padded = np.pad(values, 1, constant_values=-np.inf)
-    result: FloatArray = np.maximum(np.maximum(padded[:-2], padded[2:]), values)
+    """Return the largest of the values [kind, cell] of each cell and its neighbours."""
+    result = values.copy()
+    np.maximum(result[:, 1:], values[:, :-1], out=result[:, 1:])
+    np.maximum(result[:, :-1], values[:, 1:], out=result[:, :-1])
     return result
 
 
 def _at(nodes: FloatArray, z: FloatArray, values: FloatArray) -> FloatArray:
-    """Return about the largest a function can be at the nodes, from its values at z.
+    """Return about the largest that functions can be at the nodes, from their values [kind, z].
 
-    If it is concave, it is above a chord no more than neighbouring chords reach.
+    If one is concave, it is above a chord no more than neighbouring chords reach.
     """
-    slopes = np.diff(values) / np.diff(z)
-    bends = np.pad(np.abs(np.diff(slopes)), 1)
-    reach = (bends[:-1] + bends[1:]) * np.diff(z) / 4
-    place = np.clip(np.searchsorted(z, nodes) - 1, 0, len(slopes) - 1)
-    result: FloatArray = np.interp(nodes, z, values) + reach[place]
+    widths = np.diff(z)
+    slopes = np.diff(values) / widths
+    bends = np.zeros((len(values), len(z)))
+    np.abs(np.diff(slopes), out=bends[:, 1:-1])
+    reach = (bends[:, :-1] + bends[:, 1:]) * widths / 4
+    place = np.clip(np.searchsorted(z, nodes) - 1, 0, len(widths) - 1)
+    ahead = np.clip(nodes, z[0], z[-1]) - z[place]
+    result: FloatArray = values[:, place] + slopes[:, place] * ahead + reach[:, place]
     return result
 
 

@@ -13,10 +13,10 @@ more than 1e-8 of the result, more looks are taken, and at last nodes one by one
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
-from numpy.polynomial import Polynomial, chebyshev
+from numpy.polynomial import Chebyshev, chebyshev
 
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import Circle
@@ -32,7 +32,8 @@ SMOOTH, KINKED, ONE_SIDED = (8.0, 13.0, 20.0), (3.0, 20.0, 0.0), (2.0, 15.0, 12.
 _MORE, _MOST = 6, 34
 _PLAIN, _MORE_PLAIN, _FEW_POINTS = 10, 12, 28
 _FEWEST = 36
-_SPOTS, _DEGREE = 10, 5
+_SPOTS = chebyshev.chebpts2(10).astype(np.float64)
+_TO_FIT = np.linalg.pinv(chebyshev.chebvander(_SPOTS, 5))
 _WIDEST = 30.0
 _CHUNK, _PLAIN_CHUNK = 96, 52
 _LAST, _DOUBT = 4, 1e-8
@@ -57,12 +58,19 @@ class Looks:
         """Return looks between the least and the largest of some values of the variable."""
         low, high = float(places.min()), float(places.max())
         middle, half = (low + high) / 2, (high - low) / 2
-        points = chebyshev.chebpts1(number)
-        transform = chebyshev.chebvander(points, number - 1).T * (2 / number)
-        transform[0] /= 2
+        points, transform = _chebyshev(number)
         terms = chebyshev.chebvander((places - middle) / half, number - 1)
-        last, to_last = terms[:, -_LAST:].astype(np.float64), transform[-_LAST:].astype(np.float64)
-        return cls(middle + half * points, terms @ transform, last, to_last)
+        last = terms[:, -_LAST:].astype(np.float64)
+        return cls(middle + half * points, terms @ transform, last, transform[-_LAST:])
+
+
+@cache
+def _chebyshev(number: int) -> tuple[FloatArray, FloatArray]:
+    """Return so many Chebyshev points, and the matrix from values there to the coefficients of their polynomial."""
+    points = chebyshev.chebpts1(number).astype(np.float64)
+    transform = chebyshev.chebvander(points, number - 1).T.astype(np.float64) * (2 / number)
+    transform[0] /= 2
+    return points, transform
 
 
 def plain_looks(points: int) -> tuple[int, ...]:
@@ -107,7 +115,7 @@ class Smooth:
     nodes: Nodes
     where: BoolArray
     places: FloatArray
-    fit: Polynomial
+    fit: Chebyshev
     one_sided: bool
     looks: tuple[int, ...]
 
@@ -126,7 +134,8 @@ class Smooth:
             if where.sum() < _FEWEST:
                 return None
             places = np.log(nodes.z[where]) if one_sided else nodes.z[where]
-            spots = (places.max() + places.min()) / 2 + (places.max() - places.min()) / 2 * chebyshev.chebpts2(_SPOTS)
+            low, high = float(places.min()), float(places.max())
+            spots = (high + low) / 2 + (high - low) / 2 * _SPOTS
             z = np.exp(spots) if one_sided else spots
             log_radius = reach.tilted_at(z, float(k))
             _, variance = reach.moments(z, log_radius)
@@ -134,7 +143,7 @@ class Smooth:
             if not narrow.any():
                 break
             where = where & (nodes.z > z[narrow].max())
-        fit = Polynomial.fit(spots, log_radius, _DEGREE)
+        fit = Chebyshev(_TO_FIT @ log_radius, domain=[low, high])
         mean, variance = reach.moments(z, fit(spots))
         if not (np.abs(mean - k) < np.sqrt(variance)).all():
             return None

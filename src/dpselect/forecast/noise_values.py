@@ -10,25 +10,50 @@ from dpselect.sampling.laws import Distribution
 _WIDTH = 0.25
 _LARGEST = 1e300
 _NEAR = 0.25
+_WIDEST = 200.0
 
 
-def values_at(noise: Distribution, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return F, S = 1 − F and f at x; the three share their exponentials."""
-    if noise.name == "exponential":
-        ahead = np.maximum(x, 0.0)
-        survival = np.exp(-ahead)
-        cdf, near = 1.0 - survival, ahead < _NEAR
-        cdf[near] = -np.expm1(-ahead[near])
-        return cdf, survival, np.where(x < 0, 0.0, survival)
+def values_at(noise: Distribution, z: FloatArray, locations: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return F, S = 1 − F and f at z − a as [group, z]; the three share `t = e^{a − z}`, and it its factors.
+
+    Locations a are [group], or [group, z].
+    """
+    each = locations[:, None] if locations.ndim == 1 else locations
     if noise.name == "gumbel":
-        reach = np.minimum(np.exp(-x), _LARGEST)
-        cdf = np.exp(-reach)
-        return cdf, -np.expm1(-reach), reach * cdf
+        t = _falling(z, locations)
+        cdf = np.exp(-t)
+        return cdf, -np.expm1(-t), t * cdf
+    if noise.name == "logistic":
+        t = _falling(z, locations)
+        cdf = 1.0 / (1.0 + t)
+        survival = t * cdf
+        return cdf, survival, cdf * survival
     if noise.name == "laplace":
-        density = 0.5 * np.exp(-np.abs(x))
-        larger, before = 1.0 - density, x < 0
+        t, before = _falling(z, locations), z < each
+        density = 0.5 * np.minimum(t, 1.0 / t)
+        larger = 1.0 - density
         return np.where(before, density, larger), np.where(before, larger, density), density
+    if noise.name in ("exponential", "half-logistic"):
+        survival = np.minimum(_falling(z, locations), 1.0)
+        cdf, near = 1.0 - survival, z - each
+        places = near < _NEAR
+        cdf[places] = -np.expm1(-np.maximum(near[places], 0.0))
+        density = np.where(near < 0, 0.0, survival)
+        if noise.name == "half-logistic":
+            whole = 1.0 + survival
+            return cdf / whole, 2.0 * survival / whole, 2.0 * density / whole**2
+        return cdf, survival, density
+    x = z - each
     return noise.cdf(x), noise.survival(x), noise.density(x)
+
+
+def _falling(z: FloatArray, locations: FloatArray) -> FloatArray:
+    """Return `e^{a − z}`, not infinite; where z are not too far apart for that, from as few exponentials as there are."""
+    if locations.ndim == 2 or not len(z) or float(z.max() - z.min()) > _WIDEST:
+        result: FloatArray = np.exp((locations[:, None] if locations.ndim == 1 else locations) - z)
+    else:
+        result = np.multiply.outer(np.exp(locations - z[0]), np.exp(z[0] - z))
+    return np.minimum(result, _LARGEST, out=result)
 
 
 def merged(locations: FloatArray, sizes: FloatArray, costs: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

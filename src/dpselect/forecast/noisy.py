@@ -90,7 +90,7 @@ class NoisyGroups:
         with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
             z, weights, log_radii = self._nodes(open_ones)
             last = max(pattern.lowest for pattern in open_ones) + 1
-            cdf, survival, density = values_at(self.noise, z - self.locations[:last, None])
+            cdf, survival, density = values_at(self.noise, z, self.locations[:last])
             first = min(pattern.lowest for pattern in open_ones) + 1
             log_cdf, log_rest = log_of_first(cdf[first:], survival[first:]), self._log_below(z, last)
             values = []
@@ -117,8 +117,7 @@ class NoisyGroups:
             part = slice(start, start + step)
             far = -np.inf if series is None else np.inf if everywhere else float(z[part].min()) - _FAR
             border = int(np.searchsorted(-locations, -far))
-            shifted = z[part] - locations[:border, None]
-            cdf, survival, _ = values_at(self.noise, shifted)
+            cdf, survival, _ = values_at(self.noise, z[part], locations[:border])
             result[part] = sizes[:border] @ log_of_first(cdf, survival)
             if series is None or border == len(locations):
                 continue
@@ -186,12 +185,12 @@ class NoisyGroups:
         z is bounded by Chernoff: `log P[number are above] <= Σ m log(F + S r) − number log r`.
         """
         last = max(pattern.lowest for pattern in patterns) + 1
-        cdf, survival, density = values_at(self.noise, z - self.locations[:last, None])
+        cdf, survival, density = values_at(self.noise, z, self.locations[:last])
         first = min(pattern.lowest for pattern in patterns) + 1
         sizes, log_cdf = self.sizes[:last], log_of_first(cdf[first:], survival[first:])
         locations, numbers = far
         seen = slice(int(np.searchsorted(-locations, _TAIL - z[0])))
-        log_far = numbers[seen] @ log_of_first(*values_at(self.noise, z - locations[seen, None])[:2])
+        log_far = numbers[seen] @ log_of_first(*values_at(self.noise, z, locations[seen])[:2])
         bounds, log_radii = [], []
         for pattern in patterns:
             musts, free = slice(0, pattern.edge), slice(pattern.edge, pattern.lowest + 1)
