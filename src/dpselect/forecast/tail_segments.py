@@ -16,8 +16,9 @@ Array = npt.NDArray[Any]
 
 TERMS = 10
 SIZE = TERMS + 1
-_UNSEEN = 28.0
-_CHUNK = 20_000
+UNSEEN = 28.0
+"""How many items that are expected above z behind a group leave no chance that none is."""
+_CHUNK, _APART = 20_000, 0.7
 _ORDERS, _POWERS = np.repeat(np.arange(TERMS), np.arange(1, SIZE)), np.concatenate([*map(np.arange, range(1, SIZE))])
 """The order in τ and the power of x of each term that products have."""
 
@@ -117,9 +118,15 @@ class Segments:
 
     def passed(self, log_reach: FloatArray, log_radius: FloatArray, turns: ComplexArray) -> ComplexArray:
         """Return `passed` as [z, angle] for the logarithms of τ and r."""
-        # A few z at a time, which stay in the processor's memory.
-        step = max(1, _CHUNK // (len(self.steps) * len(turns)))
-        parts = (slice(start, start + step) for start in range(0, len(log_reach), step))
+        # A few z at a time, which stay in the processor's memory; not too far apart, as segments that do not count at
+        # one z may hold too much there.
+        step, place, parts = max(1, _CHUNK // (len(self.steps) * len(turns))), 0, []
+        reached = log_reach + log_radius
+        while place < len(reached):
+            near = np.abs(reached[place : place + step] - reached[place]) <= _APART
+            count = len(near) if near.all() else int(np.argmin(near))
+            parts.append(slice(place, place + count))
+            place += count
         return np.concatenate([self._passed(log_reach[part], log_radius[part], turns) for part in parts])
 
     def _passed(self, log_reach: FloatArray, log_radius: FloatArray, turns: ComplexArray) -> ComplexArray:
@@ -166,7 +173,7 @@ class Segments:
 
     def _seen(self, log_reach: float) -> Segments:
         """Return the segments without the first, behind which too much follows for an answer to end there."""
-        return self._from(int((self.rates[1:-1, 1] * np.exp(log_reach) > _UNSEEN).sum()))
+        return self._from(int((self.rates[1:-1, 1] * np.exp(log_reach) > UNSEEN).sum()))
 
 
 def by_excess(coefficients: FloatArray) -> FloatArray:

@@ -34,7 +34,7 @@ import numpy as np
 
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import ComplexArray
-from dpselect.forecast.tail_segments import SIZE, TERMS, Array, Segments, Series, by_excess
+from dpselect.forecast.tail_segments import SIZE, TERMS, UNSEEN, Array, Segments, Series, by_excess
 
 MASS, SLOPE, EACH = 0.487, 5.4, 0.04
 LAW, MARKED, COSTLY = range(3)
@@ -131,12 +131,21 @@ class RareItems:
             most = (MASS - SLOPE * EACH * reach[start:end] / reach[start]).tolist()
             place = start
             while place < end:
-                limit = before[place] + most[place - start]
+                limit = _limit(before[place], most[place - start], before[-1])
                 following = max(bisect_right(before, limit, place + 1, end + 1) - 1, place + 1)
                 found.append(place)
                 heavy.append(before[following] > limit)
                 place = following
         return np.array(found), np.array(heavy)
+
+
+def _limit(before: float, most: float, total: float) -> float:
+    """Return up to which sum of masses a segment may reach if it begins at one and may hold so much.
+
+    If more than UNSEEN is behind it, it does not count before z is so much larger that this much is, and by then it
+    holds as much less.
+    """
+    return max(before + most, (before + most * total / UNSEEN) / (1 + most / UNSEEN))
 
 
 def first_rare(series: FloatArray, locations: FloatArray, lowest: FloatArray) -> Array:
