@@ -27,8 +27,11 @@ from dpselect.forecast.noisy import log_series
 from dpselect.forecast.panels import BoolArray
 from dpselect.forecast.tails import Tail
 
-SMOOTH, KINKED, ONE_SIDED = (8.0, 13.0, 20.0), (3.0, 20.0, 0.0), (2.0, 15.0, 12.0)
-"""For which noise from which variance v on looks are all but never too few, and how many are tried first, a + b/√v."""
+SMOOTH, KINKED, ONE_SIDED = (8.0, 13.0, 20.0), (3.0, 22.0, 0.0), (2.0, 12.0, 4.6)
+"""For which noise from which variance v on looks are all but never too few, and how many are tried first.
+
+That is a + b/√v, and for one-sided noise a + b times how many e-folds z spans, or one e-fold.
+"""
 _MORE, _MOST = 6, 34
 _PLAIN, _MORE_PLAIN, _FEW_POINTS = 10, 12, 28
 _FEWEST = 36
@@ -147,7 +150,7 @@ class Smooth:
         mean, variance = reach.moments(z, fit(spots))
         if not (np.abs(mean - k) < np.sqrt(variance)).all():
             return None
-        first = int(np.ceil(few + more / np.sqrt(variance.min())))
+        first = int(np.ceil(few + more * (max(high - low, 1.0) if one_sided else float(variance.min()) ** -0.5)))
         return cls(nodes.only(where), where, places, fit, one_sided, (first, first + _MORE, _MOST))
 
     @cached_property
