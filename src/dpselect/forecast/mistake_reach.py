@@ -20,7 +20,7 @@ from dpselect.forecast.tilted import Tilted
 _TAIL = 50.0
 _DEPTH, _FARTHER, _LOWEST = 25.0, 35.0, 1e3
 _SURE = 30.0
-_VISIBLE = 14.0
+_VISIBLE = 11.0
 _PANEL = 2.6
 _SMALL = 60
 _STEPS, _MANY = 5.0, 2.0
@@ -225,7 +225,7 @@ class Reach:
         paces = np.minimum(paces, np.minimum(steps[1:-1], np.minimum(steps[:-2], steps[2:])))
         if self.border and sizes[self.border] > self.room:
             paces = np.minimum(paces, self._tied_paces(*values))
-        open_ones = (kinked & and_neighbours(bound > -_SURE) for bound in (log_enough, log_fewer))
+        open_ones = (kinked & and_neighbours(bound > -_VISIBLE) for bound in (log_enough, log_fewer))
         kinks = nearest(self._kinks(cells, *open_ones), turn, jumps=bool(one_sided))
         nodes, weights = paced(cells, kept, paces, kinks, smooth=not noisy.noise.kinks)
         place = np.clip(np.searchsorted(cells, nodes) - 1, 0, len(z) - 1)
