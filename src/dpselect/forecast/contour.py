@@ -64,18 +64,19 @@ class Circle:
         undecided: float = np.inf,
         off: float = 0.0,
         shrinking: FloatArray | None = None,
+        all_but_one: bool = False,
     ) -> Circle:
         """Return points that are enough for tilted numbers of these variances, or so many times as many.
 
         With no more than some number of undecided items all sums end, and a few points more than that are exact. Where
         the tilted mean is off the one wanted, as many points more make up for that. `shrinking` are the variances of
-        those items whose law is part of all terms, if these are not all.
+        those items whose law is part of all terms, if these are not all; `all_but_one` says that no term lacks more.
         """
         number = times * (_LEAST + _DEVIATIONS * float(np.sqrt(variances.max())) + off)
         number = 2 * int(np.ceil(min(number, undecided + 2) / 2))
         angles = np.linspace(0.0, np.pi, number + 1)[1::2]
         least = float((variances if shrinking is None else shrinking).min())
-        if least > _LARGE_VARIANCE:
+        if all_but_one or least > _LARGE_VARIANCE:
             angles = angles[least * (1 - np.cos(angles)) <= _UNSEEN]
         return cls(log_radius, angles, number)
 

@@ -116,14 +116,15 @@ class Ranked:
         middle, off = np.round((mean.max() + mean.min()) / 2), (mean.max() - mean.min()) / 2 + 0.5
         undecided = np.inf if rare else float(near.sizes.sum())
         variances = near.variances.sum(axis=0) + tail @ powers**2
-        circle = Circle.of(plain, variances, times=2, undecided=undecided, off=off)
+        circle = Circle.of(plain, variances, times=2, undecided=undecided, off=off, all_but_one=True)
         # No more items than those of the window can be above z.
         reach = circle.number if circle.number > undecided else circle.number / 2
         ranks = noisy.ends[first : min(window.stop, self.border)] - middle
         ranks = ranks[ranks <= reach]
         gaps, inside = self.gaps[first : first + len(ranks)], ranks >= -reach
-        at_z = near.sizes[: len(ranks), None] * near.density[: len(ranks)]
-        counted = _counted(gaps[:, None], at_z, near.sizes[:, None] * near.shares, tail @ powers, nothing)
+        upto, later = slice(len(ranks)), slice(len(ranks), None)
+        at_z, rest = near.sizes[upto, None] * near.density[upto], near.sizes[later] @ near.shares[later] + tail @ powers
+        counted = _counted(gaps[:, None], at_z, near.sizes[upto, None] * near.shares[upto], rest, nothing)
         gaps = counted.max(axis=1, initial=0.0)
         sure = np.cumsum(np.where(inside, gaps / 2, gaps)[::-1])[::-1] @ at_z
         turned = np.where(inside, gaps, 0.0)[:, None] * np.exp(-1j * np.multiply.outer(ranks - 1, circle.angles))
@@ -132,7 +133,7 @@ class Ranked:
         law = near.law(circle)
         if rare:
             law *= np.exp(tail @ (np.exp(1j * np.multiply.outer(powers, circle.angles)) - 1))
-        marks = marked_by(near.shares[: len(ranks)], near.others[: len(ranks)], at_z, behind, circle)
+        marks = marked_by(near.shares[upto], near.others[upto], at_z, behind, circle)
         result: FloatArray = sure - (law * marks).real.sum(axis=1)
         return result
 
@@ -165,7 +166,9 @@ class Ranked:
         ranks = self.noisy.ends[groups[rows]] - usual
         at_z = np.where(groups[rows] < self.border, (sizes * density)[rows], 0.0)
         plain_tail = tail * np.exp(-np.multiply.outer(log_radius, powers))
-        steps = _counted(self.steps[groups[rows]], at_z, sizes * survival, plain_tail @ powers, nothing)
+        above = sizes * survival
+        rest = above[~rows].sum(axis=0) + plain_tail @ powers
+        steps = _counted(self.steps[groups[rows]], at_z, above[rows], rest, nothing)
         upto = marked_upto(shares[rows], others[rows], at_z / scale[rows], circle)
         # No more items than those of the window can be above z.
         near = (groups[rows] < last) & (
@@ -186,10 +189,10 @@ class Ranked:
         return values, worse
 
 
-def _counted(gaps: FloatArray, at_z: FloatArray, above: FloatArray, rare: FloatArray, nothing: float) -> FloatArray:
+def _counted(gaps: FloatArray, at_z: FloatArray, above: FloatArray, rest: FloatArray, nothing: float) -> FloatArray:
     """Return gaps [group, z], 0 where less than `nothing` can be lost across them: N >= j takes an item behind j.
 
-    For the first groups of a window, of which so many are above z on average, and of the rare ones behind it.
+    For the first groups of a window, of which so many are above z on average, and of those behind them.
     """
-    later = np.cumsum(np.append(above, rare[None], axis=0)[:0:-1], axis=0)[::-1][: len(at_z)]
+    later = np.cumsum(np.append(above, rest[None], axis=0)[:0:-1], axis=0)[::-1]
     return np.where(gaps * np.cumsum(at_z, axis=0) * later > nothing, gaps, 0.0)
