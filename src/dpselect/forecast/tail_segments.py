@@ -94,20 +94,20 @@ class Segments:
         behind = series.rates[:, None] * np.maximum(np.repeat(totals, counts, axis=1) - sums, 0.0)
         inner = steps.copy()
         inner[lasts] = 0.0
-        within, reached, odds = (np.zeros((len(starts), SIZE, SIZE)) for _ in range(3))
         products = _products(series.mixings, sums, inner)
-        reached[:, _POWERS, _ORDERS] = np.add.reduceat(products, starts, axis=1).T
-        odds[:, _POWERS, _ORDERS] = _products(series.mixings, totals, np.ones(len(starts))).T
-        terms = np.empty_like(products)
-        for more in range(1, SIZE):
-            low = int((_ORDERS + more < SIZE).sum())
-            np.multiply(products[:low], behind[more], out=terms[:low])
-            within[:, _POWERS[:low], _ORDERS[:low] + more] += np.add.reduceat(terms[:low], starts, axis=1).T
         since = np.append(np.cumsum(totals[:, ::-1], axis=1)[:, ::-1], np.zeros((SIZE, 1)), axis=1).T
-        log_odds = series.law * totals.T[:, None]
+        log_odds = by_excess(series.law * totals.T[:, None])
         log_odds[:, 0] = 0.0
-        within, reached, log_odds, odds = map(by_excess, (within, reached, log_odds, odds))
-        return cls(starts, steps[lasts], within, reached, log_odds, odds, heavy, series.rates * since)
+        return cls(
+            starts,
+            steps[lasts],
+            _by_segment(np.add.reduceat(_times(products, behind), starts, axis=1)),
+            _by_segment(np.add.reduceat(products, starts, axis=1)),
+            log_odds,
+            _by_segment(_products(series.mixings, totals, np.ones(len(starts)))),
+            heavy,
+            series.rates * since,
+        )
 
     def since(self, start: int) -> Segments:
         """Return the segments from a start on."""
@@ -184,13 +184,37 @@ def by_excess(coefficients: FloatArray) -> FloatArray:
     return result
 
 
+def _rows(order: int) -> slice:
+    """Return where the terms of an order in τ are among those of products, one for each power of x up to it."""
+    return slice(order * (order + 1) // 2, (order + 1) * (order + 2) // 2)
+
+
 def _products(mixings: list[FloatArray], sums: FloatArray, scale: FloatArray) -> FloatArray:
     """Return the terms of `scale · exp(Σ_j τ^j P_j Σ_i G_ij x^i)`, i > 0, by order and power, for P_j [j, group]."""
     found, raised = np.empty((2, len(_ORDERS), scale.size))
     found[0] = scale
     for order, mixing in enumerate(mixings, start=1):
-        rows = [slice(lower * (lower + 1) // 2, (lower + 1) * (lower + 2) // 2) for lower in range(order + 1)]
-        for lower, row in enumerate(rows[:-1]):
-            np.multiply(found[row], sums[order - lower], out=raised[row])
-        np.matmul(mixing, raised[: rows[-1].start], out=found[rows[-1]])
+        for lower in range(order):
+            np.multiply(found[_rows(lower)], sums[order - lower], out=raised[_rows(lower)])
+        np.matmul(mixing, raised[: _rows(order).start], out=found[_rows(order)])
     return found
+
+
+def _times(products: FloatArray, series: FloatArray) -> FloatArray:
+    """Return the terms of products, and of one order more, times a series [j, group] in τ without a constant."""
+    found = np.zeros((_rows(TERMS).stop, products.shape[1]))
+    terms = np.empty((TERMS, products.shape[1]))
+    for lower in range(TERMS):
+        for order in range(lower + 1, SIZE):
+            np.multiply(products[_rows(lower)], series[order - lower], out=terms[: lower + 1])
+            found[_rows(order)][: lower + 1] += terms[: lower + 1]
+    return found
+
+
+def _by_segment(terms: FloatArray) -> FloatArray:
+    """Return terms [order and power, segment] as [segment, i, d] for `(τ x)^i τ^d`."""
+    result = np.zeros((terms.shape[1], SIZE, SIZE))
+    orders = np.repeat(np.arange(SIZE), np.arange(1, SIZE + 1))[: len(terms)]
+    powers = np.arange(len(terms)) - orders * (orders + 1) // 2
+    result[:, powers, orders - powers] = terms.T
+    return result
