@@ -26,7 +26,7 @@ from dpselect.forecast.noisy import NoisyGroups
 from dpselect.forecast.panels import BoolArray, and_neighbours, batches, paced
 from dpselect.forecast.tails import first_rare
 
-_REACH, _DEPTH = 45.0, 24.0
+_REACH, _DEPTH = 45.0, 21.0
 _NEVER, _SURE = 28.0, 27.0
 _PANEL, _STEP = 2.6, 0.15
 _CELL, _ACROSS = 1.0, 9

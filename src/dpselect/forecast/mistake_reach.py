@@ -20,6 +20,7 @@ from dpselect.forecast.tilted import Tilted
 _TAIL = 50.0
 _DEPTH, _FARTHER, _LOWEST = 25.0, 35.0, 1e3
 _SURE = 30.0
+_RARE, _ABOVE = 6.0, 3.5
 _VISIBLE = 11.0
 _PANEL = 2.6
 _SMALL = 60
@@ -199,12 +200,16 @@ class Reach:
         (log_fewer, if_fewer), (log_enough, if_enough) = (self._chance(values, fewer=fewer) for fewer in (True, False))
         undecided = np.minimum(log_fewer, log_enough)
         _, sizes, costs = self._outline
-        # Of missing ones and of chosen ones, by how many e-folds each cell is below the highest one.
+        # Of missing ones and of chosen ones, by how many e-folds each cell is below the highest one. Chernoff's bound is
+        # some e-folds above a chance that is small.
+        slack = np.where(np.stack([log_enough, log_fewer]) < -_RARE, _ABOVE, 0.0)
         depths, kinked = np.full((2, len(z)), -_LOWEST), np.zeros(len(z), dtype=bool)
         for weights in (sizes, sizes * costs):
             inside, outside = np.where(np.arange(len(sizes)) < self.border, weights, 0.0), weights.copy()
             outside[: self.border] = 0.0
-            mistakes = np.stack([np.log(inside @ if_enough) + log_enough, np.log(outside @ if_fewer) + log_fewer])
+            mistakes = (
+                np.stack([np.log(inside @ if_enough) + log_enough, np.log(outside @ if_fewer) + log_fewer]) - slack
+            )
             most = float(mistakes.max())
             if np.isfinite(most):
                 depths = np.maximum(depths, mistakes - most)
