@@ -36,7 +36,7 @@ _FAINT, _NOTHING, _WITHIN = 11.0, 30.0, 40.0
 """Where all that might be lost is more e-folds above what is lost at most, digits get lost for r = 1."""
 _MOST_WORK = 2_000_000
 _POINTS, _FOR_EACH, _SEEN = 9.0, 6.3, 2.5
-_TOGETHER = 150_000
+_TOGETHER, _MOST_NODES = 150_000, 128
 _BATCH, _FEWEST = 2_000, 4
 
 
@@ -241,19 +241,13 @@ class Spots:
 
 def _neighbours(first: Array, last: Array, mean: FloatArray, points: FloatArray) -> Iterator[slice]:
     """Yield which nodes to take together: neighbours, with a window and a circle for all that are not too large."""
-    each = list(zip(first.tolist(), last.tolist(), mean.tolist(), points.tolist(), strict=True))
-    start, span = 0, (0, 0, 0.0, 0.0, 0.0)
-    for place, (begin, end, number, most) in enumerate(each):
-        low, high, least, largest, many = span
-        low, high, least, largest = min(low, begin), max(high, end), min(least, number), max(largest, number)
-        many = max(many, most)
+    start = 0
+    while start < len(first):
+        near = slice(start, start + _MOST_NODES)
+        width = np.maximum.accumulate(last[near]) - np.minimum.accumulate(first[near])
+        apart = np.maximum.accumulate(mean[near]) - np.minimum.accumulate(mean[near])
         # Where the mean is off the middle, a circle has as many points more.
-        work = (place + 1 - start) * (high - low) * (many + (largest - least) / 2)
-        if place > start and work <= _TOGETHER:
-            span = low, high, least, largest, many
-            continue
-        if place > start:
-            yield slice(start, place)
-        start, span = place, (begin, end, number, number, most)
-    if each:
-        yield slice(start, len(each))
+        work = np.arange(1, len(width) + 1) * width * (np.maximum.accumulate(points[near]) + apart / 2)
+        stop = start + max(int(np.searchsorted(work, _TOGETHER, side="right")), 1)
+        yield slice(start, stop)
+        start = stop

@@ -200,8 +200,8 @@ class Reach:
         (log_fewer, if_fewer), (log_enough, if_enough) = (self._chance(values, fewer=fewer) for fewer in (True, False))
         undecided = np.minimum(log_fewer, log_enough)
         _, sizes, costs = self._outline
-        # Of missing ones and of chosen ones, by how many e-folds each cell is below the highest one. Chernoff's bound is
-        # some e-folds above a chance that is small.
+        # Of missing ones and of chosen ones, by how many e-folds each cell is below the highest one; Chernoff's bound
+        # is some e-folds above a chance that is small.
         slack = np.where(np.stack([log_enough, log_fewer]) < -_RARE, _ABOVE, 0.0)
         depths, kinked = np.full((2, len(z)), -_LOWEST), np.zeros(len(z), dtype=bool)
         for weights in (sizes, sizes * costs):

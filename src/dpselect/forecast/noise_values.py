@@ -48,7 +48,7 @@ def values_at(noise: Distribution, z: FloatArray, locations: FloatArray) -> tupl
 
 
 def _falling(z: FloatArray, locations: FloatArray) -> FloatArray:
-    """Return `e^{a − z}`, not infinite; where z are not too far apart for that, from as few exponentials as there are."""
+    """Return `e^{a − z}`, not infinite; from few exponentials, unless z are too far apart for that."""
     if locations.ndim == 2 or not len(z) or float(z.max() - z.min()) > _WIDEST:
         result: FloatArray = np.exp((locations[:, None] if locations.ndim == 1 else locations) - z)
     else:
