@@ -128,7 +128,7 @@ class Ranked:
         counted = _counted(gaps[:, None], at_z, near.sizes[upto, None] * near.shares[upto], rest, nothing)
         gaps = counted.max(axis=1, initial=0.0)
         sure = np.cumsum(np.where(inside, gaps / 2, gaps)[::-1])[::-1] @ at_z
-        turned = np.where(inside, gaps, 0.0)[:, None] * _turned(1 - ranks, circle.angles)
+        turned = np.where(inside, gaps, 0.0)[:, None] * _turned(np.where(inside, 1 - ranks, 0.0), circle.angles)
         behind = np.cumsum(turned[::-1], axis=0)[::-1]
         behind *= np.exp(1j * (certain - middle) * circle.angles) * (2 / circle.number) / (1 - circle.turns)
         law = near.law(circle)
