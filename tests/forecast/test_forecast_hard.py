@@ -87,6 +87,15 @@ def test_of_many_tied_items_the_lowest_falls_below_at_once(size: int) -> None:
     assert figures["good"] == pytest.approx(1.0, rel=1e-9)
 
 
+@pytest.mark.parametrize("lead", [0.5, 1.0, 2.5])
+def test_kinks_are_seen_however_rare_mistakes_are(lead: float) -> None:
+    """All but the lowest of 23 values are chosen; ten items lead twelve, by so many e-folds."""
+    unit = float(dps.OneShot(k=22, epsilon=1.0).rate(23))
+    scores = np.repeat([1e3, lead, 0.0], [1, 10, 12])
+    found = exact_figures(dps.Scores.of(scores), dps.OneShot(k=22, epsilon=1 / unit))
+    assert found["total_error"] == pytest.approx(lead * 10 / 22 * np.exp(-12 * lead), rel=1e-9)
+
+
 @pytest.mark.parametrize(
     ("sizes", "mechanism"),
     [

@@ -21,7 +21,7 @@ _TAIL = 50.0
 _DEPTH, _FARTHER, _LOWEST = 25.0, 35.0, 1e3
 _SURE = 30.0
 _RARE, _ABOVE = 6.0, 3.5
-_VISIBLE = 11.0
+_VISIBLE = 13.0
 _PANEL = 2.6
 _SMALL = 60
 _STEPS, _MANY = 5.0, 2.0
@@ -230,8 +230,10 @@ class Reach:
         paces = np.minimum(paces, np.minimum(steps[1:-1], np.minimum(steps[:-2], steps[2:])))
         if self.border and sizes[self.border] > self.room:
             paces = np.minimum(paces, self._tied_paces(*values))
-        open_ones = (kinked & and_neighbours(bound > -_VISIBLE) for bound in (log_enough, log_fewer))
-        kinks = nearest(self._kinks(cells, *open_ones), turn, jumps=bool(one_sided))
+        # Where what stands at z is all but surely missing, or chosen, kinks of items that do not are hardly seen.
+        seen = np.maximum(depths, depths[::-1] + np.minimum([log_enough, log_fewer], 0.0)) > -_VISIBLE
+        kinks = self._kinks(cells, *(kinked & and_neighbours(part) for part in seen))
+        kinks = nearest(kinks, turn, jumps=bool(one_sided))
         nodes, weights = paced(cells, kept, paces, kinks, smooth=not noisy.noise.kinks)
         place = np.clip(np.searchsorted(cells, nodes) - 1, 0, len(z) - 1)
         bounds = np.maximum([*depths, log_fewer, log_enough], -_LOWEST)
@@ -239,10 +241,7 @@ class Reach:
         return Nodes(nodes, weights, missing > -_DEPTH, chosen > -_DEPTH, fewer < -_SURE, enough < -_SURE)
 
     def _kinks(self, cells: FloatArray, above: BoolArray, below: BoolArray) -> FloatArray:
-        """Return the kinks of the items above rank k in some cells, and of the others in some; rank k's in both.
-
-        Where what stands at z is surely missing, or surely chosen, only its own kinks matter.
-        """
+        """Return the kinks of the items above rank k in some cells, and of the others in some; rank k's in both."""
         found = [np.empty(0)]
         for kink in self.noisy.noise.kinks:
             places = self.noisy.locations + kink
