@@ -36,7 +36,7 @@ DROWNED: list[tuple[str, dps.Mechanism]] = [
     ("peeling gumbel", dps.Peeling(k=K, epsilon=0.1046, noise="gumbel")),
     ("peeling", dps.Peeling(k=K, epsilon=0.1)),
 ]
-"""Where noise drowns thousands of distinct counts, and about 80 of 100 items are right; only chances are limited."""
+"""Where noise drowns thousands of distinct counts, and about 80 of 100 items are right."""
 
 
 def measurements(quick: bool) -> Iterator[Result]:
@@ -46,26 +46,19 @@ def measurements(quick: bool) -> Iterator[Result]:
         for accuracy in ACCURACIES[-1:] if quick else ACCURACIES:
             epsilon = dps.forecast.smallest_epsilon(scores, template, accuracy)
             mechanism = replace(template, epsilon=epsilon)
-            yield from _both(f"{name}, P = {accuracy:g}", mechanism, scores, LIMIT, quick)
+            yield from _both(f"{name}, P = {accuracy:g}", mechanism, scores, quick)
     for name, mechanism in DROWNED:
-        yield from _both(f"{name}, a fifth wrong", mechanism, scores, None, quick)
+        yield from _both(f"{name}, a fifth wrong", mechanism, scores, quick)
     yield _curve(scores, quick)
 
 
-def _both(case: str, mechanism: dps.Mechanism, scores: Array, limit: float | None, quick: bool) -> Iterator[Result]:
+def _both(case: str, mechanism: dps.Mechanism, scores: Array, quick: bool) -> Iterator[Result]:
     """Time the chances, and all exact figures together."""
-    yield _one(f"chances, {case}", mechanism, scores, lambda outlook: outlook.exact, LIMIT, quick)
-    yield _one(f"all exact, {case}", mechanism, scores, lambda outlook: outlook.figures(), limit, quick)
+    yield _one(f"chances, {case}", mechanism, scores, lambda outlook: outlook.exact, quick)
+    yield _one(f"all exact, {case}", mechanism, scores, lambda outlook: outlook.figures(), quick)
 
 
-def _one(
-    case: str,
-    mechanism: dps.Mechanism,
-    scores: Array,
-    figures: Callable[[Any], object],
-    limit: float | None,
-    quick: bool,
-) -> Result:
+def _one(case: str, mechanism: dps.Mechanism, scores: Array, figures: Callable[[Any], object], quick: bool) -> Result:
     """Time a forecast and what is asked of it, without draws: some figures are computed when they are asked for."""
     return against_baseline(
         "forecast",
@@ -73,7 +66,7 @@ def _one(
         scores,
         K,
         lambda: figures(dps.forecast.forecast(scores, mechanism, draws=0)),
-        limit=limit,
+        limit=LIMIT,
         rounds=30,
         quick=quick,
     )

@@ -147,7 +147,7 @@ class NoisyGroups:
         count = int((high - low) / _CELL) + 1
         tied = slice(0, max(pattern.lowest for pattern in patterns) + 1 if one_sided else 0)
         jumps = behind_jumps(self.locations[tied], self.sizes[tied])
-        far = self._far_below(max(pattern.lowest for pattern in patterns) + 1)
+        far = self._rough(max(pattern.lowest for pattern in patterns) + 1)
         while True:
             width = (high - low) / count
             cells = np.unique(np.append(np.linspace(low, high, count + 1), jumps[(jumps > low) & (jumps < high)]))
@@ -176,7 +176,7 @@ class NoisyGroups:
         return np.concatenate([self.locations + kink for kink in self.noise.kinks] or [np.empty(0)])
 
     def _log_bounds(
-        self, z: FloatArray, patterns: list[Pattern], far: tuple[FloatArray, FloatArray]
+        self, z: FloatArray, patterns: list[Pattern], far: NoisyGroups
     ) -> tuple[list[FloatArray], list[FloatArray]]:
         """Return bounds on the logarithms of the integrands, up to a factor k, and log r for which each is least.
 
@@ -188,9 +188,7 @@ class NoisyGroups:
         cdf, survival, density = values_at(self.noise, z, self.locations[:last])
         first = min(pattern.lowest for pattern in patterns) + 1
         sizes, log_cdf = self.sizes[:last], log_of_first(cdf[first:], survival[first:])
-        locations, numbers = far
-        seen = slice(int(np.searchsorted(-locations, _TAIL - z[0])))
-        log_far = numbers[seen] @ log_of_first(*values_at(self.noise, z, locations[seen])[:2])
+        log_far = far._log_below(z, 0)
         bounds, log_radii = [], []
         for pattern in patterns:
             musts, free = slice(0, pattern.edge), slice(pattern.edge, pattern.lowest + 1)
@@ -205,10 +203,12 @@ class NoisyGroups:
             log_radii.append(log_radius)
         return bounds, log_radii
 
-    def _far_below(self, first: int) -> tuple[FloatArray, FloatArray]:
-        """Return locations and sizes of the groups from `first` on for rough sums, off by less than 1%."""
+    def _rough(self, first: int) -> NoisyGroups:
+        """Return the groups from `first` on, merged if that does not change their sums by more than 1%."""
         locations, sizes = self.locations[first:], self.sizes[first:]
-        return (locations, sizes) if log_series(self.noise.name) is None else merged(locations, sizes, sizes)[:2]
+        if log_series(self.noise.name) is not None:
+            locations, sizes, _ = merged(locations, sizes, sizes)
+        return NoisyGroups(locations, sizes, self.k, self.noise)
 
 
 @dataclass(frozen=True)

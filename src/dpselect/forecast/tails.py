@@ -20,9 +20,10 @@ to `Π 1/(1 − τ_i)`. If no τ_i exceeds q and those up to g add up to M or le
 are at most those of `(1 − qs)^{−M/q}`, and with f/F, whose first order is 1, those of `(1 − qs)^{−M/q − 1}`. These are
 `(M + q) (M + 2q) … (M + nq) / n!`, and from n = 10 on they are left out. With `M = 0.487 − 5.4 q` they add up to less
 than 2.2e-10 for any q up to 0.04. E' is divided by the product over all of a segment; a group with more than that is a
-segment by itself, whose factor is computed directly. What `law` and `marked` leave out is of the order `q^10`
-for each item. No power of x exceeds that of τ, so that the same holds for |x| = r > 1 if `r τ` is as small; and for
-r < 1 it is enough that `r τ_i` add up to M, as no term of `log(1 + o x)` has less than one power of x.
+segment by itself, whose factor is computed directly; one behind which many items are expected above z does not count
+there, and may hold more. What `law` and `marked` leave out is of the order `q^10` for each item. No power of x exceeds
+that of τ, so that the same holds for |x| = r > 1 if `r τ` is as small; and for r < 1 it is enough that `r τ_i` add up
+to M, as no term of `log(1 + o x)` has less than one power of x.
 """
 
 from __future__ import annotations
