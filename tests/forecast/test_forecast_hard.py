@@ -12,6 +12,7 @@ import dpselect as dps
 from dpselect.forecast import mistake_reach
 from dpselect.forecast.figures import exact_figures
 from dpselect.sampling import NOISES
+from dpselect.sampling.normal import NORMAL
 
 
 def gaussian(k: int, epsilon: float) -> dps.Gaussian:
@@ -93,7 +94,7 @@ def test_kinks_are_seen_however_rare_mistakes_are(lead: float) -> None:
     unit = float(dps.OneShot(k=22, epsilon=1.0).rate(23))
     scores = np.repeat([1e3, lead, 0.0], [1, 10, 12])
     found = exact_figures(dps.Scores.of(scores), dps.OneShot(k=22, epsilon=1 / unit))
-    assert found["total_error"] == pytest.approx(lead * 10 / 22 * np.exp(-12 * lead), rel=1e-9)
+    assert found["total_error"] == pytest.approx(lead * 10 / 22 * np.exp(-12 * lead), rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize(
@@ -120,6 +121,41 @@ def test_many_items_tied_with_rank_k(epsilon: float, correct: float, monkeypatch
     assert found == pytest.approx(correct, abs=1e-5)
     monkeypatch.setattr(mistake_reach, "_PANEL", 0.4)
     assert exact_figures(table, mechanism)["correct"] == pytest.approx(found, rel=1e-10)
+
+
+def test_the_largest_of_many_normal_values() -> None:
+    mechanism, scores = gaussian(1, 1e-3), -np.arange(1000.0)
+    z = np.linspace(-12, 12, 4001)
+    log_others = np.log(NORMAL.cdf(z - scores[1:, None] / float(mechanism.sigma))).sum(axis=0)
+    wanted = float((NORMAL.density(z) * np.exp(log_others)).sum() * (z[1] - z[0]))
+    assert exact_figures(dps.Scores.of(scores), mechanism)["great"] == pytest.approx(wanted, rel=1e-9)
+
+
+def test_deep_mistakes_may_be_far_rarer_than_others() -> None:
+    """Which of three items is missing is a close call; that one far below is chosen is all but impossible."""
+    mechanism, others, low = (
+        gaussian(3, 5 / 3),
+        np.array([906.16, 26.296, 24.211, 24.211]),
+        np.array([-4.17, -8.34, -10.425]),
+    )
+    sigma = float(mechanism.sigma)
+    z = np.arange(-60.0, 60.0, 1e-3)
+    counts = np.zeros((5, len(z)))
+    counts[0] = 1.0
+    for location in others / sigma:
+        counts[1:] = counts[1:] * NORMAL.cdf(z - location) + counts[:-1] * NORMAL.survival(z - location)
+        counts[0] *= NORMAL.cdf(z - location)
+    chosen = NORMAL.density(z - low[:, None] / sigma) @ counts[:3].sum(axis=0) * 1e-3
+    assert 1e-30 < chosen.sum() < 1e-15
+    found = exact_figures(dps.Scores.of(np.append(others, low)), mechanism)
+    assert found["relative_error"] == pytest.approx(float((24.211 - low) @ chosen), rel=1e-9, abs=0)
+
+
+def test_without_a_doubt_nothing_is_wrong() -> None:
+    """Of a tie that is all that is near, no more can be chosen than there is room for."""
+    scores = np.repeat([2000.0, 1000.0, 0.0], [10, 100, 10])
+    found = exact_figures(dps.Scores.of(scores), dps.OneShot(k=60, epsilon=60.0, noise="gumbel"))
+    assert (found["correct"], found["f1"]) == (60, 1)
 
 
 @pytest.mark.parametrize("noise", [*NOISES])

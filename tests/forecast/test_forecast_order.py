@@ -88,6 +88,15 @@ def test_where_much_might_be_lost_and_little_is_circles_are_chosen(monkeypatch: 
     assert exact_figures(dps.Scores.of(scores), mechanism)["total_error"] != pytest.approx(wanted, rel=1e-8, abs=0)
 
 
+@pytest.mark.parametrize(
+    ("scores", "sizes", "k"), [([142.0, 0.3, 0.0], [4, 23, 1], 24), ([154.7, 0.1, 0.0], [2, 31, 1], 16)]
+)
+def test_leaders_far_ahead_of_a_tie(scores: list[float], sizes: list[int], k: int) -> None:
+    table, mechanism = np.repeat(scores, sizes), dps.Peeling(k=k, epsilon=float(k), noise="gumbel")
+    wanted = error_by_ranks(NOISES["gumbel"], table, float(mechanism.rate()), k)
+    assert exact_figures(dps.Scores.of(table), mechanism)["total_error"] == pytest.approx(wanted, rel=1e-9)
+
+
 def error_by_ranks_of_parts(scores: Any, rate: float) -> float:
     """The error of two parts that are too far from each other to mix, of which four and four are taken."""
     high, low = np.sort(scores)[:-5:-1], np.sort(scores)[-5::-1]

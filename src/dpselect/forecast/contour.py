@@ -11,8 +11,8 @@ that is `C_n − G(1) r^M / (1 + r^M)`, up to what the tilted number is more tha
 away from: r may even be 1. What lies above n is `G(1) − C_n`, by the same sum.
 
 Error: r is chosen so that the tilted mean is near n; then nothing in the sum is much larger than its result. With v the
-tilted variance and `M = 9 + 6.3 √v` less than 5e-9 of it is left out (Bennett's inequality for both sides), and less
-than 2e-9 for v up to 140. Angles are left out at which `|G(x)| <= G(r) exp(−v (1 − cos θ))` is below e^−32 of G(r).
+tilted variance and `M = 11 + 6.5 √v` less than 2e-9 of it is left out (Bennett's inequality for both sides), and less
+than 2e-10 for v up to 140. Angles are left out at which `|G(x)| <= G(r) exp(−v (1 − cos θ))` is below e^−32 of G(r).
 What is about all items but R of them that are expected above z, none of which is, has about R less variance, but is
 also e^−R times smaller; so angles are left out for v > 24 only.
 """
@@ -35,7 +35,7 @@ Array = npt.NDArray[Any]
 FARTHEST = 250.0
 _NEWTONS = 2
 _SLACK = 0.25
-_LEAST, _DEVIATIONS = 9, 6.3
+_LEAST, _DEVIATIONS = 11, 6.5
 _UNSEEN, _LARGE_VARIANCE = 32.0, 24.0
 _FEW_TIED = 1_000
 _WIDE = 100
@@ -137,7 +137,7 @@ def tilted(
 
     `least` says of one group that so many of it are above z in any case.
     """
-    if len(sizes) == 1 and sizes.ndim == 1:
+    if least is None and len(sizes) == 1 and sizes.ndim == 1:
         share = np.minimum(wanted / sizes[0], 1.0)
         exactly: FloatArray = np.log(below[0] / above[0]) + np.log(share / (1 - share))
         return np.clip(exactly, -FARTHEST, FARTHEST)
@@ -158,8 +158,8 @@ def tilted(
         return wanted - mean(shares)
 
     low, high = np.full(below.shape[1], -FARTHEST), np.full(below.shape[1], FARTHEST)
-    if least is None and sizes.ndim == 1 and isinstance(wanted, float):
-        low, high = _between(below, above, sizes, wanted)
+    if least is None and sizes.ndim == 1 and np.ndim(wanted) == 0:
+        low, high = _between(below, above, sizes, float(wanted))
     while (high - low).max(initial=0.0) > 1.0:
         middle = (low + high) / 2
         short = lack(shares_at(middle)) > 0

@@ -26,16 +26,16 @@ from dpselect.forecast.noisy import NoisyGroups
 from dpselect.forecast.panels import BoolArray, and_neighbours, batches, paced
 from dpselect.forecast.tails import first_rare
 
-_REACH, _DEPTH = 45.0, 21.0
-_NEVER, _SURE = 28.0, 27.0
-_PANEL, _STEP = 2.6, 0.15
+_REACH, _DEPTH = 45.0, 26.0
+_NEVER, _SURE = 31.0, 36.0
+_PANEL, _STEP = 2.6, 0.145
 _CELL, _ACROSS = 1.0, 9
 _FEW = 3
 _MANY, _ABOUT = 24, 0.9
 _FAINT, _NOTHING, _WITHIN = 11.0, 30.0, 40.0
 """Where all that might be lost is more e-folds above what is lost at most, digits get lost for r = 1."""
 _MOST_WORK = 2_000_000
-_POINTS, _FOR_EACH, _SEEN = 9.0, 6.3, 2.5
+_POINTS, _FOR_EACH, _SEEN = 11.0, 6.5, 2.5
 _TOGETHER, _MOST_NODES = 150_000, 128
 _BATCH, _FEWEST = 2_000, 4
 
@@ -181,12 +181,15 @@ class Order:
         if not len(z):
             return result
         nearest = np.searchsorted(-self.noisy.locations, -z)
-        groups, sizes = ranked.window(np.maximum(nearest - _FEW, 0), 2 * _FEW + 1)
+        first = np.maximum(nearest - _FEW, 0)
+        groups, sizes = ranked.window(first, 2 * _FEW + 1)
         cdf, survival, density = ranked.values(z, groups)
         number, ends = sizes.sum(axis=0), np.cumsum(sizes, axis=0)
         usual = np.floor((sizes * survival).sum(axis=0))
         least = np.full(len(z), np.inf)
-        for wanted in (None, usual + 0.5, usual + 1.5, *(ends[_FEW - 2 : _FEW + 1] + 0.5)):
+        # At the top of the table fewer groups are before the nearest.
+        around = [ends[np.maximum(nearest - first - back, 0), np.arange(len(z))] + 0.5 for back in (2, 1, 0)]
+        for wanted in (None, usual + 0.5, usual + 1.5, *around):
             log_radius = np.zeros(len(z)) if wanted is None else tilted(cdf, survival, sizes, wanted)
             scale = cdf + survival * np.exp(log_radius)
             log_law = (sizes * np.log(scale)).sum(axis=0) - np.maximum(log_radius, 0.0)

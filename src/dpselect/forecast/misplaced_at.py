@@ -26,7 +26,7 @@ from dpselect.forecast.tilted import Tilted
 
 _NEAR, _FEW = 6.0, 3
 _FARTHEST = 1e4
-_STEP = 10
+_FINE = 10
 
 
 @dataclass(frozen=True, repr=False)
@@ -143,7 +143,7 @@ class Ranked:
     ) -> tuple[FloatArray, Array]:
         """Return the integrand on a circle for each z, for windows of groups.
 
-        Then where some term on the circle may be larger than the largest for r = 1, so that rounding is no smaller.
+        Then where r = 1 is better: some term may be larger than the largest for that, or a rank is off the circle.
         """
         width = int((last - first).max())
         groups, sizes = self.window(first, width)
@@ -180,7 +180,10 @@ class Ranked:
         weights = np.exp(log_weights - most)
         whole, plain = np.cumsum(at_z, axis=0) * steps, np.cumsum(at_z / scale[rows], axis=0)
         largest = log_scale + most + np.log((weights * plain).max(axis=0, initial=0.0)) - np.maximum(log_radius, 0.0)
-        worse = (log_radius != 0) & (largest > np.log(whole.max(axis=0, initial=0.0)) + 1.0)
+        worse = largest > np.log(whole.max(axis=0, initial=0.0)) + 1.0
+        # Ranks far from the usual one are settled for r = 1 only.
+        worse |= (np.where(near | (groups[rows] >= last), 0.0, whole) > nothing).any(axis=0)
+        worse &= log_radius != 0
         weights = np.where(near, weights, 0.0)
         powers = np.exp(-1j * np.multiply.outer(np.arange(-circle.number, circle.number + 1), circle.angles))
         upto *= powers[np.clip(ranks - 1, -circle.number, circle.number).astype(np.intp) + circle.number]
@@ -194,9 +197,9 @@ def _turned(numbers: FloatArray, angles: FloatArray) -> ComplexArray:
     """Return `e^{i n θ}` as [n, angle] for whole numbers n, from few exponentials: `e^{i (n − m) θ} e^{i m θ}`."""
     lowest = float(numbers.min(initial=0.0))
     steps = (numbers - lowest).astype(np.intp)
-    high, low = np.divmod(steps, _STEP)
-    fine = np.exp(1j * np.multiply.outer(np.arange(_STEP), angles))
-    coarse = np.exp(1j * np.multiply.outer(lowest + _STEP * np.arange(int(high.max(initial=0)) + 1), angles))
+    high, low = np.divmod(steps, _FINE)
+    fine = np.exp(1j * np.multiply.outer(np.arange(_FINE), angles))
+    coarse = np.exp(1j * np.multiply.outer(lowest + _FINE * np.arange(int(high.max(initial=0)) + 1), angles))
     result: ComplexArray = coarse[high] * fine[low]
     return result
 

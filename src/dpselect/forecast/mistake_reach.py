@@ -20,8 +20,7 @@ from dpselect.forecast.tilted import Tilted
 _TAIL = 50.0
 _DEPTH, _FARTHER, _LOWEST = 25.0, 35.0, 1e3
 _SURE = 30.0
-_RARE, _ABOVE = 6.0, 3.5
-_VISIBLE = 13.0
+_VISIBLE, _SEEN = 14.0, 22.0
 _PANEL = 2.6
 _SMALL = 60
 _STEPS, _MANY = 5.0, 2.0
@@ -184,8 +183,6 @@ class Reach:
         # Below the turn and rank k + 1 a mistake takes two items of rank k + 1 or less that far down, or a missing one
         # there, and is an e-fold less likely with each further e-fold of z.
         low = max(low, min(turn, next_one) - _FARTHER)
-        # Above the turn and rank k an item of rank k + 1 or less has to be that far up, which is as much less likely.
-        high = min(high, max(turn, 0.0) + _FARTHER)
         cells = np.linspace(low, high, int(high - low) + 2)
         near = np.concatenate(
             [
@@ -200,21 +197,18 @@ class Reach:
         (log_fewer, if_fewer), (log_enough, if_enough) = (self._chance(values, fewer=fewer) for fewer in (True, False))
         undecided = np.minimum(log_fewer, log_enough)
         _, sizes, costs = self._outline
-        # Of missing ones and of chosen ones, by how many e-folds each cell is below the highest one; Chernoff's bound
-        # is some e-folds above a chance that is small.
-        slack = np.where(np.stack([log_enough, log_fewer]) < -_RARE, _ABOVE, 0.0)
+        # Of missing ones and of chosen ones, by how many e-folds each cell is below the highest one.
         depths, kinked = np.full((2, len(z)), -_LOWEST), np.zeros(len(z), dtype=bool)
-        for weights in (sizes, sizes * costs):
-            inside, outside = np.where(np.arange(len(sizes)) < self.border, weights, 0.0), weights.copy()
-            outside[: self.border] = 0.0
-            mistakes = (
-                np.stack([np.log(inside @ if_enough) + log_enough, np.log(outside @ if_fewer) + log_fewer]) - slack
-            )
+        higher = np.arange(len(sizes)) < self.border
+        # How far the lowest lies below rank k concerns only what is chosen.
+        for weights, both in ((sizes, True), (sizes * costs, True), (sizes * costs, False)):
+            inside, outside = np.where(higher & both, weights, 0.0), np.where(higher, 0.0, weights)
+            mistakes = np.stack([np.log(inside @ if_enough) + log_enough, np.log(outside @ if_fewer) + log_fewer])
             most = float(mistakes.max())
             if np.isfinite(most):
                 depths = np.maximum(depths, mistakes - most)
                 # An item's kink shows where it may be at z, or where the comparison is undecided.
-                shown = np.maximum(mistakes.max(axis=0), np.log(weights @ values[2]) + undecided)
+                shown = np.maximum(mistakes.max(axis=0), np.log((inside + outside) @ values[2]) + undecided)
                 kinked |= shown > most - _VISIBLE
         kept, kinked = (and_neighbours(part) for part in (depths.max(axis=0) > -_DEPTH, kinked))
         middle = np.abs(z - turn) < _DEVIATIONS * width
@@ -231,7 +225,7 @@ class Reach:
         if self.border and sizes[self.border] > self.room:
             paces = np.minimum(paces, self._tied_paces(*values))
         # Where what stands at z is all but surely missing, or chosen, kinks of items that do not are hardly seen.
-        seen = np.maximum(depths, depths[::-1] + np.minimum([log_enough, log_fewer], 0.0)) > -_VISIBLE
+        seen = np.maximum(depths, depths[::-1] + np.minimum([log_enough, log_fewer], 0.0)) > -_SEEN
         kinks = self._kinks(cells, *(kinked & and_neighbours(part) for part in seen))
         kinks = nearest(kinks, turn, jumps=bool(one_sided))
         nodes, weights = paced(cells, kept, paces, kinks, smooth=not noisy.noise.kinks)

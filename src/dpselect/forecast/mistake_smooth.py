@@ -84,7 +84,7 @@ def plain_looks(points: int) -> tuple[int, ...]:
 def surely_chosen(
     groups: Groups, last: int, tail: Tail, z: FloatArray, weights: FloatArray, points: int = _FEW_POINTS
 ) -> FloatArray:
-    """Return the integrals of `Below.surely`, where circles have so many points.
+    """Return the integrals of `Below.surely`, where circles have so many points, or none are needed.
 
     For noise with a series all of it is `e^{−z}` times a function that is smooth in `e^{−z/2}`.
     """
@@ -140,7 +140,7 @@ class Smooth:
             low, high = float(places.min()), float(places.max())
             spots = (high + low) / 2 + (high - low) / 2 * _SPOTS
             z = np.exp(spots) if one_sided else spots
-            log_radius = reach.tilted_at(z, float(k))
+            log_radius = reach.tilted_at(z, k)
             _, variance = reach.moments(z, log_radius)
             narrow = variance < least
             if not narrow.any():

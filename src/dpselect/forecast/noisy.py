@@ -36,8 +36,7 @@ _TAIL = 50.0
 _FAR = 3.0
 _LOST = 1e-17
 _TERMS = 20
-_PANEL, _PANELS, _SMOOTH_PANELS = 2.6, 5.5, 4
-_SMALL, _FINER = 60, 4.0
+_PANEL, _PANELS, _SMALL = 2.6, 7, 60
 _CELL = 3.0
 _CELLS, _FEW_CELLS, _MOST_CELLS = 24, 7, 240
 _DEPTH = 30.0
@@ -161,8 +160,8 @@ class NoisyGroups:
             low, high = float(cells[places[0]]), float(cells[places[-1] + 1])
             count = int(min(_CELLS * (high - low) / shortest + 1e-9, _MOST_CELLS))
         # Where groups are few, finer panels cost little, and tell chances of all but 1 from each other.
-        finer = _FINER if len(self.sizes) <= _SMALL else 1.0
-        pace = min(_PANEL, max(shortest, width) / (_PANELS if self.noise.kinks else _SMOOTH_PANELS)) / finer
+        widest = _PANEL if len(self.sizes) > _SMALL else _PANEL / 2
+        pace = min(widest, max(shortest, width) / _PANELS)
         paces = np.minimum(pace, _PANEL * paces_behind_jumps(middles, self.locations[tied], self.sizes[tied]))
         shown = np.any([and_neighbours(bound > bound.max() - _VISIBLE) for bound in bounds], axis=0)
         kinks = self.kinks[shown[np.clip(np.searchsorted(cells, self.kinks) - 1, 0, len(middles) - 1)]]

@@ -13,7 +13,7 @@ up to g are. Every such chance is a sum of coefficients of a product over items,
 the sums over items are taken inside; an item is a factor `1 + p y`. Items far below z are taken together (tails.py),
 and those far above are certain.
 
-Error: that of contour.py and tails.py; nodes (mistake_reach.py) leave out about 1e-9.
+Error: that of contour.py and tails.py; nodes (mistake_reach.py) leave out about 1e-9, far up, where they end.
 """
 
 from __future__ import annotations

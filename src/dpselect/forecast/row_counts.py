@@ -106,5 +106,5 @@ def _holding(rows: BoundedRows, held: int) -> float | None:
 
 
 def _repeated(values: FloatArray, lengths: Array) -> FloatArray:
-    """Return ascending values as often as they say, or one of them if all are equal."""
+    """Return ascending values, each as often as its length says, or one of them if all are equal."""
     return values[:1] if values[0] == values[-1] else values.repeat(lengths)
