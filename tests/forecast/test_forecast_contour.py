@@ -32,9 +32,7 @@ def circle_and_shares(log_radius: float) -> tuple[Circle, np.ndarray, np.ndarray
     scale = 1 - ABOVE + ABOVE * np.exp(logs)
     shares = ABOVE * np.exp(logs) / scale
     variances = SIZES @ (shares * (1 - shares))
-    # Both values z share the circle, and their means are apart.
-    off = float(np.ptp(SIZES @ shares)) / 2
-    return Circle.of(logs, variances, times=2, off=off), shares, SIZES @ np.log(scale)
+    return Circle.of(logs, variances, times=2), shares, SIZES @ np.log(scale)
 
 
 @pytest.mark.parametrize("log_radius", LOG_RADII)

@@ -19,7 +19,7 @@ SIZE = TERMS + 1
 UNSEEN = 28.0
 """How many items that are expected above z behind a group leave no chance that none is."""
 _CHUNK, _APART = 20_000, 0.7
-_ORDERS, _POWERS = np.repeat(np.arange(TERMS), np.arange(1, SIZE)), np.concatenate([*map(np.arange, range(1, SIZE))])
+_ORDERS, _POWERS = np.tril_indices(TERMS)
 """The order in τ and the power of x of each term that products have."""
 
 
@@ -214,7 +214,6 @@ def _times(products: FloatArray, series: FloatArray) -> FloatArray:
 def _by_segment(terms: FloatArray) -> FloatArray:
     """Return terms [order and power, segment] as [segment, i, d] for `(τ x)^i τ^d`."""
     result = np.zeros((terms.shape[1], SIZE, SIZE))
-    orders = np.repeat(np.arange(SIZE), np.arange(1, SIZE + 1))[: len(terms)]
-    powers = np.arange(len(terms)) - orders * (orders + 1) // 2
+    orders, powers = (part[: len(terms)] for part in np.tril_indices(SIZE))
     result[:, powers, orders - powers] = terms.T
     return result
