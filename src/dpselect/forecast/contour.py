@@ -19,8 +19,8 @@ also e^−R times smaller; so angles are left out for v > 24 only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -33,7 +33,7 @@ ComplexArray = npt.NDArray[np.complex128]
 Array = npt.NDArray[Any]
 
 FARTHEST = 250.0
-_NEWTONS = 2
+_NEWTONS, _MOST_NEWTONS, _NEAR = 2, 6, 0.1
 _SLACK = 0.25
 _LEAST, _DEVIATIONS = 11, 6.5
 _UNSEEN, _LARGE_VARIANCE = 32.0, 24.0
@@ -48,11 +48,17 @@ LIGHT, ORDERS = 0.03, 8
 
 @dataclass(frozen=True, repr=False)
 class Circle:
-    """Half of the points x on a circle for each value z; the other half are their conjugates."""
+    """Half of the points x on a circle for each value z; the other half are their conjugates.
+
+    They are `number` in all, at the angles θ and their opposites; `turns` are `e^{iθ}`. All terms hold the law of items
+    of at least some `variance`.
+    """
 
     log_radius: FloatArray
     angles: FloatArray
+    turns: ComplexArray
     number: int
+    variance: float
 
     @classmethod
     def of(
@@ -72,19 +78,18 @@ class Circle:
         the tilted mean is off the one wanted, as many points more make up for that. `shrinking` are the variances of
         those items whose law is part of all terms, if these are not all; `all_but_one` says that no term lacks more.
         """
-        number = times * (_LEAST + _DEVIATIONS * float(np.sqrt(variances.max())) + off)
+        number = times * (_LEAST + _DEVIATIONS * float(variances.max()) ** 0.5 + off)
         number = 2 * int(np.ceil(min(number, undecided + 2) / 2))
-        angles = np.linspace(0.0, np.pi, number + 1)[1::2]
         least = float((variances if shrinking is None else shrinking).min())
-        if all_but_one or least > _LARGE_VARIANCE:
-            angles = angles[least * (1 - np.cos(angles)) <= _UNSEEN]
-        return cls(log_radius, angles, number)
+        angles, falls, turns = _half_circle(number)
+        seen = len(angles)
+        if least * float(falls[-1]) > _UNSEEN and (all_but_one or least > _LARGE_VARIANCE):
+            seen = int(np.searchsorted(falls, _UNSEEN / least, side="right"))
+        return cls(log_radius, angles[:seen], turns[:seen], number, least)
 
-    @cached_property
-    def turns(self) -> ComplexArray:
-        """`e^{iθ}`."""
-        result: ComplexArray = np.exp(1j * self.angles)
-        return result
+    def only(self, some: Array) -> Circle:
+        """Return the circle at some of the angles."""
+        return replace(self, angles=self.angles[some], turns=self.turns[some])
 
     @cached_property
     def shifts(self) -> ComplexArray:
@@ -126,6 +131,16 @@ class Circle:
         return result
 
 
+@lru_cache(maxsize=128)
+def _half_circle(number: int) -> tuple[FloatArray, FloatArray, ComplexArray]:
+    """Return the angles θ of half of so many points, `1 − cos θ` and `e^{iθ}`."""
+    angles = np.linspace(0.0, np.pi, number + 1)[1::2]
+    found = angles, 1 - np.cos(angles), np.exp(1j * angles)
+    for each in found:
+        each.flags.writeable = False
+    return found
+
+
 def tilted(
     below: FloatArray,
     above: FloatArray,
@@ -137,19 +152,67 @@ def tilted(
 
     `least` says of one group that so many of it are above z in any case.
     """
-    if least is None and len(sizes) == 1 and sizes.ndim == 1:
-        share = np.minimum(wanted / sizes[0], 1.0)
-        exactly: FloatArray = np.log(below[0] / above[0]) + np.log(share / (1 - share))
-        return np.clip(exactly, -FARTHEST, FARTHEST)
+    if least is None and sizes.ndim == 1 and np.ndim(wanted) == 0:
+        return _tilted_alone(below, above, sizes, float(wanted))
+    low, high = np.full((2, below.shape[1]), ((-FARTHEST,), (FARTHEST,)))
+    return _halved(below, above, sizes, wanted, low, high, least)
+
+
+def _tilted_alone(below: FloatArray, above: FloatArray, sizes: FloatArray, wanted: float) -> FloatArray:
+    """Return the same for groups of falling S.
+
+    It is about the odds of the group of that rank. From there by Newton's method for the logarithm of the odds of the
+    number above z, which is a straight line if all are alike; where that fails, by halving.
+    """
+    ends = np.cumsum(sizes)
+    group, total = int(np.searchsorted(ends, wanted)), float(ends[-1])
+    if not 0 < wanted < total:
+        return _halved(below, above, sizes, wanted, *_between(below, above, ends, wanted))
+    log_odds = np.log(below[group] / above[group])
+    if len(sizes) == 1:
+        log_odds += np.log(wanted / (total - wanted))
+    log_radius: FloatArray = np.clip(log_odds, -FARTHEST, FARTHEST)
+    if len(sizes) == 1:
+        return log_radius
+    hopeless = np.abs(log_radius) == FARTHEST
+    near = _NEAR * min(wanted, total - wanted, 1.0)
+    for _ in range(_MOST_NEWTONS):
+        shares = _shares(below, above, log_radius)
+        number = sizes @ shares
+        spread = number - sizes @ (shares * shares)
+        odds = number / (total - number) * ((total - wanted) / wanted)
+        step = np.log(odds) * (number * (total - number)) / (total * spread)
+        log_radius = np.where(hopeless, log_radius, log_radius - step)
+        close = hopeless | (np.abs(number - wanted) <= near)
+        if close.all():
+            return log_radius
+    off = ~close
+    bounds = _between(below[:, off], above[:, off], ends, wanted)
+    log_radius[off] = _halved(below[:, off], above[:, off], sizes, wanted, *bounds)
+    return log_radius
+
+
+def _shares(below: FloatArray, above: FloatArray, log_radius: FloatArray) -> FloatArray:
+    """Return the tilted chances."""
+    raised = above * np.exp(log_radius)
+    raised /= below + raised
+    return raised
+
+
+def _halved(
+    below: FloatArray,
+    above: FloatArray,
+    sizes: FloatArray,
+    wanted: FloatArray | float,
+    low: FloatArray,
+    high: FloatArray,
+    least: tuple[int, float] | None = None,
+) -> FloatArray:
+    """Return log r between bounds."""
 
     def mean(shares: FloatArray) -> FloatArray:
         result: FloatArray = sizes @ shares if sizes.ndim == 1 else (sizes * shares).sum(axis=0)
         return result
-
-    def shares_at(log_radius: FloatArray) -> FloatArray:
-        raised = above * np.exp(log_radius)
-        raised /= below + raised
-        return raised
 
     def lack(shares: FloatArray) -> FloatArray:
         if least is not None:
@@ -157,30 +220,25 @@ def tilted(
             shares[group] = np.maximum(shares[group], number / sizes[group])
         return wanted - mean(shares)
 
-    low, high = np.full(below.shape[1], -FARTHEST), np.full(below.shape[1], FARTHEST)
-    if least is None and sizes.ndim == 1 and np.ndim(wanted) == 0:
-        low, high = _between(below, above, sizes, float(wanted))
     while (high - low).max(initial=0.0) > 1.0:
         middle = (low + high) / 2
-        short = lack(shares_at(middle)) > 0
+        short = lack(_shares(below, above, middle)) > 0
         low, high = np.where(short, middle, low), np.where(short, high, middle)
     middle = (low + high) / 2
     for _ in range(_NEWTONS):
-        shares = shares_at(middle)
+        shares = _shares(below, above, middle)
         spread = mean(shares * (1 - shares))
         middle = np.clip(middle + lack(shares) / spread, low, high)
-    result: FloatArray = middle
-    return result
+    return middle
 
 
-def _between(below: FloatArray, above: FloatArray, sizes: FloatArray, wanted: float) -> tuple[FloatArray, FloatArray]:
-    """Return bounds on log r for groups of falling S, from the odds `F/S` of two of them.
+def _between(below: FloatArray, above: FloatArray, ends: FloatArray, wanted: float) -> tuple[FloatArray, FloatArray]:
+    """Return bounds on log r for groups of falling S, from the odds `F/S` of two of them; `ends` are sums of sizes.
 
     Let n be the number wanted, N that of all items and δ < 1. If fewer than n − δ items are in the groups before one of
     odds o, at `r = o δ / N` the others add less than δ, as `p <= r / odds`. If more than n + δ are in the groups up to
     one, m of them, at `r = o m / δ` no more than δ of these are missing, as `1 − p <= odds / r`.
     """
-    ends = np.cumsum(sizes)
     first, last = np.searchsorted(ends, (wanted - _SLACK, wanted + _SLACK)).tolist()
     low, high = np.full((2, below.shape[1]), ((-FARTHEST,), (FARTHEST,)))
     if wanted > _SLACK and first < len(ends):

@@ -3,14 +3,85 @@
 With `at_z` what stands at z of a group, `Σ f / (F + S x)` is a sum of `at_z / (1 + p y)`, and
 
 `1 / (1 + p y) = (1 − p (y_0 + i y_1)) / (1 − 2 p (1 − p) y_0)` with `y_0 = 1 − cos θ` and `y_1 = sin θ`.
+
+Such a sum is only ever used beside a law of some variance v, which is at most `exp(−v y_0)`, so that few terms of a
+series do at most angles. With `s = 8 p (1 − p) − 1`, from −1 to 1, and `κ = y_0 / (4 − y_0)` the denominator is
+`(1 − κ s) (1 − y_0/4)`, and with `η = κ / (1 + √(1 − κ^2))` and Chebyshev's polynomials T
+
+`√(1 − κ^2) / (1 − κ s) = 1 + 2 Σ_m η^m T_m(s)`,
+
+from which n terms leave out at most `2 η^n / (1 − η)`. Without the item at z the law is at most `exp((1/4 − v) y_0)`.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cache
+
 import numpy as np
+from numpy.polynomial import chebyshev
 
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import ORDERS, Circle, ComplexArray, upto
+from dpselect.forecast.panels import BoolArray
+
+_TERMS = (6, 8, 10, 12)
+_LEFT_OUT = 1e-11
+_PASSES_EACH, _PASSES_TERM, _WORTH = 5, 3, 0.5
+"""How often numbers of all groups at all z are gone through for an angle, and for a term; which share of it pays."""
+
+
+@dataclass(frozen=True, repr=False)
+class Damped:
+    """The coefficients [power of s, angle] of the series, for the angles at which it is enough beside a law."""
+
+    enough: BoolArray
+    coefficients: FloatArray
+
+    @classmethod
+    def of(cls, circle: Circle) -> Damped | None:
+        """Return as many terms as pay, None if none do."""
+        falls = 1 - circle.turns.real
+        ratios = falls / (4 - falls)
+        roots = np.sqrt(1 - ratios**2)
+        rates, scale = ratios / (1 + roots), 1 / (roots * (1 - falls / 4))
+        log_errors = np.log(2 * scale / (1 - rates)) + (0.25 - circle.variance) * falls
+        logs, least = np.log(rates), _WORTH * _PASSES_EACH * len(falls)
+        found = None
+        for terms in _TERMS:
+            enough = log_errors + terms * logs < np.log(_LEFT_OUT)
+            passes = _PASSES_TERM * terms + _PASSES_EACH * int((~enough).sum())
+            if passes < least:
+                least, found = passes, (terms, enough)
+        if found is None:
+            return None
+        terms, enough = found
+        series = 2 * scale[enough] * rates[enough] ** np.arange(terms)[:, None]
+        series[0] /= 2
+        return cls(enough, _to_powers(terms) @ series)
+
+    def marked(
+        self, shares: FloatArray, others: FloatArray, at_z: FloatArray, weights: list[FloatArray], circle: Circle
+    ) -> list[ComplexArray]:
+        """Return `Σ w at_z / (1 + p y)` over groups for each list of weights [group], at those angles."""
+        places, factors = 8 * shares * others - 1, np.stack(weights)
+        terms, sums = np.stack([at_z, at_z * shares]), []
+        for _ in range(len(self.coefficients) - 1):
+            sums.append(factors @ terms)
+            terms *= places
+        sums.append(factors @ terms)
+        # As [weights, z, angle].
+        plain, tilted_one = np.stack(sums, axis=-1) @ self.coefficients
+        return list(plain - (1 - np.conj(circle.turns[self.enough])) * tilted_one)
+
+
+@cache
+def _to_powers(terms: int) -> FloatArray:
+    """Return the matrix from so many Chebyshev coefficients to those of powers."""
+    result = np.zeros((terms, terms))
+    for term in range(terms):
+        result[: term + 1, term] = chebyshev.cheb2poly(np.eye(terms)[term, : term + 1])
+    return result
 
 
 def light_marked(shares: FloatArray, at_z: FloatArray, weights: list[FloatArray], circle: Circle) -> list[ComplexArray]:

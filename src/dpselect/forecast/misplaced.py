@@ -23,12 +23,12 @@ from dpselect.forecast.contour import Array, tilted
 from dpselect.forecast.misplaced_at import Ranked
 from dpselect.forecast.noise_values import merged
 from dpselect.forecast.noisy import NoisyGroups
-from dpselect.forecast.panels import BoolArray, and_neighbours, batches, paced
+from dpselect.forecast.panels import BoolArray, and_neighbours, batches, least_near, paced
 from dpselect.forecast.tails import first_rare
 
 _REACH, _DEPTH = 45.0, 26.0
-_NEVER, _SURE = 31.0, 36.0
-_PANEL, _STEP = 2.6, 0.145
+_NEVER, _SURE = 31.0, 30.0
+_PANEL, _STEP, _DENSE = 2.6, 0.145, 2.0
 _CELL, _ACROSS = 1.0, 9
 _FEW = 3
 _MANY, _ABOUT = 24, 0.9
@@ -121,8 +121,8 @@ class Order:
     def _spots(self, cells: FloatArray, inside: BoolArray) -> Spots:
         """Return nodes where some item may stand at z with one of lower score above it.
 
-        More than k items are above z in any case where their mean m is large enough: by Chernoff's bound the number is
-        below k with a chance of at most `exp(−(m − k)^2 / 2m)`.
+        More than k items are above z in any case where their mean m is large enough: by Bernstein's bound the number is
+        below k with a chance of at most `exp(−t^2 / (2 v + 2 t / 3))`, `t = m − k`, v its variance.
         """
         z = (cells[1:] + cells[:-1]) / 2
         rough = self._rough
@@ -130,7 +130,8 @@ class Order:
         cdf, survival, density = rough.values(z, groups)
         at_z, above = sizes * density, sizes * survival
         log_mean = np.log(rough.before[groups[0]] + above.sum(axis=0))
-        unsettled = ~self._surely_more(np.exp(log_mean))
+        variances = (above * cdf).sum(axis=0)
+        unsettled = ~self._surely_more(np.exp(log_mean), variances)
         behind = np.zeros_like(above)
         behind[:-1] = np.cumsum(above[:0:-1], axis=0)[::-1]
         whole = rough.steps[groups] * np.cumsum(at_z, axis=0)
@@ -141,23 +142,21 @@ class Order:
         log_whole = np.log(np.where(np.log(possible) > most - _NOTHING - _WITHIN, whole, 0.0).sum(axis=0))
         kept = and_neighbours(inside & (bound > most - _DEPTH)) & inside
         # The number of items above z varies by its deviation, which is how finely z has to be cut.
-        variances = (above * cdf).sum(axis=0)
-        spread = np.sqrt(variances) / at_z.sum(axis=0)
-        wide = np.pad(np.where(and_neighbours(unsettled) & (spread < 1), spread, 1.0), 1, constant_values=1.0)
-        paces = _PANEL * np.minimum(np.minimum(wide[:-2], wide[2:]), wide[1:-1])
+        spread = _DENSE * np.sqrt(variances) / at_z.sum(axis=0)
+        paces = _PANEL * least_near(np.where(and_neighbours(unsettled) & (spread < 1), spread, 1.0))
         nodes, weights = paced(cells, kept, paces, self.noisy.kinks, smooth=not self.noisy.noise.kinks, step=_STEP)
         mean = np.exp(np.interp(nodes, z, log_mean))
-        settled = self._surely_more(mean)
         about = np.interp(nodes, z, variances)
+        settled = self._surely_more(mean, about)
         faint = np.interp(nodes, z, log_whole) > most + _FAINT
         # Of the points on a circle those are left out at which the law is next to nothing.
         points = (_POINTS + _FOR_EACH * np.sqrt(about)) * np.minimum(1.0, _SEEN / np.sqrt(np.maximum(about, 1.0)))
         return Spots(nodes, weights, mean, points, settled, faint, float(np.exp(most - _NOTHING)))
 
-    def _surely_more(self, mean: FloatArray) -> Array:
-        """Return where more than k items are above z in any case, for about so many on average."""
-        least, k = _ABOUT * mean, self.noisy.k
-        result: Array = (least > k) & ((least - k) ** 2 > 2 * _SURE * mean)
+    def _surely_more(self, mean: FloatArray, variances: FloatArray) -> Array:
+        """Return where more than k items are above z in any case, for about such a mean and variance."""
+        more = _ABOUT * mean - self.noisy.k
+        result: Array = (more > 0) & (more**2 > 2 * _SURE * (variances / _ABOUT + more / 3))
         return result
 
     @cached_property

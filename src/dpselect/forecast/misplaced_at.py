@@ -56,6 +56,11 @@ class Ranked:
         """The series of the noise, if it has one."""
         return log_series(self.noisy.noise.name)
 
+    @cached_property
+    def _law(self) -> FloatArray:
+        """The coefficients of the law of rare items, by order and power."""
+        return np.zeros((SIZE, SIZE)) if self.series is None else Series.of(tuple(self.series[:TERMS])).law
+
     def window(self, first: Array, width: int) -> tuple[Array, FloatArray]:
         """Return so many groups from each first one on as [group, z], and their sizes; 0 behind the last group."""
         groups = first + np.arange(width)[:, None]
@@ -85,10 +90,8 @@ class Ranked:
 
     def _log_tail(self, z: FloatArray, log_radius: FloatArray, first: int) -> FloatArray:
         """Return the coefficients [z, power] of the logarithm of `Π (F + S x)` over the rare groups from one on."""
-        if self.series is None:
-            return np.zeros((len(z), SIZE))
-        powers, law = np.arange(SIZE), Series.of(tuple(self.series[:TERMS])).law
-        found = np.exp(-np.multiply.outer(z, powers)) @ by_excess(law * self._power_sums[:, first]).T
+        powers = np.arange(SIZE)
+        found = np.exp(-np.multiply.outer(z, powers)) @ by_excess(self._law * self._power_sums[:, first]).T
         result: FloatArray = found * np.exp(np.multiply.outer(log_radius - z, powers))
         return result
 
@@ -109,32 +112,33 @@ class Ranked:
 
     def plainly(self, z: FloatArray, window: slice, nothing: float, *, rare: bool) -> FloatArray:
         """Return the integrand for r = 1 at neighbouring z, from a window of groups, and rare items behind it."""
-        noisy, first, plain, powers = self.noisy, window.start, np.zeros_like(z), np.arange(float(SIZE))
-        near = Tilted(noisy.sizes[window], plain, *values_at(noisy.noise, z, noisy.locations[window]))
-        tail = self._log_tail(z, plain, window.stop) if rare else np.zeros((len(z), SIZE))
+        noisy, first, powers = self.noisy, window.start, np.arange(float(SIZE))
+        near = Tilted.plain(noisy.sizes[window], *values_at(noisy.noise, z, noisy.locations[window]))
+        tail = self._log_tail(z, near.log_radius, window.stop) if rare else np.zeros((len(z), SIZE))
         certain = float(noisy.ends[first - 1]) if first else 0.0
-        mean = certain + near.mean + tail @ powers
-        middle, off = np.round((mean.max() + mean.min()) / 2), (mean.max() - mean.min()) / 2 + 0.5
+        behind, behind_squares = np.stack([powers, powers**2]) @ tail.T
+        mean, variances = near.mean + behind, near.sizes @ (near.shares * near.others) + behind_squares
+        least, most = float(mean.min()), float(mean.max())
+        middle, off = certain + round((most + least) / 2), (most - least) / 2 + 0.5
         undecided = np.inf if rare else float(near.sizes.sum())
-        variances = near.variances.sum(axis=0) + tail @ powers**2
-        circle = Circle.of(plain, variances, times=2, undecided=undecided, off=off, all_but_one=True)
+        circle = Circle.of(near.log_radius, variances, times=2, undecided=undecided, off=off, all_but_one=True)
         # No more items than those of the window can be above z.
         reach = circle.number if circle.number > undecided else circle.number / 2
         ranks = noisy.ends[first : min(window.stop, self.border)] - middle
         ranks = ranks[ranks <= reach]
         gaps, inside = self.gaps[first : first + len(ranks)], ranks >= -reach
         upto, later = slice(len(ranks)), slice(len(ranks), None)
-        at_z, rest = near.sizes[upto, None] * near.density[upto], near.sizes[later] @ near.shares[later] + tail @ powers
+        at_z, rest = near.sizes[upto, None] * near.density[upto], near.sizes[later] @ near.shares[later] + behind
         counted = _counted(gaps[:, None], at_z, near.sizes[upto, None] * near.shares[upto], rest, nothing)
         gaps = counted.max(axis=1, initial=0.0)
         sure = np.cumsum(np.where(inside, gaps / 2, gaps)[::-1])[::-1] @ at_z
         turned = np.where(inside, gaps, 0.0)[:, None] * _turned(np.where(inside, 1 - ranks, 0.0), circle.angles)
-        behind = np.cumsum(turned[::-1], axis=0)[::-1]
-        behind *= np.exp(1j * (certain - middle) * circle.angles) * (2 / circle.number) / (1 - circle.turns)
+        from_each = np.cumsum(turned[::-1], axis=0)[::-1]
+        from_each *= np.exp(1j * (certain - middle) * circle.angles) * (2 / circle.number) / (1 - circle.turns)
         law = near.law(circle)
         if rare:
-            law *= np.exp(tail @ (np.exp(1j * np.multiply.outer(powers, circle.angles)) - 1))
-        marks = marked_by(near.shares[upto], near.others[upto], at_z, behind, circle)
+            law *= np.exp(tail @ (circle.turns ** powers[:, None] - 1))
+        marks = marked_by(near.shares[upto], near.others[upto], at_z, from_each, circle)
         result: FloatArray = sure - (law * marks).real.sum(axis=1)
         return result
 

@@ -117,11 +117,14 @@ class Below:
         lower, law = self._lower, self.tail[LAW]
         own = self._depths_by_group(lower.others, lower.shares, law[:, 0] - law.sum(axis=1))
         first = len(lower.sizes) + 1 - len(own)
-        behind = upto(np.multiply, factors(lower.shares[first:][::-1], lower.sizes[first:][::-1], turns))
-        found = own[-1][:, None] + weighted(own[-2::-1], 1.0 / behind)
-        far = np.exp(-(law @ (turns ** np.arange(SIZE)[:, None] - 1)))
-        result: ComplexArray = found * far + self.rare.passed(self.z, self.near.log_radius, turns)
-        return result
+        # What is behind a group is all without the groups up to it, so that one division is enough.
+        before = upto(np.multiply, factors(lower.shares[first:], lower.sizes[first:], turns))
+        found = own[0][:, None] + weighted(own[1:], before)
+        every = before[-1] if len(before) else 1.0
+        far = every * np.exp(law @ (turns ** np.arange(SIZE)[:, None] - 1))
+        # Where all of it vanishes, so does the law.
+        result: ComplexArray = np.divide(found, far, out=np.zeros_like(found), where=far != 0)
+        return result + self.rare.passed(self.z, self.near.log_radius, turns)
 
     def _depths_by_group(self, none_above: FloatArray, some_above: FloatArray, log_tail: FloatArray) -> FloatArray:
         """Return what each group with a step adds to W, for θ = 0; the first ones are left out if that is nothing."""

@@ -14,7 +14,7 @@ from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import tilted
 from dpselect.forecast.noise_values import merged, values_at
 from dpselect.forecast.noisy import NoisyGroups, log_series
-from dpselect.forecast.panels import BoolArray, and_neighbours, behind_jumps, nearest, paced
+from dpselect.forecast.panels import BoolArray, and_neighbours, behind_jumps, least_near, nearest, paced
 from dpselect.forecast.tilted import Tilted
 
 _TAIL = 50.0
@@ -220,8 +220,7 @@ class Reach:
         paces = np.where(middle, min(widest, _PANEL * width * evenly), widest)
         # Many items together change faster than each: what matters is when as many are below z as others above it.
         spreads = np.sqrt(np.maximum(np.minimum(below, above), 1.0)) / (sizes @ values[2])
-        steps = np.pad(np.where(undecided > -_DEPTH, _STEPS * spreads, np.inf), 1, constant_values=np.inf)
-        paces = np.minimum(paces, np.minimum(steps[1:-1], np.minimum(steps[:-2], steps[2:])))
+        paces = np.minimum(paces, least_near(np.where(undecided > -_DEPTH, _STEPS * spreads, np.inf)))
         if self.border and sizes[self.border] > self.room:
             paces = np.minimum(paces, self._tied_paces(*values))
         # Where what stands at z is all but surely missing, or chosen, kinks of items that do not are hardly seen.

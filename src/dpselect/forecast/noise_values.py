@@ -22,7 +22,7 @@ def values_at(noise: Distribution, z: FloatArray, locations: FloatArray) -> tupl
     if noise.name == "gumbel":
         t = _falling(z, locations)
         cdf = np.exp(-t)
-        return cdf, -np.expm1(-t), t * cdf
+        return cdf, _gumbel_survival(t, cdf), t * cdf
     if noise.name == "logistic":
         t = _falling(z, locations)
         cdf = 1.0 / (1.0 + t)
@@ -45,6 +45,14 @@ def values_at(noise: Distribution, z: FloatArray, locations: FloatArray) -> tupl
         return cdf, survival, density
     x = z - each
     return noise.cdf(x), noise.survival(x), noise.density(x)
+
+
+def _gumbel_survival(t: FloatArray, cdf: FloatArray) -> FloatArray:
+    """Return `1 − e^{−t}`, by the slower way only for groups whose t is small at some z."""
+    survival = 1.0 - cdf
+    small = t.min(axis=1, initial=np.inf) < _NEAR
+    survival[small] = -np.expm1(-t[small])
+    return survival
 
 
 def _falling(z: FloatArray, locations: FloatArray) -> FloatArray:

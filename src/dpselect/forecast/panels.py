@@ -64,9 +64,10 @@ def _graded(cells: FloatArray, steps: FloatArray) -> tuple[FloatArray, FloatArra
     u = np.linspace(0.0, borders[-1], int(np.ceil(borders[-1])) + 1)
     changes = np.diff(steps)
     changing = changes != 0
-    beyond = (u - borders[1:-1][changing, None]) / _SMOOTHED
-    nodes = cells[0] + steps[0] * u + changes[changing] @ (_SMOOTHED * np.logaddexp(0.0, beyond))
-    paces = steps[0] + changes[changing] @ (0.5 + 0.5 * np.tanh(beyond / 2))
+    before = (borders[1:-1][changing, None] - u) / _SMOOTHED
+    fallen = np.exp(-np.abs(before))
+    nodes = cells[0] + steps[0] * u + _SMOOTHED * (changes[changing] @ (np.log1p(fallen) + np.maximum(-before, 0.0)))
+    paces = steps[0] + changes[changing] @ (np.where(before > 0, fallen, 1.0) / (1.0 + fallen))
     return nodes, paces * (borders[-1] / (len(u) - 1))
 
 
@@ -132,6 +133,14 @@ def paces_behind_jumps(z: FloatArray, locations: FloatArray, sizes: FloatArray) 
             near = (z > location) & (z < location + 1)
             fallen = np.maximum(size * (z[near] - location), 1.0)
             result[near] = np.minimum(result[near], np.sqrt(fallen) / size)
+    return result
+
+
+def least_near(values: FloatArray) -> FloatArray:
+    """Return the least of each cell's value and its neighbours'."""
+    result = values.copy()
+    np.minimum(result[:-1], values[1:], out=result[:-1])
+    np.minimum(result[1:], values[:-1], out=result[1:])
     return result
 
 

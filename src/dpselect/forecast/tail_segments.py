@@ -21,6 +21,9 @@ UNSEEN = 28.0
 _CHUNK, _APART = 20_000, 0.7
 _ORDERS, _POWERS = np.tril_indices(TERMS)
 """The order in τ and the power of x of each term that products have."""
+_UPPER = np.triu_indices(SIZE)
+_BY_ORDER = np.add.outer(np.arange(SIZE), np.arange(SIZE))[..., None] == np.arange(SIZE)
+"""Which orders [i, d, order] the powers i + d of τ are."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,7 +104,9 @@ class Segments:
         return cls(
             starts,
             steps[lasts],
-            _by_segment(np.add.reduceat(_times(products, behind), starts, axis=1)),
+            _by_segment(
+                np.add.reduceat(_times(products, behind, np.flatnonzero(series.rates).tolist()), starts, axis=1)
+            ),
             _by_segment(np.add.reduceat(products, starts, axis=1)),
             log_odds,
             _by_segment(_products(series.mixings, totals, np.ones(len(starts)))),
@@ -142,29 +147,29 @@ class Segments:
             turned_values: ComplexArray = values.view(np.complex128)
             return turned_values.reshape(len(coefficients), len(log_reach), -1)
 
-        # What is behind each segment's start, and 1 behind the end.
-        products = np.ones((len(seen.steps) + 1, len(log_reach), len(turns)), dtype=np.complex128)
-        np.divide(1.0, on_circles(seen.odds), out=products[:-1])
+        # Products up to each segment; what is behind it is the last of them divided by it.
+        products = on_circles(seen.odds)
         if seen.heavy.any():
-            products[:-1][seen.heavy] = np.exp(-on_circles(seen.log_odds[seen.heavy]))
-        upto(np.multiply, products[::-1])
+            products[seen.heavy] = np.exp(on_circles(seen.log_odds[seen.heavy]))
+        if seen.heavy[0]:
+            # Only the first may hold very much; nothing is before it, so that it does not matter.
+            products[0] = 1.0
+        upto(np.multiply, products)
         rates = seen.rates[1:] @ reach
         inner = on_circles(seen.reached)
         inner *= rates[..., None]
         inner += on_circles(seen.within)
-        inner *= products[:-1]
-        result: ComplexArray = weighted(seen.steps[:, None] * rates, products[1:]) + inner.sum(axis=0)
+        inner[1:] *= products[:-1]
+        found = weighted(seen.steps[:, None] * rates, products) + inner.sum(axis=0)
+        result: ComplexArray = found / products[-1]
         return result
 
     def plainly_passed(self, log_reach: FloatArray) -> FloatArray:
         """Return `passed` for x = 1."""
         seen = self._seen(float(log_reach.min()))
         reach = np.exp(np.multiply.outer(np.arange(SIZE), log_reach))
-        polynomials = np.stack([seen.log_odds, seen.within, seen.reached])
-        orders = np.zeros((*polynomials.shape[:2], SIZE))
-        for power in range(SIZE):
-            orders[..., power:] += polynomials[..., power, : SIZE - power]
-        each, within, reached = orders @ reach
+        polynomials, by_order = np.stack([seen.log_odds, seen.within, seen.reached]), _BY_ORDER.reshape(-1, SIZE)
+        each, within, reached = polynomials.reshape(3, -1, SIZE * SIZE) @ (by_order @ reach)
         behind = np.cumsum(np.concatenate([each, np.zeros_like(each[:1])])[::-1], axis=0)[::-1]
         products, rates = np.exp(-behind), seen.rates[1:] @ reach
         terms = seen.steps[:, None] * rates * products[1:] + products[:-1] * (within + reached * rates)
@@ -179,8 +184,7 @@ class Segments:
 def by_excess(coefficients: FloatArray) -> FloatArray:
     """Return coefficients [i, j] of `x^i τ^j` as [i, d] of `(τ x)^i τ^d`; none has i > j."""
     result = np.zeros_like(coefficients)
-    for power in range(SIZE):
-        result[..., power, : SIZE - power] = coefficients[..., power, power:]
+    result[..., _UPPER[0], _UPPER[1] - _UPPER[0]] = coefficients[..., _UPPER[0], _UPPER[1]]
     return result
 
 
@@ -200,14 +204,14 @@ def _products(mixings: list[FloatArray], sums: FloatArray, scale: FloatArray) ->
     return found
 
 
-def _times(products: FloatArray, series: FloatArray) -> FloatArray:
-    """Return the terms of products, and of one order more, times a series [j, group] in τ without a constant."""
+def _times(products: FloatArray, series: FloatArray, orders: list[int]) -> FloatArray:
+    """Return the terms of products, and of one order more, times a series [j, group] in τ of some orders, from 1 on."""
     found = np.zeros((_rows(TERMS).stop, products.shape[1]))
     terms = np.empty((TERMS, products.shape[1]))
     for lower in range(TERMS):
-        for order in range(lower + 1, SIZE):
-            np.multiply(products[_rows(lower)], series[order - lower], out=terms[: lower + 1])
-            found[_rows(order)][: lower + 1] += terms[: lower + 1]
+        for order in (order for order in orders if lower + order < SIZE):
+            np.multiply(products[_rows(lower)], series[order], out=terms[: lower + 1])
+            found[_rows(lower + order)][: lower + 1] += terms[: lower + 1]
     return found
 
 

@@ -19,7 +19,7 @@ from dpselect.forecast.contour import (
     log_scales,
     tilted,
 )
-from dpselect.forecast.marks import light_marked, marked
+from dpselect.forecast.marks import Damped, light_marked, marked
 from dpselect.forecast.panels import BoolArray
 
 _FEW = 8
@@ -37,6 +37,13 @@ class Tilted:
     cdf: FloatArray
     survival: FloatArray
     density: FloatArray
+
+    @classmethod
+    def plain(cls, sizes: FloatArray, cdf: FloatArray, survival: FloatArray, density: FloatArray) -> Tilted:
+        """Return groups for r = 1, of which p is S."""
+        result = cls(sizes, np.zeros(cdf.shape[1]), cdf, survival, density)
+        vars(result).update(shares=survival, others=cdf)
+        return result
 
     def part(self, groups: slice | BoolArray) -> Tilted:
         """Return some of these groups."""
@@ -145,8 +152,20 @@ class Tilted:
         return result
 
     def marked(self, weights: list[FloatArray], circle: Circle) -> list[ComplexArray]:
-        """Return `Σ w f / (F + S x)` as [z, angle] for each list of weights."""
-        (sure, common, small), at_z = self._parts, self.density / self.scale
+        """Return `Σ w f / (F + S x)` as [z, angle] for each list of weights, to be used beside the law."""
+        at_z, damped = self.density / self.scale, Damped.of(circle)
+        if damped is None:
+            return self._marked_each(at_z, weights, circle)
+        found = damped.marked(self.shares, self.others, at_z, weights, circle)
+        if damped.enough.all():
+            return found
+        rest = self._marked_each(at_z, weights, circle.only(~damped.enough))
+        order = np.argsort(np.argsort(~damped.enough, kind="stable"))
+        return [np.concatenate(parts, axis=1)[:, order] for parts in zip(found, rest, strict=True)]
+
+    def _marked_each(self, at_z: FloatArray, weights: list[FloatArray], circle: Circle) -> list[ComplexArray]:
+        """Return the same by a term for each group and angle."""
+        sure, common, small = self._parts
         heavy = [weight[common, None] * at_z[common] for weight in weights]
         near = marked(self.shares[common], self.others[common], heavy, circle)
         far = light_marked(self.shares[small], at_z[small], [weight[small] for weight in weights], circle)
