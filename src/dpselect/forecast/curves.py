@@ -70,7 +70,7 @@ def success(scores: Any, mechanism: Mechanism, *, smallest: float | None = None)
         return Success(mechanism, lambda many: [levels.chance(e, mechanism.noise) for e in many], 1.0, start)
     if isinstance(mechanism, OneShot | Peeling):
         return Success(
-            mechanism, lambda many: [_chance(table, replace(mechanism, epsilon=e)) for e in many], 1.0, start
+            mechanism, lambda many: [exact_chance(table, replace(mechanism, epsilon=e)) for e in many], 1.0, start
         )
     raise InvalidInput(
         "mechanism", mechanism.name, "canonical, joint, oneshot or peeling is needed: others have no exact curve"
@@ -82,7 +82,8 @@ def has_curve(mechanism: Mechanism) -> bool:
     return isinstance(mechanism, Canonical | Joint | OneShot | Peeling)
 
 
-def _chance(table: Scores, mechanism: OneShot | Peeling) -> float:
+def exact_chance(table: Scores, mechanism: OneShot | Peeling) -> float:
+    """P[exact top-k] at the mechanism's ε."""
     if isinstance(mechanism, Peeling):
         return peeling_chance(mechanism.k, float(mechanism.rate()), table, mechanism.noise)
     noisy = noisy_groups(table, mechanism.k, mechanism.rate(table.size), NOISES[mechanism.noise])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpselect.forecast import metrics
-from dpselect.forecast.curves import noisy_groups, success
+from dpselect.forecast.curves import exact_chance, noisy_groups
 from dpselect.forecast.misplaced import Order
 from dpselect.forecast.noisy import NoisyGroups
 from dpselect.forecast.noisy_expectations import Split
@@ -52,7 +52,7 @@ class ExactFigures:
             figures["exact"] = self._levels.chance(epsilon, mechanism.noise)
             return _in_order(figures | (self._sequences.chances() if self._sequences else {}))
         if isinstance(mechanism, Peeling):
-            figures["exact"] = success(table, mechanism, smallest=epsilon).chance(epsilon)
+            figures["exact"] = exact_chance(table, mechanism)
         if self._noisy is None:
             return figures
         ranks = {"great": metrics.great_ranks(k, table.size), "good": metrics.good_ranks(k, table.size)}

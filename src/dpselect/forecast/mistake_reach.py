@@ -148,13 +148,19 @@ class Reach:
         """Return F, S and f of each group."""
         return values_at(self.noisy.noise, z, self._outline[0])
 
-    def _expected(self, cdf: FloatArray, survival: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return how many of the top k lie below z on average, and how many others above it; ties are split by rank."""
+    @cached_property
+    def _by_rank(self) -> tuple[FloatArray, FloatArray]:
+        """The sizes of the groups up to rank k's, and from it on; those tied with rank k are split by rank."""
         border, sizes = self.border, self._outline[1]
         inside, outside = sizes[: border + 1].copy(), sizes[border:].copy()
         inside[border] = self.room
         outside[0] -= self.room
-        return inside @ cdf[: border + 1], outside @ survival[border:]
+        return inside, outside
+
+    def _expected(self, cdf: FloatArray, survival: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return how many of the top k lie below z on average, and how many others above it."""
+        inside, outside = self._by_rank
+        return inside @ cdf[: self.border + 1], outside @ survival[self.border :]
 
     def _chance(
         self, values: tuple[FloatArray, FloatArray, FloatArray], *, fewer: bool
@@ -272,13 +278,15 @@ class Reach:
 
     def _turn(self, low: float, high: float) -> tuple[float, float, float]:
         """Return the z with k items above it on average, the spread in z of the number of items above, its variance."""
+        noise, (locations, sizes, _), border = self.noisy.noise, self._outline, self.border
+        inside, outside = self._by_rank
         for _ in range(_ROUNDS):
             z = np.linspace(low, high, _GRID)
-            cdf, survival, _ = self._values(z)
-            below, above = self._expected(cdf, survival)
+            below = inside @ noise.cdf(z - locations[: border + 1, None])
+            above = outside @ noise.survival(z - locations[border:, None])
             place = int(np.clip((above > below).sum(), 1, _GRID - 1))
             low, high = float(z[place - 1]), float(z[place])
-        middle, noise, (locations, sizes, _) = (low + high) / 2, self.noisy.noise, self._outline
+        middle = (low + high) / 2
         shifted = middle - locations
         variance = float(sizes @ (noise.cdf(shifted) * noise.survival(shifted)))
         slope = float(sizes @ noise.density(shifted))

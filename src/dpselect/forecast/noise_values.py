@@ -8,7 +8,7 @@ from dpselect.forecast.chances import FloatArray
 from dpselect.sampling.laws import Distribution
 
 _WIDTH = 0.25
-_LARGEST = 1e300
+_LARGEST, _LARGEST_LOG = 1e300, 690.0
 _NEAR = 0.25
 _WIDEST = 200.0
 
@@ -22,7 +22,8 @@ def values_at(noise: Distribution, z: FloatArray, locations: FloatArray) -> tupl
     if noise.name == "gumbel":
         t = _falling(z, locations)
         cdf = np.exp(-t)
-        return cdf, _gumbel_survival(t, cdf), t * cdf
+        survival = _gumbel_survival(t, cdf, int(z.argmax())) if locations.ndim == 1 and t.size else -np.expm1(-t)
+        return cdf, survival, t * cdf
     if noise.name == "logistic":
         t = _falling(z, locations)
         cdf = 1.0 / (1.0 + t)
@@ -47,20 +48,25 @@ def values_at(noise: Distribution, z: FloatArray, locations: FloatArray) -> tupl
     return noise.cdf(x), noise.survival(x), noise.density(x)
 
 
-def _gumbel_survival(t: FloatArray, cdf: FloatArray) -> FloatArray:
-    """Return `1 − e^{−t}`, by the slower way only for groups whose t is small at some z."""
+def _gumbel_survival(t: FloatArray, cdf: FloatArray, highest: int) -> FloatArray:
+    """Return `1 − e^{−t}`, by the slower way only for groups whose t is small at the highest z."""
     survival = 1.0 - cdf
-    small = t.min(axis=1, initial=np.inf) < _NEAR
-    survival[small] = -np.expm1(-t[small])
+    first = int((t[:, highest] >= _NEAR).sum())
+    np.negative(np.expm1(-t[first:]), out=survival[first:])
     return survival
 
 
 def _falling(z: FloatArray, locations: FloatArray) -> FloatArray:
     """Return `e^{a − z}`, not infinite; from few exponentials, unless z are too far apart for that."""
-    if locations.ndim == 2 or not len(z) or float(z.max() - z.min()) > _WIDEST:
+    if not z.size or not locations.size:
+        return np.empty((len(locations), len(z)))
+    lowest = float(z.min())
+    if locations.ndim == 2 or float(z.max()) - lowest > _WIDEST:
         result: FloatArray = np.exp((locations[:, None] if locations.ndim == 1 else locations) - z)
     else:
-        result = np.multiply.outer(np.exp(locations - z[0]), np.exp(z[0] - z))
+        result = np.multiply.outer(np.exp(locations - lowest), np.exp(lowest - z))
+        if float(locations.max()) - lowest < _LARGEST_LOG:
+            return result
     return np.minimum(result, _LARGEST, out=result)
 
 

@@ -95,9 +95,11 @@ class Segments:
         sums = np.cumsum(weights, axis=1)
         sums -= np.repeat(sums[:, starts] - weights[:, starts], counts, axis=1)
         behind = series.rates[:, None] * np.maximum(np.repeat(totals, counts, axis=1) - sums, 0.0)
-        inner = steps.copy()
+        # Steps within segments, and all items of each segment, at once.
+        inner = np.append(steps, np.ones(len(starts)))
         inner[lasts] = 0.0
-        products = _products(series.mixings, sums, inner)
+        terms = _products(series.mixings, np.concatenate([sums, totals], axis=1), inner)
+        products, odds = terms[:, : len(steps)], terms[:, len(steps) :]
         since = np.append(np.cumsum(totals[:, ::-1], axis=1)[:, ::-1], np.zeros((SIZE, 1)), axis=1).T
         log_odds = by_excess(series.law * totals.T[:, None])
         log_odds[:, 0] = 0.0
@@ -109,7 +111,7 @@ class Segments:
             ),
             _by_segment(np.add.reduceat(products, starts, axis=1)),
             log_odds,
-            _by_segment(_products(series.mixings, totals, np.ones(len(starts)))),
+            _by_segment(odds),
             heavy,
             series.rates * since,
         )
