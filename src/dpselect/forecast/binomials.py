@@ -7,6 +7,8 @@ import numpy as np
 from dpselect.forecast.chances import FloatArray
 from dpselect.sampling.logcount import log_falling
 
+_TOGETHER = 12
+
 
 def logarithms(cdf: FloatArray, survival: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return log F and log S without loss of digits."""
@@ -20,6 +22,17 @@ def log_of_first(chance: FloatArray, other: FloatArray) -> FloatArray:
         result: FloatArray = np.log1p(-other)
         return result
     return np.where(near, np.log1p(-np.minimum(other, 0.5)), np.log(chance))
+
+
+def log_power(chances: FloatArray, others: FloatArray, sizes: FloatArray) -> FloatArray:
+    """Return `Σ m log c` of chances c [group, z] of groups of m items, of which the other ones are the complements."""
+    tied = sizes != 1
+    result: FloatArray = sizes[tied] @ log_of_first(chances[tied], others[tied])
+    alone = chances if not tied.any() else chances[~tied]
+    if len(alone):
+        # Logarithms take longer than products, which do not vanish as long as few are taken together.
+        result += np.log(np.multiply.reduceat(alone, np.arange(0, len(alone), _TOGETHER))).sum(axis=0)
+    return result
 
 
 def binomial(size: float, constant: FloatArray, linear: FloatArray, low: int, high: int) -> FloatArray:

@@ -14,7 +14,7 @@ from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import tilted
 from dpselect.forecast.noise_values import merged, values_at
 from dpselect.forecast.noisy import NoisyGroups, log_series
-from dpselect.forecast.panels import BoolArray, and_neighbours, behind_jumps, least_near, nearest, paced
+from dpselect.forecast.panels import BoolArray, and_neighbours, behind_jumps, highest_at, least_near, nearest, paced
 from dpselect.forecast.tilted import Tilted
 
 _TAIL = 50.0
@@ -236,7 +236,7 @@ class Reach:
         nodes, weights = paced(cells, kept, paces, kinks, smooth=not noisy.noise.kinks)
         place = np.clip(np.searchsorted(cells, nodes) - 1, 0, len(z) - 1)
         bounds = np.maximum([*depths, log_fewer, log_enough], -_LOWEST)
-        missing, chosen, fewer, enough = _most(bounds)[:, place] if one_sided else _at(nodes, z, bounds)
+        missing, chosen, fewer, enough = _most(bounds)[:, place] if one_sided else highest_at(nodes, z, bounds)
         return Nodes(nodes, weights, missing > -_DEPTH, chosen > -_DEPTH, fewer < -_SURE, enough < -_SURE)
 
     def _kinks(self, cells: FloatArray, above: BoolArray, below: BoolArray) -> FloatArray:
@@ -298,22 +298,6 @@ def _most(values: FloatArray) -> FloatArray:
     result = values.copy()
     np.maximum(result[:, 1:], values[:, :-1], out=result[:, 1:])
     np.maximum(result[:, :-1], values[:, 1:], out=result[:, :-1])
-    return result
-
-
-def _at(nodes: FloatArray, z: FloatArray, values: FloatArray) -> FloatArray:
-    """Return about the largest that functions can be at the nodes, from their values [kind, z].
-
-    If one is concave, it is above a chord no more than neighbouring chords reach.
-    """
-    widths = np.diff(z)
-    slopes = np.diff(values) / widths
-    bends = np.zeros((len(values), len(z)))
-    np.abs(np.diff(slopes), out=bends[:, 1:-1])
-    reach = (bends[:, :-1] + bends[:, 1:]) * widths / 4
-    place = np.clip(np.searchsorted(z, nodes) - 1, 0, len(widths) - 1)
-    ahead = np.clip(nodes, z[0], z[-1]) - z[place]
-    result: FloatArray = values[:, place] + slopes[:, place] * ahead + reach[:, place]
     return result
 
 

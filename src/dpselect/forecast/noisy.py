@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpselect.forecast.binomials import binomial, log_of_first, logarithms
+from dpselect.forecast.binomials import binomial, log_of_first, log_power, logarithms
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import Circle, ComplexArray, tilted
 from dpselect.forecast.noise_values import merged, values_at
-from dpselect.forecast.panels import and_neighbours, behind_jumps, nearest, paced, paces_behind_jumps
+from dpselect.forecast.panels import and_neighbours, behind_jumps, highest_at, nearest, paced, paces_behind_jumps
 from dpselect.forecast.tilted import Tilted
 from dpselect.sampling.laws import Distribution
 
@@ -39,7 +39,7 @@ _TERMS = 20
 _PANEL, _PANELS, _SMALL = 2.6, 7, 60
 _CELL = 3.0
 _CELLS, _FEW_CELLS, _MOST_CELLS = 24, 7, 240
-_DEPTH = 30.0
+_DEPTH, _LOWEST = 30.0, 1e3
 _VISIBLE = 16.0
 _CHUNK = 64
 _FEW = 256
@@ -117,7 +117,7 @@ class NoisyGroups:
             far = -np.inf if series is None else np.inf if everywhere else float(z[part].min()) - _FAR
             border = int(np.searchsorted(-locations, -far))
             cdf, survival, _ = values_at(self.noise, z[part], locations[:border])
-            result[part] = sizes[:border] @ log_of_first(cdf, survival)
+            result[part] = log_power(cdf, survival, sizes[:border])
             if series is None or border == len(locations):
                 continue
             powers = np.exp(locations[border:] - locations[border])
@@ -167,6 +167,10 @@ class NoisyGroups:
         kinks = self.kinks[shown[np.clip(np.searchsorted(cells, self.kinks) - 1, 0, len(middles) - 1)]]
         kinks = nearest(kinks, float(middles[np.argmax(bounds[0])]), jumps=bool(one_sided))
         nodes, weights = paced(cells, every, paces, kinks, smooth=not self.noise.kinks)
+        if not one_sided:
+            tops = np.max(bounds, axis=1, keepdims=True)
+            matter = np.any(highest_at(nodes, middles, np.maximum(bounds, tops - _LOWEST)) > tops - _DEPTH, axis=0)
+            nodes, weights = nodes[matter], weights[matter]
         return nodes, weights, [np.interp(nodes, middles, log_radius) for log_radius in log_radii]
 
     @cached_property

@@ -14,7 +14,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 _MOST_KINKS, _MOST_JUMPS = 600, 20_000
 _SAME = (1e-11, 1e-10, 1e-9, 1e-8)
-_RULES = ((2, 0.008), (3, 0.05), (4, 0.12), (5, 0.2), (6, 0.32), (8, 0.55), (12, np.inf))
+_RULES = ((2, 0.012), (3, 0.075), (4, 0.16), (5, 0.24), (6, 0.34), (8, 0.55), (12, np.inf))
 """How many points a panel gets, up to which share of the pace; what each leaves out is alike."""
 _SMOOTHED = 1.5
 _FEW_TIED, _MOST_CELLS = 4, 2_000
@@ -149,4 +149,20 @@ def and_neighbours(kept: BoolArray) -> BoolArray:
     result = kept.copy()
     result[:-1] |= kept[1:]
     result[1:] |= kept[:-1]
+    return result
+
+
+def highest_at(nodes: FloatArray, z: FloatArray, values: FloatArray) -> FloatArray:
+    """Return about the largest that functions can be at the nodes, from their values [kind, z].
+
+    If one is concave, it is above a chord no more than neighbouring chords reach.
+    """
+    widths = np.diff(z)
+    slopes = np.diff(values) / widths
+    bends = np.zeros((len(values), len(z)))
+    np.abs(np.diff(slopes), out=bends[:, 1:-1])
+    reach = (bends[:, :-1] + bends[:, 1:]) * widths / 4
+    place = np.clip(np.searchsorted(z, nodes) - 1, 0, len(widths) - 1)
+    ahead = np.clip(nodes, z[0], z[-1]) - z[place]
+    result: FloatArray = values[:, place] + slopes[:, place] * ahead + reach[:, place]
     return result
