@@ -66,7 +66,8 @@ class Order:
             settled, plain = spots.only(spots.settled), spots.only(~spots.settled & ~spots.faint)
             faint = spots.only(~spots.settled & spots.faint)
             log_radius = self._log_radius(faint.z)
-            windows, faint_windows = self._windows(plain.z, np.zeros_like(plain.z)), self._windows(faint.z, log_radius)
+            windows = self._windows(plain.z, np.zeros_like(plain.z), plain.highest)
+            faint_windows = self._windows(faint.z, log_radius)
             if sum(int((last - first).sum()) for first, last, _ in (windows, faint_windows)) > _MOST_WORK:
                 return None
             found = self._ranked.settled(settled.z) @ settled.weights
@@ -150,8 +151,9 @@ class Order:
         settled = self._surely_more(mean, about)
         faint = np.interp(nodes, z, log_whole) > most + _FAINT
         # Of the points on a circle those are left out at which the law is next to nothing.
-        points = (_POINTS + _FOR_EACH * np.sqrt(about)) * np.minimum(1.0, _SEEN / np.sqrt(np.maximum(about, 1.0)))
-        return Spots(nodes, weights, mean, points, settled, faint, float(np.exp(most - _NOTHING)))
+        reach = _POINTS + _FOR_EACH * np.sqrt(about)
+        points, highest = reach * np.minimum(1.0, _SEEN / np.sqrt(np.maximum(about, 1.0))), mean + reach / _ABOUT
+        return Spots(nodes, weights, mean, points, highest, settled, faint, float(np.exp(most - _NOTHING)))
 
     def _surely_more(self, mean: FloatArray, variances: FloatArray) -> Array:
         """Return where more than k items are above z in any case, for about such a mean and variance."""
@@ -199,10 +201,13 @@ class Order:
             result[better], least[better] = log_radius[better], bound[better]
         return result
 
-    def _windows(self, z: FloatArray, log_radius: FloatArray) -> tuple[Array, Array, Array]:
+    def _windows(
+        self, z: FloatArray, log_radius: FloatArray, ranks: FloatArray | float = np.inf
+    ) -> tuple[Array, Array, Array]:
         """Return from which group on items may be below z, and from which on none can be above it, or all are rare.
 
-        Then where they are rare: below rank k, not too far for power sums, and many.
+        Then where they are rare: behind all ranks up to k that so many items above z may reach, not too far for power
+        sums, and many.
         """
         noise, places = self.noisy.noise, -self.noisy.locations
         # The rarer the swap is that costs most on average, the rarer items matter.
@@ -215,14 +220,15 @@ class Order:
         if self._ranked.series is None:
             return first, last, np.zeros(len(z), dtype=bool)
         starts = first_rare(self._ranked.series, self.noisy.locations, z - np.maximum(log_radius, 0.0))
-        starts = np.maximum(starts, self.border + 1)
+        reached = np.searchsorted(self.noisy.ends, np.minimum(ranks, self.noisy.k)) + 1
+        starts = np.maximum(starts, np.maximum(reached, self._ranked.first_summed))
         rare = (last - starts > _MANY) & (places[np.minimum(starts, len(places) - 1)] < _REACH)
         return np.where(rare, np.minimum(first, starts), first), np.where(rare, starts, last), rare
 
 
 @dataclass(frozen=True, repr=False)
 class Spots:
-    """Nodes and weights, about how many items are above z on average, and how many points a circle has.
+    """Nodes and weights, about how many items are above z on average, how many points a circle has, the highest rank.
 
     Then where more than k items are above z in any case, where r = 1 would lose digits; and what is nothing beside all.
     """
@@ -231,14 +237,15 @@ class Spots:
     weights: FloatArray
     mean: FloatArray
     points: FloatArray
+    highest: FloatArray
     settled: BoolArray
     faint: BoolArray
     nothing: float
 
     def only(self, where: BoolArray) -> Spots:
         """Return some of the nodes."""
-        z, weights, mean, points = (part[where] for part in (self.z, self.weights, self.mean, self.points))
-        return Spots(z, weights, mean, points, self.settled[where], self.faint[where], self.nothing)
+        *parts, nothing = vars(self).values()
+        return Spots(*(part[where] for part in parts), nothing)
 
 
 def _neighbours(first: Array, last: Array, mean: FloatArray, points: FloatArray) -> Iterator[slice]:

@@ -26,6 +26,7 @@ from dpselect.forecast.tilted import Tilted
 
 _NEAR, _FEW = 6.0, 3
 _FARTHEST = 1e4
+_HIGHEST = 60.0
 _FINE = 10
 
 
@@ -79,11 +80,16 @@ class Ranked:
         return np.maximum(first - _FEW, 0), int((last - first).max()) + 2 * _FEW
 
     @cached_property
+    def first_summed(self) -> int:
+        """The first group from which on powers `e^{j a}` are not too large."""
+        return int(np.searchsorted(-self.noisy.locations, -_HIGHEST))
+
+    @cached_property
     def _power_sums(self) -> FloatArray:
-        """`Σ m e^{j a}` over the groups below rank k's from each on, as [j, group]."""
-        below, sums = slice(self.border + 1, -1), np.zeros((SIZE, len(self.noisy.sizes) + 1))
-        reach = np.exp(self.noisy.locations[self.border + 1 :])
-        sums[0, below] = self.noisy.sizes[self.border + 1 :]
+        """`Σ m e^{j a}` over the groups from each on, as [j, group]; 0 where they are too large."""
+        below, sums = slice(self.first_summed, -1), np.zeros((SIZE, len(self.noisy.sizes) + 1))
+        reach = np.exp(self.noisy.locations[self.first_summed :])
+        sums[0, below] = self.noisy.sizes[self.first_summed :]
         for power in range(1, SIZE):
             np.multiply(sums[power - 1, below], reach, out=sums[power, below])
         return np.cumsum(sums[:, ::-1], axis=1)[:, ::-1]

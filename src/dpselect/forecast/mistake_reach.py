@@ -5,7 +5,7 @@ Notation as in noisy_expectations.py, and r, G(r) and "tilted" as in contour.py.
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -25,7 +25,7 @@ _PANEL = 2.6
 _SMALL = 60
 _STEPS, _MANY = 5.0, 2.0
 _DEVIATIONS = 9.0
-_ROUNDS, _GRID = 3, 18
+_ROUNDS, _GRID = 2, 32
 _LOOKS = 12
 _APART = 0.75
 _EXPONENTIAL_TAILS = ("laplace", "logistic")
@@ -78,13 +78,12 @@ class Nodes:
 
     def only(self, where: BoolArray) -> Nodes:
         """Return some of the nodes."""
-        flags = (part[where] for part in (self.missing, self.chosen, self.settled, self.empty))
-        return Nodes(self.z[where], self.weights[where], *flags)
+        return Nodes(*(part[where] for part in vars(self).values()))
 
     def joined(self, others: Nodes) -> Nodes:
         """Return these and others in ascending order."""
-        order = np.argsort(np.append(self.z, others.z))
-        return Nodes(*(np.append(own, other)[order] for own, other in zip(astuple(self), astuple(others), strict=True)))
+        order, parts = np.argsort(np.append(self.z, others.z)), zip(vars(self).values(), vars(others).values(), strict=True)
+        return Nodes(*(np.append(own, other)[order] for own, other in parts))
 
 
 @dataclass(frozen=True, repr=False)
@@ -284,9 +283,11 @@ class Reach:
             z = np.linspace(low, high, _GRID)
             below = inside @ noise.cdf(z - locations[: border + 1, None])
             above = outside @ noise.survival(z - locations[border:, None])
-            place = int(np.clip((above > below).sum(), 1, _GRID - 1))
+            more = above - below
+            place = int(np.clip((more > 0).sum(), 1, _GRID - 1))
             low, high = float(z[place - 1]), float(z[place])
-        middle = (low + high) / 2
+        share = float(more[place - 1] / (more[place - 1] - more[place]))
+        middle = low + (high - low) * (share if 0 <= share <= 1 else 0.5)
         shifted = middle - locations
         variance = float(sizes @ (noise.cdf(shifted) * noise.survival(shifted)))
         slope = float(sizes @ noise.density(shifted))

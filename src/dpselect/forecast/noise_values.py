@@ -64,7 +64,7 @@ def _falling(z: FloatArray, locations: FloatArray) -> FloatArray:
     if locations.ndim == 2 or float(z.max()) - lowest > _WIDEST:
         result: FloatArray = np.exp((locations[:, None] if locations.ndim == 1 else locations) - z)
     else:
-        result = np.multiply.outer(np.exp(locations - lowest), np.exp(lowest - z))
+        result = np.multiply.outer(np.exp(locations - z[0]), np.exp(z[0] - z))
         if float(locations.max()) - lowest < _LARGEST_LOG:
             return result
     return np.minimum(result, _LARGEST, out=result)

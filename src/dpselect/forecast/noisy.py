@@ -15,7 +15,7 @@ below 1e-7.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ _CHUNK = 64
 _FEW = 256
 
 
+@cache
 def log_series(name: str) -> FloatArray | None:
     """Return c_1, c_2 … of `log F(z) = −Σ c_j e^{−jz}`, which converges fast for z >= 2; None if there is none."""
     powers = np.arange(1.0, _TERMS + 1)
