@@ -15,8 +15,9 @@ from which n terms leave out at most `2 η^n / (1 − η)`. Without the item at 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -26,7 +27,7 @@ from dpselect.forecast.contour import ORDERS, Circle, ComplexArray, upto
 from dpselect.forecast.panels import BoolArray
 
 _TERMS = (6, 8, 10, 12)
-_LEFT_OUT = 1e-11
+_LEFT_OUT, _STEP = 1e-11, 0.25
 _PASSES_EACH, _PASSES_TERM, _WORTH = 5, 3, 0.5
 """How often numbers of all groups at all z are gone through for an angle, and for a term; which share of it pays."""
 
@@ -41,24 +42,7 @@ class Damped:
     @classmethod
     def of(cls, circle: Circle) -> Damped | None:
         """Return as many terms as pay, None if none do."""
-        falls = 1 - circle.turns.real
-        ratios = falls / (4 - falls)
-        roots = np.sqrt(1 - ratios**2)
-        rates, scale = ratios / (1 + roots), 1 / (roots * (1 - falls / 4))
-        log_errors = np.log(2 * scale / (1 - rates)) + (0.25 - circle.variance) * falls
-        logs, least = np.log(rates), _WORTH * _PASSES_EACH * len(falls)
-        found = None
-        for terms in _TERMS:
-            enough = log_errors + terms * logs < np.log(_LEFT_OUT)
-            passes = _PASSES_TERM * terms + _PASSES_EACH * int((~enough).sum())
-            if passes < least:
-                least, found = passes, (terms, enough)
-        if found is None:
-            return None
-        terms, enough = found
-        series = 2 * scale[enough] * rates[enough] ** np.arange(terms)[:, None]
-        series[0] /= 2
-        return cls(enough, _to_powers(terms) @ series)
+        return _damped(circle.number, len(circle.angles), math.floor(circle.variance / _STEP) * _STEP)
 
     def marked(
         self, shares: FloatArray, others: FloatArray, at_z: FloatArray, weights: list[FloatArray], circle: Circle
@@ -73,6 +57,28 @@ class Damped:
         # As [weights, z, angle].
         plain, tilted_one = np.stack(sums, axis=-1) @ self.coefficients
         return list(plain - (1 - np.conj(circle.turns[self.enough])) * tilted_one)
+
+
+@lru_cache(maxsize=256)
+def _damped(number: int, seen: int, variance: float) -> Damped | None:
+    """Return the terms for the first angles of a circle."""
+    falls = 1 - np.cos((2 * np.arange(seen) + 1) * (np.pi / number))
+    ratios = falls / (4 - falls)
+    roots = np.sqrt(1 - ratios**2)
+    rates, scale = ratios / (1 + roots), 1 / (roots * (1 - falls / 4))
+    log_errors = np.log(2 * scale / (1 - rates)) + (0.25 - variance) * falls
+    least, found = _WORTH * _PASSES_EACH * seen, None
+    for terms in _TERMS:
+        enough = log_errors + terms * np.log(rates) < np.log(_LEFT_OUT)
+        passes = _PASSES_TERM * terms + _PASSES_EACH * int((~enough).sum())
+        if passes < least:
+            least, found = passes, (terms, enough)
+    if found is None:
+        return None
+    terms, enough = found
+    series = 2 * scale[enough] * rates[enough] ** np.arange(terms)[:, None]
+    series[0] /= 2
+    return Damped(enough, _to_powers(terms) @ series)
 
 
 @cache

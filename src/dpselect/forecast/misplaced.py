@@ -36,7 +36,7 @@ _FAINT, _NOTHING, _WITHIN = 11.0, 30.0, 40.0
 """Where all that might be lost is more e-folds above what is lost at most, digits get lost for r = 1."""
 _MOST_WORK = 2_000_000
 _POINTS, _FOR_EACH, _SEEN = 11.0, 6.5, 2.5
-_TOGETHER, _MOST_NODES = 150_000, 128
+_TOGETHER, _MOST_NODES = 120_000, 256
 _BATCH, _FEWEST = 2_000, 4
 
 
@@ -244,8 +244,8 @@ class Spots:
 
     def only(self, where: BoolArray) -> Spots:
         """Return some of the nodes."""
-        *parts, nothing = vars(self).values()
-        return Spots(*(part[where] for part in parts), nothing)
+        parts = {name: part[where] for name, part in vars(self).items() if name != "nothing"}
+        return Spots(**parts, nothing=self.nothing)
 
 
 def _neighbours(first: Array, last: Array, mean: FloatArray, points: FloatArray) -> Iterator[slice]:

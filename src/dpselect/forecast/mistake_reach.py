@@ -82,7 +82,10 @@ class Nodes:
 
     def joined(self, others: Nodes) -> Nodes:
         """Return these and others in ascending order."""
-        order, parts = np.argsort(np.append(self.z, others.z)), zip(vars(self).values(), vars(others).values(), strict=True)
+        order, parts = (
+            np.argsort(np.append(self.z, others.z)),
+            zip(vars(self).values(), vars(others).values(), strict=True),
+        )
         return Nodes(*(np.append(own, other)[order] for own, other in parts))
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.polynomial import Chebyshev, chebyshev
 
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import Circle
+from dpselect.forecast.contour import Circle, ComplexArray
 from dpselect.forecast.mistake_below import Below
 from dpselect.forecast.mistake_chunks import Above
 from dpselect.forecast.mistake_reach import Groups, Nodes, Reach, densest
@@ -184,10 +184,11 @@ class Smooth:
         below = Below.of(groups, last, tail, at, log_radius)
         circle = self._circle(Above.of(groups, at, log_radius), below)
         logs, chosen = below.log_law(circle), below.chosen(circle)
-        log_scale, law = looks.matrix @ below.log_scale, np.exp(looks.matrix @ logs)
-        log_last = looks.to_last @ (logs + below.log_scale[:, None])
+        log_scale, law = looks.matrix @ below.log_scale, np.exp(_times(looks.matrix, logs))
+        log_last = _times(looks.to_last, logs + below.log_scale[:, None])
         # First the sums, then what each of the last terms contributes to them.
-        lost, shares = np.zeros(1 + _LAST), np.zeros((1 + _LAST, *logs.shape), dtype=np.complex128)
+        lost, sums = np.zeros(1 + _LAST), np.zeros(((1 + _LAST) * len(logs), logs.shape[1]), dtype=np.complex128)
+        last_sums = np.zeros((_LAST, logs.shape[1]), dtype=np.complex128)
         for start in range(0, len(self.nodes.z), _CHUNK):
             part = slice(start, start + _CHUNK)
             weights, own = self.nodes.weights[part], replace(circle, log_radius=self.log_radius[part])
@@ -197,11 +198,13 @@ class Smooth:
             near, whole = above.marked(own)
             marked, matrix, ending = kernel * near, looks.matrix[part], looks.last[part]
             lost[0] += whole @ (weights / (1 + np.exp(own.number * own.log_radius))) - marked.real.sum()
-            lost[1:] += ((ending.T @ marked) * log_last).real.sum(axis=1)
-            shares[0] += matrix.T @ kernel
-            for term in range(_LAST):
-                by_law = (matrix * ending[:, term, None]).T @ kernel * log_last[term]
-                shares[1 + term] += by_law + np.multiply.outer(looks.to_last[term], ending[:, term] @ kernel)
+            lost[1:] += (_times(ending.T, marked) * log_last).real.sum(axis=1)
+            each = np.concatenate([np.ones((len(ending), 1)), ending], axis=1)
+            sums += _times((each[:, :, None] * matrix[:, None]).reshape(len(ending), -1).T, kernel)
+            last_sums += _times(ending.T, kernel)
+        shares = sums.reshape(1 + _LAST, *logs.shape)
+        shares[1:] *= log_last[:, None]
+        shares[1:] += looks.to_last[..., None] * last_sums[:, None]
         found, *doubts = (chosen * shares[:, None]).real.sum(axis=(2, 3))
         doubt = np.abs(np.column_stack([lost[1:], doubts])).sum(axis=0)
         plain = replace(circle, log_radius=self.log_radius).counted
@@ -218,3 +221,9 @@ class Smooth:
         """Return angles that are enough for all z."""
         off = np.abs(above.certain + above.near.mean + below.mean - above.groups.noisy.k).max()
         return Circle.of(below.near.log_radius, above.variance + below.variance, off=2 * float(off))
+
+
+def _times(matrix: FloatArray, values: ComplexArray) -> ComplexArray:
+    """Return the product of a real matrix and a complex one, whose numbers are taken as pairs."""
+    result: ComplexArray = (matrix @ np.ascontiguousarray(values).view(np.float64)).view(np.complex128)
+    return result

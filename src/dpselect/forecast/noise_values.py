@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from dpselect.forecast.chances import FloatArray
 from dpselect.sampling.laws import Distribution
+
+Values = Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray, FloatArray]]
 
 _WIDTH = 0.25
 _LARGEST, _LARGEST_LOG = 1e300, 690.0
@@ -18,7 +22,6 @@ def values_at(noise: Distribution, z: FloatArray, locations: FloatArray) -> tupl
 
     Locations a are [group], or [group, z].
     """
-    each = locations[:, None] if locations.ndim == 1 else locations
     if noise.name == "gumbel":
         t = _falling(z, locations)
         cdf = np.exp(-t)
@@ -30,22 +33,45 @@ def values_at(noise: Distribution, z: FloatArray, locations: FloatArray) -> tupl
         survival = t * cdf
         return cdf, survival, cdf * survival
     if noise.name == "laplace":
-        t, before = _falling(z, locations), z < each
-        density = 0.5 * np.minimum(t, 1.0 / t)
-        larger = 1.0 - density
-        return np.where(before, density, larger), np.where(before, larger, density), density
-    if noise.name in ("exponential", "half-logistic"):
-        survival = np.minimum(_falling(z, locations), 1.0)
-        cdf, near = 1.0 - survival, z - each
-        places = near < _NEAR
-        cdf[places] = -np.expm1(-np.maximum(near[places], 0.0))
-        density = np.where(near < 0, 0.0, survival)
-        if noise.name == "half-logistic":
-            whole = 1.0 + survival
-            return cdf / whole, 2.0 * survival / whole, 2.0 * density / whole**2
-        return cdf, survival, density
-    x = z - each
+        return _by_side(z, locations, _laplace, 0.5)
+    if noise.name == "exponential":
+        return _by_side(z, locations, _exponential, 1.0)
+    if noise.name == "half-logistic":
+        cdf, survival, density = _by_side(z, locations, _exponential, 1.0)
+        whole = 1.0 + survival
+        return cdf / whole, 2.0 * survival / whole, 2.0 * density / whole**2
+    x = z - (locations[:, None] if locations.ndim == 1 else locations)
     return noise.cdf(x), noise.survival(x), noise.density(x)
+
+
+def _by_side(
+    z: FloatArray, locations: FloatArray, values: Values, scale: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return values of a noise with `S = f = scale · e^{a − z}` some way behind a, by the shorter way there."""
+    if locations.ndim == 2 or not len(z):
+        return values(z, locations)
+    first = int(np.searchsorted(-locations, _NEAR - float(z.min())))
+    near, tail = values(z, locations[:first]), _falling(z, locations[first:])
+    if scale != 1.0:
+        tail *= scale
+    if not first:
+        return 1.0 - tail, tail, tail
+    return np.concatenate([near[0], 1.0 - tail]), np.concatenate([near[1], tail]), np.concatenate([near[2], tail])
+
+
+def _laplace(z: FloatArray, locations: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    t, before = _falling(z, locations), z < (locations[:, None] if locations.ndim == 1 else locations)
+    density = 0.5 * np.minimum(t, 1.0 / t)
+    larger = 1.0 - density
+    return np.where(before, density, larger), np.where(before, larger, density), density
+
+
+def _exponential(z: FloatArray, locations: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    survival = np.minimum(_falling(z, locations), 1.0)
+    near = z - (locations[:, None] if locations.ndim == 1 else locations)
+    cdf, places = 1.0 - survival, near < _NEAR
+    cdf[places] = -np.expm1(-np.maximum(near[places], 0.0))
+    return cdf, survival, np.where(near < 0, 0.0, survival)
 
 
 def _gumbel_survival(t: FloatArray, cdf: FloatArray, highest: int) -> FloatArray:

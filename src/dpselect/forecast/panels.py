@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -60,10 +61,14 @@ def _graded(cells: FloatArray, steps: FloatArray) -> tuple[FloatArray, FloatArra
     away from all u, so that what evenly spaced nodes leave out because of them is `e^{−2π² · width}`, 1e-13. What they
     leave out of a function that is as smooth as the steps say is 1e-9 or less; tests look at steps that change too.
     """
-    borders = np.append(0.0, np.cumsum(np.diff(cells) / steps))
-    u = np.linspace(0.0, borders[-1], int(np.ceil(borders[-1])) + 1)
     changes = np.diff(steps)
     changing = changes != 0
+    if not changing.any():
+        low, high = float(cells[0]), float(cells[-1])
+        count = math.ceil((high - low) / float(steps[0]))
+        return low + (high - low) / count * np.arange(count + 1.0), np.full(count + 1, (high - low) / count)
+    borders = np.append(0.0, np.cumsum(np.diff(cells) / steps))
+    u = np.linspace(0.0, borders[-1], int(np.ceil(borders[-1])) + 1)
     before = (borders[1:-1][changing, None] - u) / _SMOOTHED
     fallen = np.exp(-np.abs(before))
     nodes = cells[0] + steps[0] * u + _SMOOTHED * (changes[changing] @ (np.log1p(fallen) + np.maximum(-before, 0.0)))

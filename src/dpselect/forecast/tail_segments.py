@@ -94,22 +94,20 @@ class Segments:
         totals = np.add.reduceat(weights, starts, axis=1)
         sums = np.cumsum(weights, axis=1)
         sums -= np.repeat(sums[:, starts] - weights[:, starts], counts, axis=1)
-        behind = series.rates[:, None] * np.maximum(np.repeat(totals, counts, axis=1) - sums, 0.0)
         # Steps within segments, and all items of each segment, at once.
         inner = np.append(steps, np.ones(len(starts)))
         inner[lasts] = 0.0
         terms = _products(series.mixings, np.concatenate([sums, totals], axis=1), inner)
         products, odds = terms[:, : len(steps)], terms[:, len(steps) :]
+        reached = np.add.reduceat(products, starts, axis=1)
         since = np.append(np.cumsum(totals[:, ::-1], axis=1)[:, ::-1], np.zeros((SIZE, 1)), axis=1).T
         log_odds = by_excess(series.law * totals.T[:, None])
         log_odds[:, 0] = 0.0
         return cls(
             starts,
             steps[lasts],
-            _by_segment(
-                np.add.reduceat(_times(products, behind, np.flatnonzero(series.rates).tolist()), starts, axis=1)
-            ),
-            _by_segment(np.add.reduceat(products, starts, axis=1)),
+            _by_segment(_within(series.rates, products, sums, totals, reached, starts)),
+            _by_segment(reached),
             log_odds,
             _by_segment(odds),
             heavy,
@@ -206,14 +204,20 @@ def _products(mixings: list[FloatArray], sums: FloatArray, scale: FloatArray) ->
     return found
 
 
-def _times(products: FloatArray, series: FloatArray, orders: list[int]) -> FloatArray:
-    """Return the terms of products, and of one order more, times a series [j, group] in τ of some orders, from 1 on."""
-    found = np.zeros((_rows(TERMS).stop, products.shape[1]))
-    terms = np.empty((TERMS, products.shape[1]))
-    for lower in range(TERMS):
-        for order in (order for order in orders if lower + order < SIZE):
-            np.multiply(products[_rows(lower)], series[order], out=terms[: lower + 1])
-            found[_rows(lower + order)][: lower + 1] += terms[: lower + 1]
+def _within(
+    rates: FloatArray, products: FloatArray, sums: FloatArray, totals: FloatArray, reached: FloatArray, starts: Array
+) -> FloatArray:
+    """Return the terms of `Σ_g P(g) Σ_{behind g} f/F` over the groups of each segment, and of one order more.
+
+    What is behind a group is the total of its segment without the sum up to it; `reached` are the terms of `Σ_g P(g)`.
+    """
+    found, raised = np.zeros((_rows(TERMS).stop, len(starts))), np.empty_like(products)
+    for power in np.flatnonzero(rates).tolist():
+        count = min(_rows(TERMS - power).stop, len(products))
+        np.multiply(products[:count], sums[power], out=raised[:count])
+        lacking = totals[power] * reached[:count] - np.add.reduceat(raised[:count], starts, axis=1)
+        orders = _ORDERS[:count] + power
+        found[orders * (orders + 1) // 2 + _POWERS[:count]] += rates[power] * lacking
     return found
 
 
