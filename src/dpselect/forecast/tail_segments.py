@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ UNSEEN = 28.0
 _CHUNK, _APART = 20_000, 0.7
 _ORDERS, _POWERS = np.tril_indices(TERMS)
 """The order in τ and the power of x of each term that products have."""
-_UPPER = np.triu_indices(SIZE)
+_UPPER, _LOWER = np.triu_indices(SIZE), np.tril_indices(SIZE)
 _BY_ORDER = np.add.outer(np.arange(SIZE), np.arange(SIZE))[..., None] == np.arange(SIZE)
 """Which orders [i, d, order] the powers i + d of τ are."""
 
@@ -99,17 +100,18 @@ class Segments:
         inner[lasts] = 0.0
         terms = _products(series.mixings, np.concatenate([sums, totals], axis=1), inner)
         products, odds = terms[:, : len(steps)], terms[:, len(steps) :]
-        reached = np.add.reduceat(products, starts, axis=1)
+        behind = series.rates[:, None] * np.maximum(np.repeat(totals, counts, axis=1) - sums, 0.0)
+        reached, within = _sums_by_segment(products, behind, np.flatnonzero(series.rates), starts)
         since = np.append(np.cumsum(totals[:, ::-1], axis=1)[:, ::-1], np.zeros((SIZE, 1)), axis=1).T
         log_odds = by_excess(series.law * totals.T[:, None])
         log_odds[:, 0] = 0.0
         return cls(
             starts,
             steps[lasts],
-            _by_segment(_within(series.rates, products, sums, totals, reached, starts)),
+            _by_segment(within),
             _by_segment(reached),
             log_odds,
-            _by_segment(odds),
+            _by_segment(odds.T),
             heavy,
             series.rates * since,
         )
@@ -204,26 +206,29 @@ def _products(mixings: list[FloatArray], sums: FloatArray, scale: FloatArray) ->
     return found
 
 
-def _within(
-    rates: FloatArray, products: FloatArray, sums: FloatArray, totals: FloatArray, reached: FloatArray, starts: Array
-) -> FloatArray:
-    """Return the terms of `Σ_g P(g) Σ_{behind g} f/F` over the groups of each segment, and of one order more.
+def _sums_by_segment(
+    products: FloatArray, series: FloatArray, orders: Array, starts: Array
+) -> tuple[FloatArray, FloatArray]:
+    """Return sums of products over the groups of each segment, as [segment, term], and times a series, one order more.
 
-    What is behind a group is the total of its segment without the sum up to it; `reached` are the terms of `Σ_g P(g)`.
+    The series [j, group] in τ has terms of some orders, from 1 on.
     """
-    found, raised = np.zeros((_rows(TERMS).stop, len(starts))), np.empty_like(products)
-    for power in np.flatnonzero(rates).tolist():
-        count = min(_rows(TERMS - power).stop, len(products))
-        np.multiply(products[:count], sums[power], out=raised[:count])
-        lacking = totals[power] * reached[:count] - np.add.reduceat(raised[:count], starts, axis=1)
-        orders = _ORDERS[:count] + power
-        found[orders * (orders + 1) // 2 + _POWERS[:count]] += rates[power] * lacking
-    return found
+    both = np.concatenate([np.ones((1, products.shape[1])), series[orders]]).T
+    found = np.empty((len(starts), len(products), both.shape[1]))
+    for place, (start, end) in enumerate(pairwise([*starts.tolist(), len(both)])):
+        np.matmul(products[:, start:end], both[start:end], out=found[place])
+    totals = _ORDERS[:, None] + orders
+    rows = np.where(totals <= TERMS, totals * (totals + 1) // 2 + _POWERS[:, None], -1).ravel()
+    places = np.argsort(rows, kind="stable")[(rows < 0).sum() :]
+    targets, firsts = np.unique(rows[places], return_index=True)
+    times = np.zeros((len(starts), _rows(TERMS).stop))
+    times[:, targets] = np.add.reduceat(found[:, :, 1:].reshape(len(starts), -1)[:, places], firsts, axis=1)
+    return found[:, :, 0], times
 
 
 def _by_segment(terms: FloatArray) -> FloatArray:
-    """Return terms [order and power, segment] as [segment, i, d] for `(τ x)^i τ^d`."""
-    result = np.zeros((terms.shape[1], SIZE, SIZE))
-    orders, powers = (part[: len(terms)] for part in np.tril_indices(SIZE))
-    result[:, powers, orders - powers] = terms.T
+    """Return terms [segment, order and power] as [segment, i, d] for `(τ x)^i τ^d`."""
+    result = np.zeros((len(terms), SIZE, SIZE))
+    orders, powers = (part[: terms.shape[1]] for part in _LOWER)
+    result[:, powers, orders - powers] = terms
     return result
