@@ -33,7 +33,7 @@ ComplexArray = npt.NDArray[np.complex128]
 Array = npt.NDArray[Any]
 
 FARTHEST = 250.0
-_NEWTONS, _MOST_NEWTONS, _NEAR = 2, 6, 0.1
+_NEWTONS, _MOST_NEWTONS, _NEAR = 2, 6, 0.3
 _SLACK = 0.25
 _LEAST, _DEVIATIONS = 11, 6.5
 _UNSEEN, _LARGE_VARIANCE = 32.0, 24.0

@@ -33,7 +33,7 @@ Array = npt.NDArray[Any]
 
 WIDEST_GAP = 120.0
 _TAIL = 50.0
-_FAR = 3.0
+_FAR = 2.2
 _LOST = 1e-17
 _TERMS = 20
 _PANEL, _PANELS, _SMALL = 2.6, 7, 60
@@ -41,7 +41,7 @@ _CELL = 3.0
 _CELLS, _FEW_CELLS, _MOST_CELLS = 24, 7, 240
 _DEPTH, _LOWEST = 30.0, 1e3
 _VISIBLE = 16.0
-_CHUNK = 64
+_CHUNK = 256
 _FEW = 256
 
 
@@ -113,23 +113,21 @@ class NoisyGroups:
         series = log_series(self.noise.name)
         everywhere = self.noise.name == "gumbel"
         step = len(z) if everywhere else _CHUNK
-        for start in range(0, len(z), step):
-            part = slice(start, start + step)
+        for part in (slice(start, start + step) for start in range(0, len(z), step)):
             far = -np.inf if series is None else np.inf if everywhere else float(z[part].min()) - _FAR
             border = int(np.searchsorted(-locations, -far))
             cdf, survival, _ = values_at(self.noise, z[part], locations[:border])
             result[part] = log_power(cdf, survival, sizes[:border])
             if series is None or border == len(locations):
                 continue
-            powers = np.exp(locations[border:] - locations[border])
+            powers, power_sum, terms = np.exp(locations[border:] - locations[border]), sizes[border:], [0.0]
             reach = np.exp(locations[border] - z[part])
-            power_sum, power = sizes[border:].copy(), np.ones_like(reach)
-            for coefficient in series[: 1 if everywhere else _TERMS]:
-                power_sum, power = power_sum * powers, power * reach
-                term = coefficient * power_sum.sum() * power
-                result[part] -= term
-                if coefficient and np.abs(term).max() <= _LOST * np.abs(result[part]).min():
+            for coefficient in series[: 1 if everywhere else _TERMS].tolist():
+                power_sum = power_sum * powers
+                terms.append(coefficient * float(power_sum.sum()))
+                if coefficient and abs(terms[-1]) * float(reach.max()) ** (len(terms) - 1) <= _LOST:
                     break
+            result[part] -= np.polynomial.polynomial.polyval(reach, terms)
         return result
 
     def _nodes(self, patterns: list[Pattern]) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
@@ -250,6 +248,10 @@ class Free:
     def chance(self, hazard: FloatArray, log_sure: FloatArray) -> FloatArray:
         """Return `e^log_sure (P_K' + hazard P_K)`, K = included, with at least so many of the first group."""
         groups, included = self.groups, self.pattern.included
+        if len(groups.sizes) == 1 and not self.pattern.excluded:
+            lacking_one = groups.survival[0] ** (included - 1)
+            all_of_them: FloatArray = lacking_one * (included * groups.density[0] + hazard * groups.survival[0])
+            return np.exp(log_sure) * all_of_them
         if len(groups.sizes) == 1:
             logs = logarithms(groups.cdf[0], groups.survival[0])
             size = float(groups.sizes[0])

@@ -82,10 +82,12 @@ def _panels(edges: FloatArray, paces: FloatArray) -> tuple[FloatArray, FloatArra
     nodes, weights, least = [], [], 0.0
     for count, most in _RULES:
         chosen = (widths > least * paces) & (widths <= most * paces)
+        least = most
+        if not chosen.any():
+            continue
         points, masses = _POINTS[count]
         nodes.append((middles[chosen, None] + widths[chosen, None] / 2 * points).ravel())
         weights.append((widths[chosen, None] / 2 * masses).ravel())
-        least = most
     together, masses = np.concatenate(nodes), np.concatenate(weights)
     order = np.argsort(together)
     return together[order], masses[order]
