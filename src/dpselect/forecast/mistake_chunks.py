@@ -84,11 +84,19 @@ class Chunk:
         """The points x."""
         return Circle.of(self.below.near.log_radius, self.above.variance + self.below.variance)
 
+    @cached_property
+    def law(self) -> ComplexArray:
+        """`Π (1 + p y)` over all groups."""
+        return self.above.law(self.circle) * self.below.law(self.circle)
+
+    def both(self) -> FloatArray:
+        """Return what is lost of `above`, and then what `chosen` does."""
+        return np.concatenate([self.missing(), self.chosen()])
+
     def missing(self) -> FloatArray:
         """Return what is lost of `above`."""
         near, whole = self.above.marked(self.circle)
-        terms = self.above.law(self.circle) * self.below.law(self.circle) * near
-        return self.circle.more_than(self.above.groups.noisy.k - 1, terms, self.log_scale, whole)[None]
+        return self.circle.more_than(self.above.groups.noisy.k - 1, self.law * near, self.log_scale, whole)[None]
 
     def chosen(self) -> FloatArray:
         """Return how many of `below` are chosen, what that costs, and how much the lowest of all does."""
@@ -96,8 +104,7 @@ class Chunk:
         # A bound on the logarithm of P[N >= k] for r > 1.
         if ((log_radius > 0) & (self.log_scale - k * log_radius < _SURE)).all():
             return whole
-        law = self.above.law(self.circle) * self.below.law(self.circle)
-        return self.circle.at_most(k - 1, law * self.below.chosen(self.circle), self.log_scale, whole)
+        return self.circle.at_most(k - 1, self.law * self.below.chosen(self.circle), self.log_scale, whole)
 
     def crowded(self) -> FloatArray:
         """Return how many tied items are chosen beyond `room`.

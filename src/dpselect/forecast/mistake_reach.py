@@ -29,7 +29,7 @@ _ROUNDS, _GRID = 2, 32
 _LOOKS = 12
 _APART = 0.75
 _EXPONENTIAL_TAILS = ("laplace", "logistic")
-_COUNTED = 2.0
+_COUNTED, _VARIED = 2.0, 4.0
 _NEVER, _NEGLIGIBLE = 1e-20, 1e-13
 _ELEMENTS = 1_000_000
 _HALVINGS = 60
@@ -145,6 +145,12 @@ class Reach:
         raised = above * np.exp(log_radius)
         shares = raised / (below + raised)
         return sizes @ shares, sizes @ (shares * (1 - shares))
+
+    def varied(self, z: FloatArray) -> BoolArray:
+        """Return where the number of items above z varies so much that one circle does for fewer than k and for k."""
+        _, variance = self.moments(z, self.tilted_at(z, self.noisy.k))
+        result: BoolArray = variance > _VARIED
+        return result
 
     def _values(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return F, S and f of each group."""

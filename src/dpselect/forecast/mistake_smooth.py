@@ -38,7 +38,7 @@ _FEWEST = 36
 _SPOTS = chebyshev.chebpts2(10).astype(np.float64)
 _TO_FIT = np.linalg.pinv(chebyshev.chebvander(_SPOTS, 5))
 _WIDEST = 30.0
-_CHUNK, _PLAIN_CHUNK = 96, 52
+_CHUNK, _PLAIN_CHUNK = 256, 52
 _LAST, _DOUBT = 4, 1e-8
 _UNSEEN = 28.0
 

@@ -109,11 +109,14 @@ class Split:
         """Return what to expect from nodes one by one, and others by looks; None if that is too much or in doubt."""
         border = self.border
         sure = nodes.only(nodes.chosen & nodes.empty)
-        plans = [Plan.of(self, reach, "chosen", nodes.only(nodes.chosen & ~nodes.empty))]
+        chosen, missing = nodes.chosen & ~nodes.empty, nodes.missing & ~nodes.settled & bool(border)
+        both = chosen & missing
+        if both.any():
+            both[both] = reach.varied(nodes.z[both])
+        where = {"both": both, "chosen": chosen & ~both, "missing": missing & ~both}
+        plans = [Plan.of(self, reach, kind, nodes.only(some)) for kind, some in where.items()]
         if smooth is None:
             plans.append(Plan.of(self, reach, "surely_chosen", sure))
-        if border:
-            plans.append(Plan.of(self, reach, "missing", nodes.only(nodes.missing & ~nodes.settled)))
         if border and self.noisy.sizes[border] > self.room:
             every = nodes if smooth is None else nodes.joined(smooth.nodes)
             plans.append(Plan.of(self, reach, "crowded", every))
@@ -131,12 +134,12 @@ class Split:
         by_looks = (0.0, np.zeros(3)) if smooth is None else smooth.integrals(self.groups, first, tails[first], sure)
         if by_looks is None:
             return None
-        found = dict.fromkeys(("missing", "crowded", "surely_chosen"), np.zeros(3))
+        found = {"crowded": np.zeros(1), "surely_chosen": np.zeros(3)}
         found |= {plan.kind: plan.integral(self, tails) for plan in plans}
-        missing = float(found["missing"][0]) + self._surely_missing(nodes.only(nodes.missing & nodes.settled))
-        missing += by_looks[0]
-        wrong, lost, depth = map(float, found["chosen"] + found["surely_chosen"] + by_looks[1])
-        return Mistakes(wrong + float(found["crowded"][0]), lost + missing, depth, missing)
+        lost_above = float(found["both"][0] + found["missing"][0] + by_looks[0])
+        lost_above += self._surely_missing(nodes.only(nodes.missing & nodes.settled))
+        wrong, lost, depth = map(float, found["both"][1:] + found["chosen"] + found["surely_chosen"] + by_looks[1])
+        return Mistakes(wrong + float(found["crowded"][0]), lost + lost_above, depth, lost_above)
 
     def _surely_missing(self, nodes: Nodes) -> float:
         """Return the cost of what stands at each z of `above`, where more than enough others are above."""
@@ -183,11 +186,11 @@ class Plan:
     @classmethod
     def of(cls, split: Split, reach: Reach, kind: str, nodes: Nodes) -> Plan:
         """Return chunks of nodes on circles for one of Chunk's methods."""
-        z, wanted = nodes.z, split.noisy.k + (0.5 if kind == "missing" else -0.5)
+        z, wanted = nodes.z, split.noisy.k + {"missing": 0.5, "both": 0.0}.get(kind, -0.5)
         if not len(z):
             return cls(kind, nodes, z, np.inf, [], [])
         # What is sure needs no circle.
-        sure, deep = kind == "surely_chosen", kind in ("chosen", "surely_chosen")
+        sure, deep = kind == "surely_chosen", kind in ("both", "chosen", "surely_chosen")
         log_radius = np.zeros(len(z)) if sure else reach.log_radius(z, wanted, crowded=kind == "crowded")
         # Where no radius brings the number wanted about, what it stands for does not happen.
         possible = np.abs(log_radius) < FARTHEST - 2
@@ -211,7 +214,7 @@ class Plan:
 
     def integral(self, split: Split, tails: dict[int, Tail]) -> FloatArray:
         """Return the integrals of this kind."""
-        result = np.zeros(3)
+        result = np.zeros({"both": 4, "missing": 1, "crowded": 1}.get(self.kind, 3))
         if self.kind == "surely_chosen" and self.parts:
             first = max(self.starts)
             return surely_chosen(split.groups, first, tails[first], self.nodes.z, self.nodes.weights)
