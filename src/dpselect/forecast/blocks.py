@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import Circle, ComplexArray
+from dpselect.forecast.contour import Circle, ComplexArray, powers_of
 
 _DOUBLINGS = 2
 _BLOCK = 1 << _DOUBLINGS
@@ -24,7 +24,7 @@ def law(shares: FloatArray, others: FloatArray, circle: Circle) -> ComplexArray:
     product[0, :count], product[0, count:], product[1, :count] = others, 1.0, shares
     for _ in range(_DOUBLINGS):
         product = _times(product[:, 0::2], product[:, 1::2])
-    turned = np.ascontiguousarray(circle.turns ** np.arange(len(product))[:, None]).view(np.float64)
+    turned = powers_of(circle.turns, len(product)).view(np.float64)
     values = (product.reshape(len(product), -1).T @ turned).view(np.complex128)
     result: ComplexArray = np.multiply.reduce(values.reshape(*product.shape[1:], -1), axis=0)
     return result

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import ORDERS, Circle, ComplexArray, upto
+from dpselect.forecast.contour import ORDERS, Circle, ComplexArray, real_times, upto
 from dpselect.forecast.panels import BoolArray
 
 _TERMS = (6, 8, 10, 12)
@@ -99,7 +99,7 @@ def light_marked(shares: FloatArray, at_z: FloatArray, weights: list[FloatArray]
         for place, weight in enumerate(weights):
             sums[place, :, order] = weight @ at_z
         at_z = at_z * -shares
-    return list(sums @ circle.shifts)
+    return list(real_times(sums, circle.shifts))
 
 
 def marked(shares: FloatArray, others: FloatArray, weights: list[FloatArray], circle: Circle) -> list[ComplexArray]:

@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import Array, Circle, ComplexArray, log_scales, product, weighted
+from dpselect.forecast.contour import Array, Circle, ComplexArray, log_scales, powers_of, product, real_times, weighted
 from dpselect.forecast.marks import marked_by, marked_upto
 from dpselect.forecast.noise_values import values_at
 from dpselect.forecast.noisy import NoisyGroups, log_series
@@ -143,7 +143,7 @@ class Ranked:
         from_each *= np.exp(1j * (certain - middle) * circle.angles) * (2 / circle.number) / (1 - circle.turns)
         law = near.law(circle)
         if rare:
-            law *= np.exp(tail @ (circle.turns ** powers[:, None] - 1))
+            law *= np.exp(real_times(tail, powers_of(circle.turns, SIZE) - 1))
         marks = marked_by(near.shares[upto], near.others[upto], at_z, from_each, circle)
         result: FloatArray = sure - (law * marks).real.sum(axis=1)
         return result
@@ -170,7 +170,7 @@ class Ranked:
         circle = Circle.of(log_radius, variances, times=2, undecided=undecided)
         usual = np.round(certain + (sizes * shares).sum(axis=0) + tail @ powers)
         law = product(shares, sizes, circle) * np.exp(1j * np.multiply.outer(certain - usual, circle.angles))
-        law *= np.exp(tail @ (circle.turns ** powers[:, None] - 1))
+        law *= np.exp(real_times(tail, powers_of(circle.turns, SIZE) - 1))
         log_scale = (sizes * log_scales(cdf, survival, log_radius, float(sizes.max(initial=0.0)))).sum(axis=0)
         log_scale += (certain - usual) * log_radius + tail.sum(axis=1)
         rows = groups.min(axis=1) < self.border

@@ -15,7 +15,17 @@ import numpy as np
 
 from dpselect.forecast.binomials import log_of_first
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import LARGE, Circle, ComplexArray, factors, log_product, upto, weighted
+from dpselect.forecast.contour import (
+    LARGE,
+    Circle,
+    ComplexArray,
+    factors,
+    log_product,
+    powers_of,
+    real_times,
+    upto,
+    weighted,
+)
 from dpselect.forecast.mistake_reach import Groups
 from dpselect.forecast.tail_segments import SIZE
 from dpselect.forecast.tails import COSTLY, LAW, MARKED, Tail
@@ -84,8 +94,7 @@ class Below:
         return log_product(self.near.shares, self.near.sizes, circle) + self._tail_on(LAW, circle, less=1.0)
 
     def _tail_on(self, kind: int, circle: Circle, less: float = 0.0) -> ComplexArray:
-        result: ComplexArray = self.tail[kind] @ (circle.turns ** np.arange(SIZE)[:, None] - less)
-        return result
+        return real_times(self.tail[kind], powers_of(circle.turns, SIZE) - less)
 
     @cached_property
     def _lower(self) -> Tilted:
@@ -121,7 +130,7 @@ class Below:
         before = upto(np.multiply, factors(lower.shares[first:], lower.sizes[first:], turns))
         found = own[0][:, None] + weighted(own[1:], before)
         every = before[-1] if len(before) else 1.0
-        far = every * np.exp(law @ (turns ** np.arange(SIZE)[:, None] - 1))
+        far = every * np.exp(real_times(law, powers_of(turns, SIZE) - 1))
         # Where all of it vanishes, so does the law.
         result: ComplexArray = np.divide(found, far, out=np.zeros_like(found), where=far != 0)
         return result + self.rare.passed(self.z, self.near.log_radius, turns)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.polynomial import Chebyshev, chebyshev
 
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import Circle, ComplexArray
+from dpselect.forecast.contour import Circle, real_times
 from dpselect.forecast.mistake_below import Below
 from dpselect.forecast.mistake_chunks import Above
 from dpselect.forecast.mistake_reach import Groups, Nodes, Reach, densest
@@ -184,8 +184,8 @@ class Smooth:
         below = Below.of(groups, last, tail, at, log_radius)
         circle = self._circle(Above.of(groups, at, log_radius), below)
         logs, chosen = below.log_law(circle), below.chosen(circle)
-        log_scale, law = looks.matrix @ below.log_scale, np.exp(_times(looks.matrix, logs))
-        log_last = _times(looks.to_last, logs + below.log_scale[:, None])
+        log_scale, law = looks.matrix @ below.log_scale, np.exp(real_times(looks.matrix, logs))
+        log_last = real_times(looks.to_last, logs + below.log_scale[:, None])
         # First the sums, then what each of the last terms contributes to them.
         lost, sums = np.zeros(1 + _LAST), np.zeros(((1 + _LAST) * len(logs), logs.shape[1]), dtype=np.complex128)
         last_sums = np.zeros((_LAST, logs.shape[1]), dtype=np.complex128)
@@ -198,10 +198,10 @@ class Smooth:
             near, whole = above.marked(own)
             marked, matrix, ending = kernel * near, looks.matrix[part], looks.last[part]
             lost[0] += whole @ (weights / (1 + np.exp(own.number * own.log_radius))) - marked.real.sum()
-            lost[1:] += (_times(ending.T, marked) * log_last).real.sum(axis=1)
+            lost[1:] += (real_times(ending.T, marked) * log_last).real.sum(axis=1)
             each = np.concatenate([np.ones((len(ending), 1)), ending], axis=1)
-            sums += _times((each[:, :, None] * matrix[:, None]).reshape(len(ending), -1).T, kernel)
-            last_sums += _times(ending.T, kernel)
+            sums += real_times((each[:, :, None] * matrix[:, None]).reshape(len(ending), -1).T, kernel)
+            last_sums += real_times(ending.T, kernel)
         shares = sums.reshape(1 + _LAST, *logs.shape)
         shares[1:] *= log_last[:, None]
         shares[1:] += looks.to_last[..., None] * last_sums[:, None]
@@ -221,9 +221,3 @@ class Smooth:
         """Return angles that are enough for all z."""
         off = np.abs(above.certain + above.near.mean + below.mean - above.groups.noisy.k).max()
         return Circle.of(below.near.log_radius, above.variance + below.variance, off=2 * float(off))
-
-
-def _times(matrix: FloatArray, values: ComplexArray) -> ComplexArray:
-    """Return the product of a real matrix and a complex one, whose numbers are taken as pairs."""
-    result: ComplexArray = (matrix @ np.ascontiguousarray(values).view(np.float64)).view(np.complex128)
-    return result

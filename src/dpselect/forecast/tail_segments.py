@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import ComplexArray, upto, weighted
+from dpselect.forecast.contour import ComplexArray, powers_of, upto, weighted
 
 Array = npt.NDArray[Any]
 
@@ -141,7 +141,7 @@ class Segments:
         powers = np.arange(SIZE)
         reach = np.exp(np.multiply.outer(powers, log_reach))
         radii = np.exp(np.multiply.outer(log_reach + log_radius, powers))
-        turned = np.ascontiguousarray(turns ** powers[:, None]).view(np.float64)
+        turned = powers_of(turns, SIZE).view(np.float64)
 
         def on_circles(coefficients: FloatArray) -> ComplexArray:
             found = np.matmul(coefficients.reshape(-1, SIZE), reach).reshape(-1, SIZE, len(log_reach))
