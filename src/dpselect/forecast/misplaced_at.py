@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import Array, Circle, ComplexArray, log_scales, powers_of, product, real_times, weighted
+from dpselect.forecast.contour import Array, Circle, log_scales, powers_of, product, real_times, weighted
 from dpselect.forecast.marks import marked_by, marked_upto
 from dpselect.forecast.noise_values import values_at
 from dpselect.forecast.noisy import NoisyGroups, log_series
@@ -27,7 +27,6 @@ from dpselect.forecast.tilted import Tilted
 _NEAR, _FEW = 6.0, 3
 _FARTHEST = 1e4
 _HIGHEST = 60.0
-_FINE = 10
 
 
 @dataclass(frozen=True, repr=False)
@@ -138,7 +137,7 @@ class Ranked:
         counted = _counted(gaps[:, None], at_z, near.sizes[upto, None] * near.shares[upto], rest, nothing)
         gaps = counted.max(axis=1, initial=0.0)
         sure = np.cumsum(np.where(inside, gaps / 2, gaps)[::-1])[::-1] @ at_z
-        turned = np.where(inside, gaps, 0.0)[:, None] * _turned(np.where(inside, 1 - ranks, 0.0), circle.angles)
+        turned = np.where(inside, gaps, 0.0)[:, None] * np.exp(1j * np.multiply.outer(1 - ranks, circle.angles))
         from_each = np.cumsum(turned[::-1], axis=0)[::-1]
         from_each *= np.exp(1j * (certain - middle) * circle.angles) * (2 / circle.number) / (1 - circle.turns)
         law = near.law(circle)
@@ -201,17 +200,6 @@ class Ranked:
         sure = np.where(near, whole / (1 + np.exp(circle.number * log_radius)), np.where(ranks < 0, whole, 0.0))
         values: FloatArray = sure.sum(axis=0) + circle.more_than(0, terms, log_scale + most, np.zeros(len(z)))
         return values, worse
-
-
-def _turned(numbers: FloatArray, angles: FloatArray) -> ComplexArray:
-    """Return `e^{i n θ}` as [n, angle] for whole numbers n, from few exponentials: `e^{i (n − m) θ} e^{i m θ}`."""
-    lowest = float(numbers.min(initial=0.0))
-    steps = (numbers - lowest).astype(np.intp)
-    high, low = np.divmod(steps, _FINE)
-    fine = np.exp(1j * np.multiply.outer(np.arange(_FINE), angles))
-    coarse = np.exp(1j * np.multiply.outer(lowest + _FINE * np.arange(int(high.max(initial=0)) + 1), angles))
-    result: ComplexArray = coarse[high] * fine[low]
-    return result
 
 
 def _counted(gaps: FloatArray, at_z: FloatArray, above: FloatArray, rest: FloatArray, nothing: float) -> FloatArray:

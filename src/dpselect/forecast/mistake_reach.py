@@ -14,14 +14,23 @@ from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import tilted
 from dpselect.forecast.noise_values import merged, values_at
 from dpselect.forecast.noisy import NoisyGroups, log_series
-from dpselect.forecast.panels import BoolArray, and_neighbours, behind_jumps, highest_at, least_near, nearest, paced
+from dpselect.forecast.panels import (
+    BoolArray,
+    and_neighbours,
+    ascending,
+    behind_jumps,
+    highest_at,
+    least_near,
+    nearest,
+    paced,
+)
 from dpselect.forecast.tilted import Tilted
 
 _TAIL = 50.0
 _DEPTH, _FARTHER, _LOWEST = 25.0, 35.0, 1e3
 _SURE = 30.0
 _VISIBLE, _SEEN = 14.0, 22.0
-_PANEL = 2.6
+_PANEL, _EVEN, _FINE = 2.6, 0.14, 0.115
 _SMALL = 60
 _STEPS, _MANY = 5.0, 2.0
 _DEVIATIONS = 9.0
@@ -204,7 +213,7 @@ class Reach:
                 self._where_ties_change(one_sided=one_sided),
             ]
         )
-        cells = np.unique(np.append(cells, near[(near > low) & (near < high)]))
+        cells = ascending(cells, near[(near > low) & (near < high)])
         z = (cells[1:] + cells[:-1]) / 2
         values = self._values(z)
         below, above = self._expected(*values[:2])
@@ -241,7 +250,7 @@ class Reach:
         seen = np.maximum(depths, depths[::-1] + np.minimum([log_enough, log_fewer], 0.0)) > -_SEEN
         kinks = self._kinks(cells, *(kinked & and_neighbours(part) for part in seen))
         kinks = nearest(kinks, turn, jumps=bool(one_sided))
-        nodes, weights = paced(cells, kept, paces, kinks, smooth=not noisy.noise.kinks)
+        nodes, weights = paced(cells, kept, paces, kinks, smooth=not noisy.noise.kinks, step=_EVEN if series else _FINE)
         place = np.clip(np.searchsorted(cells, nodes) - 1, 0, len(z) - 1)
         bounds = np.maximum([*depths, log_fewer, log_enough], -_LOWEST)
         missing, chosen, fewer, enough = _most(bounds)[:, place] if one_sided else highest_at(nodes, z, bounds)

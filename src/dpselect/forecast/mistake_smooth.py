@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 import numpy as np
-from numpy.polynomial import Chebyshev, chebyshev
+from numpy.polynomial import chebyshev
 
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import Circle, real_times
@@ -112,13 +112,27 @@ def surely_chosen(
 
 
 @dataclass(frozen=True, repr=False)
+class Fit:
+    """A polynomial between two values of a variable, by its Chebyshev coefficients."""
+
+    low: float
+    high: float
+    coefficients: FloatArray
+
+    def __call__(self, values: FloatArray) -> FloatArray:
+        """Return the polynomial at some values."""
+        places = (2 * values - (self.low + self.high)) / (self.high - self.low)
+        return chebyshev.chebval(places, self.coefficients).astype(np.float64, copy=False)
+
+
+@dataclass(frozen=True, repr=False)
 class Smooth:
     """Nodes `where` all is smooth in the variable of `places`, as long as log r is a polynomial in it."""
 
     nodes: Nodes
     where: BoolArray
     places: FloatArray
-    fit: Chebyshev
+    fit: Fit
     one_sided: bool
     looks: tuple[int, ...]
 
@@ -146,7 +160,7 @@ class Smooth:
             if not narrow.any():
                 break
             where = where & (nodes.z > z[narrow].max())
-        fit = Chebyshev(_TO_FIT @ log_radius, domain=[low, high])
+        fit = Fit(low, high, _TO_FIT @ log_radius)
         mean, variance = reach.moments(z, fit(spots))
         if not (np.abs(mean - k) < np.sqrt(variance)).all():
             return None
@@ -156,8 +170,7 @@ class Smooth:
     @cached_property
     def log_radius(self) -> FloatArray:
         """The logarithm of r at each node."""
-        result: FloatArray = self.fit(self.places)
-        return result
+        return self.fit(self.places)
 
     @property
     def lowest(self) -> float:

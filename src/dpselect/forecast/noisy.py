@@ -25,7 +25,15 @@ from dpselect.forecast.binomials import binomial, log_of_first, log_power, logar
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import Circle, ComplexArray, tilted
 from dpselect.forecast.noise_values import merged, values_at
-from dpselect.forecast.panels import and_neighbours, behind_jumps, highest_at, nearest, paced, paces_behind_jumps
+from dpselect.forecast.panels import (
+    and_neighbours,
+    ascending,
+    behind_jumps,
+    highest_at,
+    nearest,
+    paced,
+    paces_behind_jumps,
+)
 from dpselect.forecast.tilted import Tilted
 from dpselect.sampling.laws import Distribution
 
@@ -39,7 +47,7 @@ _TERMS = 20
 _PANEL, _PANELS, _SMALL = 2.6, 7, 60
 _CELL = 3.0
 _CELLS, _FEW_CELLS, _MOST_CELLS = 24, 7, 240
-_DEPTH, _LOWEST = 30.0, 1e3
+_DEPTH, _DEEPER, _LOWEST = 30.0, 34.0, 1e3
 _VISIBLE = 16.0
 _CHUNK = 256
 _FEW = 256
@@ -148,7 +156,7 @@ class NoisyGroups:
         far = self._rough(max(pattern.lowest for pattern in patterns) + 1)
         while True:
             width = (high - low) / count
-            cells = np.unique(np.append(np.linspace(low, high, count + 1), jumps[(jumps > low) & (jumps < high)]))
+            cells = ascending(np.linspace(low, high, count + 1), jumps[(jumps > low) & (jumps < high)])
             middles = (cells[1:] + cells[:-1]) / 2
             bounds, log_radii = self._log_bounds(middles, patterns, far)
             kept = [and_neighbours(bound > bound.max() - _DEPTH) for bound in bounds]
@@ -168,7 +176,7 @@ class NoisyGroups:
         nodes, weights = paced(cells, every, paces, kinks, smooth=not self.noise.kinks)
         if not one_sided:
             tops = np.max(bounds, axis=1, keepdims=True)
-            matter = np.any(highest_at(nodes, middles, np.maximum(bounds, tops - _LOWEST)) > tops - _DEPTH, axis=0)
+            matter = np.any(highest_at(nodes, middles, np.maximum(bounds, tops - _LOWEST)) > tops - _DEEPER, axis=0)
             nodes, weights = nodes[matter], weights[matter]
         return nodes, weights, [np.interp(nodes, middles, log_radius) for log_radius in log_radii]
 
@@ -270,7 +278,7 @@ class Free:
         groups, log_radius = self.groups, self.groups.log_radius
         # Of the first group's law only a part counts.
         variances = groups.variances
-        circle = Circle.of(log_radius, variances.sum(axis=0), shrinking=variances[1:].sum(axis=0))
+        circle = Circle.of(log_radius, variances.sum(axis=0), shrinking=variances[1:].sum(axis=0), all_but_one=True)
         rest, first_at_z = groups.part(slice(1, None)), groups.sizes[0] * groups.density[0] / groups.scale[0]
         (later,) = rest.marked([rest.sizes], circle)
         first, first_marked = self._first(circle)

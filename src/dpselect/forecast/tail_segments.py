@@ -217,13 +217,23 @@ def _sums_by_segment(
     found = np.empty((len(starts), len(products), both.shape[1]))
     for place, (start, end) in enumerate(pairwise([*starts.tolist(), len(both)])):
         np.matmul(products[:, start:end], both[start:end], out=found[place])
-    totals = _ORDERS[:, None] + orders
-    rows = np.where(totals <= TERMS, totals * (totals + 1) // 2 + _POWERS[:, None], -1).ravel()
-    places = np.argsort(rows, kind="stable")[(rows < 0).sum() :]
-    targets, firsts = np.unique(rows[places], return_index=True)
+    places, targets, firsts = _places(tuple(orders.tolist()))
     times = np.zeros((len(starts), _rows(TERMS).stop))
     times[:, targets] = np.add.reduceat(found[:, :, 1:].reshape(len(starts), -1)[:, places], firsts, axis=1)
     return found[:, :, 0], times
+
+
+@cache
+def _places(orders: tuple[int, ...]) -> tuple[Array, Array, Array]:
+    """Return pairs of a product's term and an order of a series, those that make up the same term one after the other.
+
+    Then which terms these are, and where the pairs of each begin.
+    """
+    totals = _ORDERS[:, None] + np.array(orders)
+    rows = np.where(totals <= TERMS, totals * (totals + 1) // 2 + _POWERS[:, None], -1).ravel()
+    places = np.argsort(rows, kind="stable")[int((rows < 0).sum()) :]
+    targets, firsts = np.unique(rows[places], return_index=True)
+    return places, targets, firsts
 
 
 def _by_segment(terms: FloatArray) -> FloatArray:
