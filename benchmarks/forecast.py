@@ -38,9 +38,6 @@ DROWNED: list[tuple[str, dps.Mechanism]] = [
 ]
 """Where noise drowns thousands of distinct counts, and about 80 of 100 items are right."""
 
-UNLIMITED = ("peeling gumbel",)
-"""Of which only chances are limited there: the error of the order takes two fifths of the time."""
-
 
 def measurements(quick: bool) -> Iterator[Result]:
     """Yield the time of one exact forecast of each mechanism, then that of a curve of 100 values."""
@@ -51,27 +48,17 @@ def measurements(quick: bool) -> Iterator[Result]:
             mechanism = replace(template, epsilon=epsilon)
             yield from _both(f"{name}, P = {accuracy:g}", mechanism, scores, quick)
     for name, mechanism in DROWNED:
-        limit = None if name in UNLIMITED else LIMIT
-        yield from _both(f"{name}, a fifth wrong", mechanism, scores, quick, limit)
+        yield from _both(f"{name}, a fifth wrong", mechanism, scores, quick)
     yield _curve(scores, quick)
 
 
-def _both(
-    case: str, mechanism: dps.Mechanism, scores: Array, quick: bool, limit: float | None = LIMIT
-) -> Iterator[Result]:
+def _both(case: str, mechanism: dps.Mechanism, scores: Array, quick: bool) -> Iterator[Result]:
     """Time the chances, and all exact figures together."""
-    yield _one(f"chances, {case}", mechanism, scores, lambda outlook: outlook.exact, quick, LIMIT)
-    yield _one(f"all exact, {case}", mechanism, scores, lambda outlook: outlook.figures(), quick, limit)
+    yield _one(f"chances, {case}", mechanism, scores, lambda outlook: outlook.exact, quick)
+    yield _one(f"all exact, {case}", mechanism, scores, lambda outlook: outlook.figures(), quick)
 
 
-def _one(
-    case: str,
-    mechanism: dps.Mechanism,
-    scores: Array,
-    figures: Callable[[Any], object],
-    quick: bool,
-    limit: float | None,
-) -> Result:
+def _one(case: str, mechanism: dps.Mechanism, scores: Array, figures: Callable[[Any], object], quick: bool) -> Result:
     """Time a forecast and what is asked of it, without draws: some figures are computed when they are asked for."""
     return against_baseline(
         "forecast",
@@ -79,7 +66,7 @@ def _one(
         scores,
         K,
         lambda: figures(dps.forecast.forecast(scores, mechanism, draws=0)),
-        limit=limit,
+        limit=LIMIT,
         rounds=30,
         quick=quick,
     )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from dpselect.forecast.contour import Circle, factors, product, tilted
-from dpselect.forecast.marks import marked, marked_by, marked_upto
-from dpselect.forecast.panels import paced
+from dpselect.forecast import marks
+from dpselect.forecast.contour import Circle, factors, powers_of, product, tilted
+from dpselect.forecast.marks import Damped, marked, marked_by, marked_upto
+from dpselect.forecast.panels import ascending, paced
 from dpselect.forecast.tilted import Tilted
 
 ABOVE = np.array([[0.999, 1 - 1e-12], [0.8, 0.6], [0.5, 0.4], [0.3, 1e-3], [0.02, 1e-9], [0.01, 1e-15]])
@@ -91,6 +93,86 @@ def test_marked_items_stand_at_z() -> None:
     by = np.exp(1j * np.multiply.outer(np.arange(6.0), circle.angles + 0.1)) * np.arange(2.0, 8.0)[:, None]
     wanted = (direct * by[:, None]).sum(axis=0)
     np.testing.assert_allclose(marked_by(shares, 1 - shares, weights, by, circle), wanted, rtol=1e-12)
+
+
+def spread_out(items: int, span: float) -> Tilted:
+    """Return items whose odds of being above z span some e-folds, at three z, of which the density is p (1 − p)."""
+    z = np.array([-0.4, 0.0, 0.7])
+    above = 1 / (1 + np.exp(z + np.linspace(-span / 2, span / 2, items)[:, None]))
+    return Tilted(np.ones(items), np.zeros(3), 1 - above, above, above * (1 - above))
+
+
+def damped_error(items: int, span: float, variance: float | None = None) -> tuple[float, int]:
+    """Return how far off the series is beside the law, beside all that stands at z; and how many terms it has."""
+    groups = spread_out(items, span)
+    variances = groups.variances.sum(axis=0)
+    circle = Circle.of(np.zeros(3), variances)
+    damped = Damped.of(circle if variance is None else replace(circle, variance=variance))
+    assert damped is not None
+    law, weights = groups.law(circle), [np.ones(items), np.arange(float(items))]
+    found = damped.marked(groups.shares, groups.others, groups.density, weights, circle)
+    wanted = marked(groups.shares, groups.others, [each[:, None] * groups.density for each in weights], circle)
+    errors = [
+        law[:, damped.enough] * (own - right[:, damped.enough]) / (each @ groups.density)[:, None]
+        for own, right, each in zip(found, wanted, weights, strict=True)
+    ]
+    return float(np.abs(errors).max()), len(damped.coefficients)
+
+
+@pytest.mark.parametrize(("items", "span"), [(100, 3.0), (175, 12.0), (200, 12.0), (900, 60.0), (900, 9.0)])
+def test_few_terms_are_enough_beside_a_law(items: int, span: float) -> None:
+    error, terms = damped_error(items, span)
+    assert error < marks._LEFT_OUT
+    assert terms <= 12
+
+
+def test_a_law_that_varies_less_than_said_needs_more_terms() -> None:
+    """The twin of the test before: with a variance of 100 in place of 2 as few terms are not enough."""
+    error, _ = damped_error(10, 3.0, variance=100.0)
+    assert error > 10 * marks._LEFT_OUT
+
+
+def test_laws_that_vary_little_have_no_series() -> None:
+    assert Damped.of(Circle.of(np.zeros(1), np.array([0.5]))) is None
+
+
+@pytest.mark.parametrize(("items", "span"), [(40, 3.0), (100, 3.0), (175, 12.0), (900, 60.0)])
+def test_what_stands_at_z_is_the_same_with_a_series_and_without(items: int, span: float) -> None:
+    """Where the series is not enough at some angles, these are computed one by one."""
+    groups = spread_out(items, span)
+    circle = Circle.of(np.zeros(3), groups.variances.sum(axis=0))
+    law, (found,) = groups.law(circle), groups.marked([groups.sizes], circle)
+    (wanted,) = marked(groups.shares, groups.others, [groups.density], circle)
+    np.testing.assert_allclose(law * found, law * wanted, rtol=0, atol=1e-11 * float(groups.density.sum(axis=0).min()))
+
+
+@pytest.mark.parametrize("wanted", [0.5, 1.5, 30.0, 79.5])
+@pytest.mark.parametrize("span", [1e-3, 10.0, 400.0])
+def test_radii_bring_about_the_number_wanted(wanted: float, span: float) -> None:
+    """Also from where next to none, or next to all, are above z; hopeless ones end at the farthest radius."""
+    z = np.linspace(-300.0, 300.0, 25)
+    log_odds = np.linspace(span / 2, -span / 2, 80)[:, None] - z
+    above, below = 1 / (1 + np.exp(-log_odds)), 1 / (1 + np.exp(log_odds))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_radius = tilted(below, above, np.ones(80), wanted)
+    shares = above * np.exp(log_radius) / (below + above * np.exp(log_radius))
+    possible = np.abs(z) + span / 2 < 240
+    assert possible.sum() >= 3
+    assert shares[:, possible].sum(axis=0) == pytest.approx(np.full(possible.sum(), wanted), abs=0.05)
+    assert (np.abs(log_radius) < 260).all()
+
+
+def test_powers_and_values_in_order_are_those_of_numpy() -> None:
+    circle = Circle.of(np.zeros(1), np.array([9.0]))
+    np.testing.assert_allclose(powers_of(circle.turns, 11), circle.turns ** np.arange(11)[:, None], rtol=1e-14)
+    values, others = np.array([0.0, 1.0, 1.0, 2.0]), np.array([3.0, -1.0, 1.0])
+    assert ascending(values, others).tolist() == [-1.0, 0.0, 1.0, 2.0, 3.0]
+
+
+def test_points_on_circles_are_shared_and_cannot_be_changed() -> None:
+    circle = Circle.of(np.zeros(1), np.array([9.0]))
+    with pytest.raises(ValueError, match="read-only"):
+        circle.turns[0] = 0.0
 
 
 @pytest.mark.parametrize("sizes", [[], [1] * 4, [1] * 7, [1, 2, 8, 1, 3], [1, 9, 1, 400, 2], [30_000]], ids=str)

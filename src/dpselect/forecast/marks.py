@@ -27,7 +27,7 @@ from dpselect.forecast.contour import ORDERS, Circle, ComplexArray, real_times, 
 from dpselect.forecast.panels import BoolArray
 
 _TERMS = (6, 8, 10, 12)
-_LEFT_OUT, _STEP = 1e-11, 0.25
+_LEFT_OUT, _STEP = 1e-10, 0.25
 _PASSES_EACH, _PASSES_TERM, _WORTH = 5, 3, 0.5
 """How often numbers of all groups at all z are gone through for an angle, and for a term; which share of it pays."""
 
