@@ -79,6 +79,34 @@ def test_one_circle_for_neighbouring_nodes_gives_what_one_for_each_does(
     assert exact_figures(table, mechanism)["total_error"] == pytest.approx(found, rel=1e-9)
 
 
+LONG_TAIL = np.round(150_000 / np.arange(1, 4001) ** 0.7)
+
+
+def order_error(epsilon: float) -> float:
+    """Of a hundred items of a long tail, of which the first ones are far apart and the last ones close."""
+    return exact_figures(dps.Scores.of(LONG_TAIL), dps.Peeling(k=100, epsilon=epsilon, noise="gumbel"))["total_error"]
+
+
+@pytest.mark.parametrize("epsilon", [0.02, 0.1, 0.8, 6.0])
+def test_finer_nodes_and_wider_windows_change_nothing(epsilon: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, windows = order_error(epsilon), misplaced.Order._windows
+    monkeypatch.setattr(misplaced, "_STEP", misplaced._STEP / 2)
+    monkeypatch.setattr(misplaced, "_DENSE", misplaced._DENSE / 2)
+    monkeypatch.setattr(misplaced, "_SURE", 60.0)
+    monkeypatch.setattr(misplaced.Order, "_windows", lambda order, z, log_radius, _=None: windows(order, z, log_radius))
+    assert found == pytest.approx(order_error(epsilon), rel=2e-9)
+
+
+@pytest.mark.parametrize("broken", [{"_DENSE": 12.0}, {"_SURE": 0.5}])
+def test_nodes_that_are_too_coarse_or_settled_too_soon_show(
+    broken: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = order_error(0.1)
+    for name, value in broken.items():
+        monkeypatch.setattr(misplaced, name, value)
+    assert abs(order_error(0.1) / found - 1) > 1e-8
+
+
 def test_where_much_might_be_lost_and_little_is_circles_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     scores = np.append(1e9 + np.arange(4.0) * 12, np.arange(6.0) * 12)
     mechanism = dps.Peeling(k=8, epsilon=16.0, noise="gumbel")

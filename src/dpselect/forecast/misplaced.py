@@ -27,7 +27,7 @@ from dpselect.forecast.panels import BoolArray, and_neighbours, batches, least_n
 from dpselect.forecast.tails import first_rare
 
 _REACH, _DEPTH = 45.0, 26.0
-_NEVER, _SURE = 31.0, 30.0
+_NEVER, _SURE = 31.0, 20.0
 _PANEL, _STEP, _DENSE = 2.6, 0.145, 2.0
 _CELL, _ACROSS = 1.0, 9
 _FEW = 3
