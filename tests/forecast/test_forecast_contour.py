@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from dpselect.forecast import marks
-from dpselect.forecast.contour import Circle, factors, powers_of, product, tilted
+from dpselect.forecast.contour import Circle, factors, powers_of, product
 from dpselect.forecast.marks import Damped, marked, marked_by, marked_upto
 from dpselect.forecast.panels import ascending, paced
+from dpselect.forecast.radii import tilted
 from dpselect.forecast.tilted import Tilted
 
 ABOVE = np.array([[0.999, 1 - 1e-12], [0.8, 0.6], [0.5, 0.4], [0.3, 1e-3], [0.02, 1e-9], [0.01, 1e-15]])

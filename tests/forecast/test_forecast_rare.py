@@ -8,7 +8,8 @@ import pytest
 import dpselect as dps
 from dpselect.forecast import mistake_chunks, mistake_reach, mistake_smooth, tails, tilted
 from dpselect.forecast.figures import exact_figures
-from dpselect.forecast.mistake_reach import Nodes, Reach
+from dpselect.forecast.mistake_nodes import Nodes
+from dpselect.forecast.mistake_reach import Reach
 from dpselect.forecast.noise_values import merged, values_at
 from dpselect.forecast.noisy import log_series
 from dpselect.forecast.tails import COSTLY, EACH, LAW, MARKED, MASS, SLOPE, TERMS, RareItems

@@ -19,11 +19,12 @@ from functools import cached_property
 import numpy as np
 
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import Array, tilted
+from dpselect.forecast.contour import Array
 from dpselect.forecast.misplaced_at import Ranked
 from dpselect.forecast.noise_values import merged
 from dpselect.forecast.noisy import NoisyGroups
 from dpselect.forecast.panels import BoolArray, and_neighbours, batches, least_near, paced
+from dpselect.forecast.radii import tilted
 from dpselect.forecast.tails import first_rare
 
 _REACH, _DEPTH = 45.0, 26.0

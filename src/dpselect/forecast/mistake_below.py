@@ -26,7 +26,7 @@ from dpselect.forecast.contour import (
     upto,
     weighted,
 )
-from dpselect.forecast.mistake_reach import Groups
+from dpselect.forecast.mistake_nodes import Groups
 from dpselect.forecast.tail_segments import SIZE
 from dpselect.forecast.tails import COSTLY, LAW, MARKED, Tail
 from dpselect.forecast.tilted import Tilted

@@ -11,7 +11,7 @@ from dpselect.forecast.binomials import binomial, log_binomial, logarithms
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import Circle, ComplexArray, log_scales
 from dpselect.forecast.mistake_below import Below
-from dpselect.forecast.mistake_reach import Groups
+from dpselect.forecast.mistake_nodes import Groups
 from dpselect.forecast.tails import Tail
 from dpselect.forecast.tilted import Tilted
 

@@ -22,7 +22,8 @@ from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import Circle, real_times
 from dpselect.forecast.mistake_below import Below
 from dpselect.forecast.mistake_chunks import Above
-from dpselect.forecast.mistake_reach import Groups, Nodes, Reach, densest
+from dpselect.forecast.mistake_nodes import Groups, Nodes, densest
+from dpselect.forecast.mistake_reach import Reach
 from dpselect.forecast.noisy import log_series
 from dpselect.forecast.panels import BoolArray
 from dpselect.forecast.tails import Tail

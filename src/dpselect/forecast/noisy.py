@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from dpselect.forecast.binomials import binomial, log_of_first, log_power, logarithms
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import Circle, ComplexArray, tilted
+from dpselect.forecast.contour import Circle, ComplexArray
 from dpselect.forecast.noise_values import merged, values_at
 from dpselect.forecast.panels import (
     and_neighbours,
@@ -34,6 +34,7 @@ from dpselect.forecast.panels import (
     paced,
     paces_behind_jumps,
 )
+from dpselect.forecast.radii import tilted
 from dpselect.forecast.tilted import Tilted
 from dpselect.sampling.laws import Distribution
 

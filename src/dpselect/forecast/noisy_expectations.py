@@ -24,11 +24,12 @@ from functools import cached_property
 import numpy as np
 
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import FARTHEST
 from dpselect.forecast.mistake_chunks import Chunk
-from dpselect.forecast.mistake_reach import Groups, Nodes, Reach, densest
+from dpselect.forecast.mistake_nodes import Groups, Nodes, densest
+from dpselect.forecast.mistake_reach import Reach
 from dpselect.forecast.mistake_smooth import Smooth, surely_chosen
 from dpselect.forecast.noisy import NoisyGroups, log_series
+from dpselect.forecast.radii import FARTHEST
 from dpselect.forecast.tails import RareItems, Tail
 
 _FAR, _LOWEST = 2.0, -7.0

@@ -17,10 +17,10 @@ from dpselect.forecast.contour import (
     factors,
     log_light,
     log_scales,
-    tilted,
 )
 from dpselect.forecast.marks import Damped, light_marked, marked
 from dpselect.forecast.panels import BoolArray
+from dpselect.forecast.radii import tilted
 
 _FEW = 8
 """Up to which size groups are taken as single items."""
