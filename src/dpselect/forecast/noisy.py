@@ -258,9 +258,10 @@ class Free:
         """Return `e^log_sure (P_K' + hazard P_K)`, K = included, with at least so many of the first group."""
         groups, included = self.groups, self.pattern.included
         if len(groups.sizes) == 1 and not self.pattern.excluded:
-            lacking_one = groups.survival[0] ** (included - 1)
-            all_of_them: FloatArray = lacking_one * (included * groups.density[0] + hazard * groups.survival[0])
-            return np.exp(log_sure) * all_of_them
+            cdf, survival = groups.cdf[0], groups.survival[0]
+            log_others = log_of_first(survival, cdf) * (included - 1) if included > 1 else 0.0
+            each: FloatArray = included * groups.density[0] + hazard * survival
+            return np.exp(log_sure + log_others) * each
         if len(groups.sizes) == 1:
             logs = logarithms(groups.cdf[0], groups.survival[0])
             size = float(groups.sizes[0])
