@@ -163,6 +163,15 @@ def test_radii_bring_about_the_number_wanted(wanted: float, span: float) -> None
     assert (np.abs(log_radius) < 260).all()
 
 
+def test_radii_of_large_ties_may_be_far_from_their_odds() -> None:
+    """Of 50,000 items, each e^251 times as likely below z, 59 are expected above it at a radius of about e^244."""
+    log_odds = np.array([[-3.0, -300.0], [-251.0, -300.0]])
+    above, below = 1 / (1 + np.exp(-log_odds)), 1 / (1 + np.exp(log_odds))
+    log_radius = tilted(below, above, np.array([9.0, 50_000.0]), 59.0)
+    assert log_radius[0] == pytest.approx(251 + math.log(50 / 49_950), abs=0.01)
+    assert log_radius[1] == 250
+
+
 def test_powers_and_values_in_order_are_those_of_numpy() -> None:
     circle = Circle.of(np.zeros(1), np.array([9.0]))
     np.testing.assert_allclose(powers_of(circle.turns, 11), circle.turns ** np.arange(11)[:, None], rtol=1e-14)

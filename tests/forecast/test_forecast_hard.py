@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from forecast_brute import expected
+from scipy.integrate import quad
 
 import dpselect as dps
-from dpselect.forecast import mistake_reach
+from dpselect.forecast import mistake_reach, radii
 from dpselect.forecast.figures import exact_figures
+from dpselect.forecast.noisy import NoisyGroups
 from dpselect.sampling import NOISES
 from dpselect.sampling.normal import NORMAL
 
@@ -195,3 +197,37 @@ def test_no_figure_is_out_of_its_range(seed: int) -> None:
         assert 0 <= exact <= found["great"] + 1e-9 <= found["good"] + 2e-9 <= 1 + 2e-9, mechanism
         assert -1e-9 <= found["correct"] <= k + 1e-9, mechanism
         assert -1e-9 <= found["relative_error"] <= found["total_error"] * (1 + 1e-8) + 1e-9 * np.ptp(scores), mechanism
+
+
+def test_what_is_missing_beside_a_tie_far_below(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 59 items the best nine lead a tie of 50,000 by more than ten deviations."""
+    values = [181.4, 161, 155, 142, 130, 117, 115, 110, 107, 0, -162]
+    table = dps.Scores.from_histogram(values, [1] * 9 + [49_776, 51_333])
+    mechanism = dps.Gaussian(k=59, epsilon=0.27581269120678237, delta=1e-6, max_items_per_person=3)
+    found = exact_figures(table, mechanism)
+    wrong = 59 - found["correct"]
+    lost = (1 - found["score_ratio"]) * sum(values[:9])
+    assert 107 * wrong <= lost <= 181.4 * wrong
+
+    def halved(below: Any, above: Any, sizes: Any, wanted: float) -> Any:
+        return radii._halved(below, above, sizes, wanted, *radii._between(below, above, np.cumsum(sizes), wanted))
+
+    monkeypatch.setattr(radii, "_tilted_alone", halved)
+    assert found == pytest.approx(exact_figures(table, mechanism), rel=1e-9)
+
+
+@pytest.mark.parametrize("noise", ["exponential", "gumbel", "laplace"])
+def test_a_million_items_tied_at_the_top(noise: str) -> None:
+    """All of them are chosen if the least of their values exceeds that of five others."""
+    size, lead, law = 1_000_000, 20.0, NOISES[noise]
+    groups = NoisyGroups(np.array([0.0, -lead]), np.array([size, 5.0]), size, law)
+
+    def density(z: float) -> float:
+        place = np.array([z])
+        low, high = law.cdf(place), law.survival(place - lead)
+        others = np.exp(size * np.log1p(-law.cdf(place - lead))) if high[0] > 0.5 else 0.0
+        return float((5 * law.density(place) * low**4 * others)[0])
+
+    low = 0.0 if noise == "exponential" else -60.0
+    wanted = quad(density, low, lead + 5, points=[0.0, 5.0, lead], epsabs=1e-15, limit=400)[0]
+    assert groups.within(size, size) == pytest.approx(wanted, rel=1e-9)

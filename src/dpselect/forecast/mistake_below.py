@@ -31,7 +31,7 @@ from dpselect.forecast.tail_segments import SIZE
 from dpselect.forecast.tails import COSTLY, LAW, MARKED, Tail
 from dpselect.forecast.tilted import Tilted
 
-_UNSEEN = 1e-17
+_UNSEEN, _VANISHING = 1e-17, 1e-280
 
 
 @dataclass(frozen=True, repr=False)
@@ -132,7 +132,7 @@ class Below:
         every = before[-1] if len(before) else 1.0
         far = every * np.exp(real_times(law, powers_of(turns, SIZE) - 1))
         # Where all of it vanishes, so does the law.
-        result: ComplexArray = np.divide(found, far, out=np.zeros_like(found), where=far != 0)
+        result: ComplexArray = np.divide(found, far, out=np.zeros_like(found), where=np.abs(far) > _VANISHING)
         return result + self.rare.passed(self.z, self.near.log_radius, turns)
 
     def _depths_by_group(self, none_above: FloatArray, some_above: FloatArray, log_tail: FloatArray) -> FloatArray:

@@ -35,7 +35,7 @@ _PANEL, _EVEN, _FINE = 2.6, 0.14, 0.115
 _SMALL = 60
 _STEPS, _MANY = 5.0, 2.0
 _DEVIATIONS = 9.0
-_ROUNDS, _GRID = 2, 32
+_ROUNDS, _GRID = 3, 18
 _LOOKS = 12
 _APART = 0.75
 _EXPONENTIAL_TAILS = ("laplace", "logistic")
@@ -248,11 +248,9 @@ class Reach:
             z = np.linspace(low, high, _GRID)
             below = inside @ noise.cdf(z - locations[: border + 1, None])
             above = outside @ noise.survival(z - locations[border:, None])
-            more = above - below
-            place = int(np.clip((more > 0).sum(), 1, _GRID - 1))
+            place = int(np.clip((above > below).sum(), 1, _GRID - 1))
             low, high = float(z[place - 1]), float(z[place])
-        share = float(more[place - 1] / (more[place - 1] - more[place]))
-        middle = low + (high - low) * (share if 0 <= share <= 1 else 0.5)
+        middle = (low + high) / 2
         shifted = middle - locations
         variance = float(sizes @ (noise.cdf(shifted) * noise.survival(shifted)))
         slope = float(sizes @ noise.density(shifted))

@@ -15,7 +15,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 _MOST_KINKS, _MOST_JUMPS = 600, 20_000
 _SAME = (1e-11, 1e-10, 1e-9, 1e-8)
-_RULES = ((2, 0.01), (3, 0.06), (4, 0.14), (5, 0.22), (6, 0.32), (8, 0.55), (12, np.inf))
+_RULES = ((2, 0.008), (3, 0.05), (4, 0.12), (5, 0.2), (6, 0.32), (8, 0.55), (12, np.inf))
 """How many points a panel gets, up to which share of the pace; what each leaves out is alike."""
 _SMOOTHED = 1.5
 _FEW_TIED, _MOST_CELLS = 4, 2_000

@@ -44,7 +44,11 @@ def _tilted_alone(below: FloatArray, above: FloatArray, sizes: FloatArray, wante
     log_radius: FloatArray = np.clip(log_odds, -FARTHEST, FARTHEST)
     if len(sizes) == 1:
         return log_radius
-    hopeless = np.abs(log_radius) == FARTHEST
+    # Of a large tie the radius may be far from the odds of each.
+    hopeless = np.abs(log_odds) >= FARTHEST
+    if hopeless.any():
+        low, high = _between(below[:, hopeless], above[:, hopeless], ends, wanted)
+        hopeless[hopeless] = (low == FARTHEST) | (high == -FARTHEST)
     near = _NEAR * min(wanted, total - wanted, 1.0)
     for _ in range(_MOST_NEWTONS):
         shares = _shares(below, above, log_radius)
