@@ -36,18 +36,22 @@ _UNSEEN, _VANISHING = 1e-17, 1e-280
 
 @dataclass(frozen=True, repr=False)
 class Below:
-    """The groups from rank k's on, those from `last` on in a tail; the first one is tied with rank k."""
+    """The groups from rank k's or a later one on, those from `last` on in a tail."""
 
     groups: Groups
+    first: int
     last: int
     rare: Tail
     z: FloatArray
     near: Tilted
 
     @classmethod
-    def of(cls, groups: Groups, last: int, rare: Tail, z: FloatArray, log_radius: FloatArray) -> Below:
-        """Return the groups at each z."""
-        return cls(groups, last, rare, z, groups.tilted(slice(groups.border, last), z, log_radius))
+    def of(
+        cls, groups: Groups, last: int, rare: Tail, z: FloatArray, log_radius: FloatArray, first: int | None = None
+    ) -> Below:
+        """Return the groups from the first on at each z, by default from rank k's."""
+        first = groups.border if first is None else first
+        return cls(groups, first, last, rare, z, groups.tilted(slice(first, last), z, log_radius))
 
     @cached_property
     def tail(self) -> FloatArray:
@@ -73,14 +77,14 @@ class Below:
 
     @cached_property
     def untied_variance(self) -> FloatArray:
-        """The tilted variance of all but the tied items: for the rare ones `(x d/dx)^2` of the logarithm."""
-        result: FloatArray = self.near.variances[1:].sum(axis=0) + self.tail[LAW] @ np.arange(float(SIZE)) ** 2
+        """The tilted variance of the items below rank k: for the rare ones `(x d/dx)^2` of the logarithm."""
+        result: FloatArray = self._lower.variances.sum(axis=0) + self.tail[LAW] @ np.arange(float(SIZE)) ** 2
         return result
 
     @cached_property
     def variance(self) -> FloatArray:
         """The tilted variance."""
-        result: FloatArray = self.near.variances[0] + self.untied_variance
+        result: FloatArray = self.untied_variance + self.near.variances[: self._tied].sum(axis=0)
         return result
 
     def law(self, circle: Circle, *, tied: bool = True) -> ComplexArray:
@@ -96,16 +100,21 @@ class Below:
     def _tail_on(self, kind: int, circle: Circle, less: float = 0.0) -> ComplexArray:
         return real_times(self.tail[kind], powers_of(circle.turns, SIZE) - less)
 
+    @property
+    def _tied(self) -> int:
+        """How many of the groups are tied with rank k: one or none."""
+        return int(self.first == self.groups.border)
+
     @cached_property
     def _lower(self) -> Tilted:
         """The groups below rank k's."""
-        return self.near.part(slice(1, None))
+        return self.near.part(slice(self._tied, None))
 
     @cached_property
     def _weights(self) -> list[FloatArray]:
         """What each group of `below` counts, plain and by its cost."""
         sizes = self._lower.sizes
-        return [sizes, sizes * self.groups.costs[self.groups.border + 1 : self.last]]
+        return [sizes, sizes * self.groups.costs[self.first + self._tied : self.last]]
 
     def surely(self) -> FloatArray:
         """Return how many stand at z, what they cost, and W, for x = 1."""
@@ -135,20 +144,45 @@ class Below:
         result: ComplexArray = np.divide(found, far, out=np.zeros_like(found), where=np.abs(far) > _VANISHING)
         return result + self.rare.passed(self.z, self.near.log_radius, turns)
 
+    def none_above(self) -> tuple[FloatArray, FloatArray]:
+        """Return the logarithms of `Π F / (F + S r)` and of `Σ f/F` of all below rank k."""
+        lower, law = self._lower, self.tail[LAW]
+        log_none = lower.sizes @ _logarithms(lower.sizes, lower.others, lower.shares) + law[:, 0] - law.sum(axis=1)
+        return log_none, np.log(lower.sizes @ (lower.density / lower.cdf) + self._plain_tail[MARKED, :, 0])
+
     def _depths_by_group(self, none_above: FloatArray, some_above: FloatArray, log_tail: FloatArray) -> FloatArray:
-        """Return what each group with a step adds to W, for θ = 0; the first ones are left out if that is nothing."""
-        lower, sizes = self._lower, self._lower.sizes[:, None]
-        logs = np.log(none_above) if sizes.max(initial=0.0) <= LARGE else log_of_first(none_above, some_above)
-        none = np.exp(_sums_behind(sizes * logs, log_tail))
-        # Behind the first groups too much follows for an answer to end there.
-        first = min(int((none.max(axis=1) < _UNSEEN).sum()), len(sizes))
-        rates = _sums_behind(sizes[first:] * (lower.density / lower.cdf)[first:], self._plain_tail[MARKED, :, 0])
-        # Where F vanishes the rate is infinite, and the product vanishes faster.
-        steps = self.groups.steps[self.groups.border + first : self.last, None]
-        return np.where(none[first:] > 0, steps * rates * none[first:], 0.0)
+        steps = self.groups.steps[self.first + self._tied - 1 : self.last]
+        return depths_by_group(self._lower, steps, none_above, some_above, log_tail, self._plain_tail[MARKED, :, 0])
+
+
+def depths_by_group(
+    lower: Tilted,
+    steps: FloatArray,
+    none_above: FloatArray,
+    some_above: FloatArray,
+    log_tail: FloatArray,
+    tail_rate: FloatArray,
+) -> FloatArray:
+    """Return what the group before some others and each of these adds to W, for θ = 0.
+
+    Of what follows them the logarithm of the chance that none is above, and `Σ f/F`, are given. The first groups are
+    left out if they add nothing.
+    """
+    sizes = lower.sizes[:, None]
+    none = np.exp(_sums_behind(sizes * _logarithms(lower.sizes, none_above, some_above), log_tail))
+    # Behind the first groups too much follows for an answer to end there.
+    first = min(int((none.max(axis=1) < _UNSEEN).sum()), len(sizes))
+    rates = _sums_behind(sizes[first:] * (lower.density / lower.cdf)[first:], tail_rate)
+    # Where F vanishes the rate is infinite, and the product vanishes faster.
+    return np.where(none[first:] > 0, steps[first:, None] * rates * none[first:], 0.0)
+
+
+def _logarithms(sizes: FloatArray, none_above: FloatArray, some_above: FloatArray) -> FloatArray:
+    """Return the logarithms of the first of two chances that add up to 1, where groups are large to all digits."""
+    return np.log(none_above) if sizes.max(initial=0.0) <= LARGE else log_of_first(none_above, some_above)
 
 
 def _sums_behind(values: FloatArray, last: FloatArray) -> FloatArray:
-    """Return for rank k's group and each below it the sum of what follows, to the end of which `last` is added."""
+    """Return for the group before some others and each of these the sum of what follows, with `last` at its end."""
     result: FloatArray = np.cumsum(np.concatenate([values, last[None]])[::-1], axis=0)[::-1]
     return result

@@ -12,8 +12,8 @@ from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import Circle, ComplexArray, log_scales
 from dpselect.forecast.mistake_below import Below
 from dpselect.forecast.mistake_nodes import Groups
+from dpselect.forecast.mistake_upper import Upper
 from dpselect.forecast.tails import Tail
-from dpselect.forecast.tilted import Tilted
 
 _SURE = -34.0
 _FARTHEST = 1e6
@@ -21,58 +21,16 @@ _DEVIATIONS = 26.0
 
 
 @dataclass(frozen=True, repr=False)
-class Above:
-    """The groups above rank k's from the first on that matters at some z; those before it are surely above z."""
-
-    groups: Groups
-    first: int
-    near: Tilted
-
-    @classmethod
-    def of(cls, groups: Groups, z: FloatArray, log_radius: FloatArray) -> Above:
-        """Return the groups at each z."""
-        first = groups.first_seen(z)
-        return cls(groups, first, groups.tilted(slice(first, groups.border), z, log_radius))
-
-    @property
-    def certain(self) -> float:
-        """How many items are surely above z."""
-        return float(self.groups.noisy.ends[self.first - 1]) if self.first else 0.0
-
-    @property
-    def log_scale(self) -> FloatArray:
-        """The logarithm of `Π (F + S r)`."""
-        return self.near.log_scale + self.certain * self.near.log_radius
-
-    @property
-    def variance(self) -> FloatArray:
-        """The tilted variance."""
-        result: FloatArray = self.near.variances.sum(axis=0)
-        return result
-
-    def law(self, circle: Circle) -> ComplexArray:
-        """Return `Π (1 + p y)`."""
-        result: ComplexArray = np.exp(1j * self.certain * circle.angles) * self.near.law(circle)
-        return result
-
-    def marked(self, circle: Circle) -> tuple[ComplexArray, FloatArray]:
-        """Return `Σ f / (F + S x)`, weighted by costs, and the same for x = 1."""
-        weights = self.near.sizes * self.groups.costs[self.first : self.groups.border]
-        (near,) = self.near.marked([weights], circle)
-        return near, weights @ self.near.density
-
-
-@dataclass(frozen=True, repr=False)
 class Chunk:
     """All groups at neighbouring values z, those from `last` on in a tail."""
 
-    above: Above
+    above: Upper
     below: Below
 
     @classmethod
     def of(cls, groups: Groups, z: FloatArray, log_radius: FloatArray, last: int, tail: Tail) -> Chunk:
         """Return what is known at each z before any circle is drawn."""
-        return cls(Above.of(groups, z, log_radius), Below.of(groups, last, tail, z, log_radius))
+        return cls(Upper.of(groups, z, log_radius), Below.of(groups, last, tail, z, log_radius))
 
     @cached_property
     def log_scale(self) -> FloatArray:
@@ -95,8 +53,8 @@ class Chunk:
 
     def missing(self) -> FloatArray:
         """Return what is lost of `above`."""
-        near, whole = self.above.marked(self.circle)
-        return self.circle.more_than(self.above.groups.noisy.k - 1, self.law * near, self.log_scale, whole)[None]
+        fewer, terms = self.above.groups.noisy.k - 1, self.law * self.above.marked(self.circle)
+        return self.circle.more_than(fewer, terms, self.log_scale, self.above.missing())[None]
 
     def chosen(self) -> FloatArray:
         """Return how many of `below` are chosen, what that costs, and how much the lowest of all does."""

@@ -12,6 +12,7 @@ more than 1e-8 of the result, more looks are taken, and at last nodes one by one
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
@@ -21,25 +22,25 @@ from numpy.polynomial import chebyshev
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import Circle, real_times
 from dpselect.forecast.mistake_below import Below
-from dpselect.forecast.mistake_chunks import Above
 from dpselect.forecast.mistake_nodes import Groups, Nodes, densest
 from dpselect.forecast.mistake_reach import Reach
+from dpselect.forecast.mistake_upper import Upper
 from dpselect.forecast.noisy import log_series
 from dpselect.forecast.panels import BoolArray
 from dpselect.forecast.tails import Tail
 
-SMOOTH, KINKED, ONE_SIDED = (8.0, 13.0, 20.0), (3.0, 22.0, 0.0), (2.0, 12.0, 4.6)
+SMOOTH, KINKED, ONE_SIDED = (8.0, 13.0, 20.0), (3.0, 14.0, 2.4), (2.0, 12.0, 4.6)
 """For which noise from which variance v on looks are all but never too few, and how many are tried first.
 
-That is a + b/√v, and for one-sided noise a + b times how many e-folds z spans, or one e-fold.
+That is a + b/√v, and for noise with kinks a + b times how far the variable spans, or 1.
 """
-_MORE, _MOST = 6, 34
+_MORE, _MOST, _FARTHEST = 6, 38, 3.2
 _PLAIN, _MORE_PLAIN, _FEW_POINTS = 10, 12, 28
-_FEWEST = 36
+_FEWEST, _NEAREST = 36, 48
 _SPOTS = chebyshev.chebpts2(10).astype(np.float64)
 _TO_FIT = np.linalg.pinv(chebyshev.chebvander(_SPOTS, 5))
 _WIDEST = 30.0
-_CHUNK, _PLAIN_CHUNK = 256, 52
+_CHUNK, _PLAIN_CHUNK = 512, 52
 _LAST, _DOUBT = 4, 1e-8
 _UNSEEN = 28.0
 
@@ -90,26 +91,37 @@ def surely_chosen(
     For noise with a series all of it is `e^{−z}` times a function that is smooth in `e^{−z/2}`.
     """
     noise = groups.noisy.noise
-    if log_series(noise.name) is not None and (z.min(initial=np.inf) > 0 or not noise.kinks):
-        for number in plain_looks(points):
-            if len(z) <= number:
-                break
-            base = float(z.min())
-            looks = Looks.between(np.exp((base - z) / 2), number)
-            at = base - 2 * np.log(looks.values)
-            found = Below.of(groups, last, tail, at, np.zeros_like(at)).surely() / looks.values**2
-            factors = np.exp(base - z) * weights
-            result = found @ (factors @ looks.matrix)
-            doubt = np.abs((found @ looks.to_last.T) * (factors @ looks.last)).sum(axis=1)
-            if (doubt <= _DOUBT * np.abs(result)).all():
-                return result
+    # Below rank k there may be kinks.
+    smooth = (z > 0) | (not noise.kinks) if log_series(noise.name) is not None else np.zeros(len(z), dtype=bool)
+    found = _surely_by_looks(groups, last, tail, z[smooth], weights[smooth], points)
+    if found is not None:
+        z, weights = z[~smooth], weights[~smooth]
     return sum(
         (
             Below.of(groups, last, tail, z[part], np.zeros_like(z[part])).surely() @ weights[part]
             for part in (slice(start, start + _PLAIN_CHUNK) for start in range(0, len(z), _PLAIN_CHUNK))
         ),
-        start=np.zeros(3),
+        start=np.zeros(3) if found is None else found,
     )
+
+
+def _surely_by_looks(
+    groups: Groups, last: int, tail: Tail, z: FloatArray, weights: FloatArray, points: int
+) -> FloatArray | None:
+    """Return the same where all is smooth, None if that takes more looks than there are z."""
+    for number in plain_looks(points):
+        if len(z) <= number:
+            break
+        base = float(z.min())
+        looks = Looks.between(np.exp((base - z) / 2), number)
+        at = base - 2 * np.log(looks.values)
+        found = Below.of(groups, last, tail, at, np.zeros_like(at)).surely() / looks.values**2
+        factors = np.exp(base - z) * weights
+        result = found @ (factors @ looks.matrix)
+        doubt = np.abs((found @ looks.to_last.T) * (factors @ looks.last)).sum(axis=1)
+        if (doubt <= _DOUBT * np.abs(result)).all():
+            return result
+    return None
 
 
 @dataclass(frozen=True, repr=False)
@@ -128,10 +140,11 @@ class Fit:
 
 @dataclass(frozen=True, repr=False)
 class Smooth:
-    """Nodes `where` all is smooth in the variable of `places`, as long as log r is a polynomial in it."""
+    """Nodes `where` all groups from the first on are smooth in the variable of `places`, if log r is a polynomial."""
 
     nodes: Nodes
     where: BoolArray
+    first: int
     places: FloatArray
     fit: Fit
     one_sided: bool
@@ -140,13 +153,16 @@ class Smooth:
     @classmethod
     def of(cls, reach: Reach, nodes: Nodes) -> Smooth | None:
         """Return the nodes with some mistake undecided for which looks suffice; None if these are few."""
-        noise, k = reach.noisy.noise, reach.noisy.k
+        noise, k, locations = reach.noisy.noise, reach.noisy.k, reach.noisy.locations[reach.border :]
         where = (nodes.missing & ~nodes.settled) | (nodes.chosen & ~nodes.empty)
         one_sided = bool(noise.cdf(np.zeros(1))[0] == 0)
         least_variance, few, more = SMOOTH
-        if noise.kinks:
-            where = where & (nodes.z > (nodes.z[where].max(initial=0.0) / _WIDEST if one_sided else 0.0))
-            least_variance, few, more = ONE_SIDED if one_sided else KINKED
+        if one_sided:
+            where = where & (nodes.z > nodes.z[where].max(initial=0.0) / _WIDEST)
+            least_variance, few, more = ONE_SIDED
+        elif noise.kinks:
+            where = where & (nodes.z > locations[min(_NEAREST, len(locations) - 1)])
+            least_variance, few, more = KINKED
         # Where little is undecided nodes are left out, once.
         for least in (least_variance, 0.0):
             if where.sum() < _FEWEST:
@@ -165,8 +181,10 @@ class Smooth:
         mean, variance = reach.moments(z, fit(spots))
         if not (np.abs(mean - k) < np.sqrt(variance)).all():
             return None
-        first = int(np.ceil(few + more * (max(high - low, 1.0) if one_sided else float(variance.min()) ** -0.5)))
-        return cls(nodes.only(where), where, places, fit, one_sided, (first, first + _MORE, _MOST))
+        first = reach.border + (int((locations >= low).sum()) if noise.kinks and not one_sided else 0)
+        span = max(high - low, 1.0) if one_sided or low < 0 else min(max(high - low, 1.0), _FARTHEST)
+        looks = math.ceil(few + more * (span if noise.kinks else float(variance.min()) ** -0.5))
+        return cls(nodes.only(where), where, first, places, fit, one_sided, (looks, looks + _MORE, _MOST))
 
     @cached_property
     def log_radius(self) -> FloatArray:
@@ -195,43 +213,60 @@ class Smooth:
         self, looks: Looks, groups: Groups, last: int, tail: Tail, sure: Nodes
     ) -> tuple[float, FloatArray] | None:
         at, log_radius = np.exp(looks.values) if self.one_sided else looks.values, self.fit(looks.values)
-        below = Below.of(groups, last, tail, at, log_radius)
-        circle = self._circle(Above.of(groups, at, log_radius), below)
+        below = Below.of(groups, last, tail, at, log_radius, self.first)
+        circle = self._circle(Upper.of(groups, at, log_radius, self.first), below)
         logs, chosen = below.log_law(circle), below.chosen(circle)
-        log_scale, law = looks.matrix @ below.log_scale, np.exp(real_times(looks.matrix, logs))
+        log_scale, variance, law = looks.matrix @ below.log_scale, looks.matrix @ below.variance, np.exp(real_times(looks.matrix, logs))
         log_last = real_times(looks.to_last, logs + below.log_scale[:, None])
-        # First the sums, then what each of the last terms contributes to them.
-        lost, sums = np.zeros(1 + _LAST), np.zeros(((1 + _LAST) * len(logs), logs.shape[1]), dtype=np.complex128)
+        nearest = self.first > groups.border
+        if nearest:
+            none = np.stack(below.none_above())
+            log_none, log_rate = none @ looks.matrix.T
+            none_last = looks.to_last @ (below.log_scale + none.sum(axis=0))
+        # First the sums, then what each of the last terms contributes to them. Of what is lost above rank k, what is
+        # chosen, its cost and how far the lowest lies below: as far as the groups before the first are concerned.
+        direct, whole = np.zeros((1 + _LAST, 4)), 0.0
+        sums = np.zeros(((1 + _LAST) * len(logs), logs.shape[1]), dtype=np.complex128)
         last_sums = np.zeros((_LAST, logs.shape[1]), dtype=np.complex128)
         for start in range(0, len(self.nodes.z), _CHUNK):
             part = slice(start, start + _CHUNK)
-            weights, own = self.nodes.weights[part], replace(circle, log_radius=self.log_radius[part])
-            above = Above.of(groups, self.nodes.z[part], own.log_radius)
-            kernel = own.kernel(groups.noisy.k - 1, above.log_scale + log_scale[part]) * weights[:, None]
-            kernel *= above.law(own) * law[part]
-            near, whole = above.marked(own)
-            marked, matrix, ending = kernel * near, looks.matrix[part], looks.last[part]
-            lost[0] += whole @ (weights / (1 + np.exp(own.number * own.log_radius))) - marked.real.sum()
-            lost[1:] += (real_times(ending.T, marked) * log_last).real.sum(axis=1)
+            weights, matrix, ending = self.nodes.weights[part], looks.matrix[part], looks.last[part]
+            upper = Upper.of(groups, self.nodes.z[part], self.log_radius[part], self.first)
+            least = float((upper.variance + variance[part]).min())
+            own = replace(circle, log_radius=self.log_radius[part], variance=least)
+            kernel = own.kernel(groups.noisy.k - 1, upper.log_scale + log_scale[part]) * weights[:, None]
+            kernel *= upper.law(own)
+            if nearest:
+                laws = upper.nearest_laws(own)
+                depths = kernel * upper.depths(laws, log_none[part], np.exp(log_rate[part]))
+                direct[0, 3] += depths.real.sum()
+                direct[1:, 3] += ending.T @ depths.real.sum(axis=1) * none_last
+                kernel *= laws[-1]
+            kernel *= law[part]
+            for place, near in enumerate([upper.marked(own), *(upper.nearest_marked(own) if nearest else [])]):
+                marked = kernel * near
+                direct[0, place] += marked.real.sum()
+                direct[1:, place] += (real_times(ending.T, marked) * log_last).real.sum(axis=1)
+            whole += upper.missing() @ (weights / (1 + np.exp(own.number * own.log_radius)))
             each = np.concatenate([np.ones((len(ending), 1)), ending], axis=1)
             sums += real_times((each[:, :, None] * matrix[:, None]).reshape(len(ending), -1).T, kernel)
             last_sums += real_times(ending.T, kernel)
         shares = sums.reshape(1 + _LAST, *logs.shape)
         shares[1:] *= log_last[:, None]
         shares[1:] += looks.to_last[..., None] * last_sums[:, None]
-        found, *doubts = (chosen * shares[:, None]).real.sum(axis=(2, 3))
-        doubt = np.abs(np.column_stack([lost[1:], doubts])).sum(axis=0)
+        direct[:, 1:] += (chosen * shares[:, None]).real.sum(axis=(2, 3))
+        doubt = np.abs(direct[1:]).sum(axis=0)
         plain = replace(circle, log_radius=self.log_radius).counted
         # For x = 1 all of it may change faster, and counts where r^M does.
         seen = self.log_radius * circle.number > -_UNSEEN
         z, weights = np.append(self.nodes.z[seen], sure.z), np.append((self.nodes.weights * plain)[seen], sure.weights)
-        found = found + surely_chosen(groups, last, tail, z, weights, circle.number)
-        if not (doubt <= _DOUBT * np.abs(np.append(lost[0], found))).all():
+        lost_above, found = whole - direct[0, 0], direct[0, 1:] + surely_chosen(groups, last, tail, z, weights, circle.number)
+        if not (doubt <= _DOUBT * np.abs(np.append(lost_above, found))).all():
             return None
-        return float(lost[0]), found
+        return float(lost_above), found
 
     @staticmethod
-    def _circle(above: Above, below: Below) -> Circle:
+    def _circle(upper: Upper, below: Below) -> Circle:
         """Return angles that are enough for all z."""
-        off = np.abs(above.certain + above.near.mean + below.mean - above.groups.noisy.k).max()
-        return Circle.of(below.near.log_radius, above.variance + below.variance, off=2 * float(off))
+        off = np.abs(upper.mean + below.mean - upper.groups.noisy.k).max()
+        return Circle.of(below.near.log_radius, upper.variance + below.variance, off=2 * float(off))

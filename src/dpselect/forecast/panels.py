@@ -45,10 +45,9 @@ def paced(
             nodes.append(found[0])
             weights.append(found[1])
             continue
-        count = int(np.ceil(work[end] - work[start] - 1e-9))
-        grid = np.interp(np.linspace(work[start], work[end], count + 1), work[own], cells[own])
-        edges = ascending(grid, kinks[(kinks > grid[0]) & (kinks < grid[-1])])
-        found = _panels(edges, paces[np.clip(np.searchsorted(cells, edges[:-1], side="right") - 1, 0, len(paces) - 1)])
+        low, high = cells[start], cells[end]
+        edges = ascending(np.array([low, high]), kinks[(kinks > low) & (kinks < high)])
+        found = _panels(*_cut(edges, cells[own], work[own]))
         nodes.append(found[0])
         weights.append(found[1])
     return np.concatenate(nodes), np.concatenate(weights)
@@ -76,12 +75,30 @@ def _graded(cells: FloatArray, steps: FloatArray) -> tuple[FloatArray, FloatArra
     return nodes, paces * (borders[-1] / (len(u) - 1))
 
 
-def _panels(edges: FloatArray, paces: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return nodes and weights of neighbouring panels, more for longer ones."""
+def _cut(edges: FloatArray, cells: FloatArray, work: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return edges with as many others between them that no panel has more than one pace, and how much each has.
+
+    `work` says how many paces there are up to each cell's border.
+    """
+    places = np.interp(edges, cells, work)
+    paces = np.diff(places)
+    counts = np.maximum(np.ceil(paces - 1e-9), 1.0).astype(np.intp)
+    if (counts == 1).all():
+        return edges, paces
+    starts, last = np.cumsum(counts) - counts, int(counts.sum())
+    inner = np.arange(last) - np.repeat(starts, counts)
+    shares = np.repeat(paces / counts, counts)
+    found = np.append(np.interp(np.repeat(places[:-1], counts) + inner * shares, work, cells), edges[-1])
+    found[starts] = edges[:-1]
+    return found, shares
+
+
+def _panels(edges: FloatArray, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return nodes and weights of neighbouring panels, more for those with a larger share of a pace."""
     middles, widths = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
-    nodes, weights, least = [], [], 0.0
+    nodes, weights, least = [], [], -1.0
     for count, most in _RULES:
-        chosen = (widths > least * paces) & (widths <= most * paces)
+        chosen = (shares > least) & (shares <= most)
         least = most
         if not chosen.any():
             continue
