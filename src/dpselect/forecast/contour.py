@@ -47,15 +47,15 @@ LIGHT, ORDERS = 0.03, 8
 class Circle:
     """Half of the points x on a circle for each value z; the other half are their conjugates.
 
-    They are `number` in all, at the angles θ and their opposites; `turns` are `e^{iθ}`. All terms hold the law of items
-    of at least some `variance`.
+    They are `number` in all, at the angles θ and their opposites; `turns` are `e^{iθ}`. The logarithm of the law that
+    is part of all terms is at most `log_law` at each angle.
     """
 
     log_radius: FloatArray
     angles: FloatArray
     turns: ComplexArray
     number: int
-    variance: float
+    log_law: FloatArray
 
     @classmethod
     def of(
@@ -82,11 +82,15 @@ class Circle:
         seen = len(angles)
         if least * float(falls[-1]) > _UNSEEN and (all_but_one or least > _LARGE_VARIANCE):
             seen = int(np.searchsorted(falls, _UNSEEN / least, side="right"))
-        return cls(log_radius, angles[:seen], turns[:seen], number, least)
+        return cls(log_radius, angles[:seen], turns[:seen], number, -least * falls[:seen])
 
     def only(self, some: Array) -> Circle:
         """Return the circle at some of the angles."""
-        return replace(self, angles=self.angles[some], turns=self.turns[some])
+        return replace(self, angles=self.angles[some], turns=self.turns[some], log_law=self.log_law[some])
+
+    def beside(self, law: ComplexArray) -> Circle:
+        """Return the circle for what is multiplied by a law [z, angle]."""
+        return replace(self, log_law=np.log(np.abs(law).max(axis=0)))
 
     @cached_property
     def shifts(self) -> ComplexArray:

@@ -4,13 +4,13 @@ With `at_z` what stands at z of a group, `Σ f / (F + S x)` is a sum of `at_z / 
 
 `1 / (1 + p y) = (1 − p (y_0 + i y_1)) / (1 − 2 p (1 − p) y_0)` with `y_0 = 1 − cos θ` and `y_1 = sin θ`.
 
-Such a sum is only ever used beside a law of some variance v, which is at most `exp(−v y_0)`, so that few terms of a
+Such a sum is only ever used beside a law, which is at most `exp(−v y_0)` if its variance is v, so that few terms of a
 series do at most angles. With `s = 8 p (1 − p) − 1`, from −1 to 1, and `κ = y_0 / (4 − y_0)` the denominator is
 `(1 − κ s) (1 − y_0/4)`, and with `η = κ / (1 + √(1 − κ^2))` and Chebyshev's polynomials T
 
 `√(1 − κ^2) / (1 − κ s) = 1 + 2 Σ_m η^m T_m(s)`,
 
-from which n terms leave out at most `2 η^n / (1 − η)`. Without the item at z the law is at most `exp((1/4 − v) y_0)`.
+from which n terms leave out at most `2 η^n / (1 − η)`. The numerator is at most 1 in size, as `1 − p + p e^{−iθ}`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dpselect.forecast.contour import ORDERS, Circle, ComplexArray, real_times, 
 from dpselect.forecast.panels import BoolArray
 
 _TERMS = (6, 8, 10, 12)
-_LEFT_OUT, _STEP = 1e-10, 0.25
+_LOG_LEFT_OUT = math.log(1e-10)
 _PASSES_EACH, _PASSES_TERM, _WORTH = 5, 3, 0.5
 """How often numbers of all groups at all z are gone through for an angle, and for a term; which share of it pays."""
 
@@ -42,7 +42,19 @@ class Damped:
     @classmethod
     def of(cls, circle: Circle) -> Damped | None:
         """Return as many terms as pay, None if none do."""
-        return _damped(circle.number, len(circle.angles), math.floor(circle.variance / _STEP) * _STEP)
+        seen = len(circle.angles)
+        rates, scale = _rates(circle.number, seen)
+        log_rates, log_errors = np.log(rates), np.log(2 * scale / (1 - rates)) + circle.log_law
+        least, found = _WORTH * _PASSES_EACH * seen, None
+        for terms in _TERMS:
+            enough = log_errors + terms * log_rates < _LOG_LEFT_OUT
+            passes = _PASSES_TERM * terms + _PASSES_EACH * (seen - int(np.count_nonzero(enough)))
+            if passes < least:
+                least, found = passes, (terms, enough)
+        if found is None:
+            return None
+        terms, enough = found
+        return cls(enough, _coefficients(circle.number, seen, terms)[:, enough])
 
     def marked(
         self, shares: FloatArray, others: FloatArray, at_z: FloatArray, weights: list[FloatArray], circle: Circle
@@ -60,25 +72,22 @@ class Damped:
 
 
 @lru_cache(maxsize=256)
-def _damped(number: int, seen: int, variance: float) -> Damped | None:
-    """Return the terms for the first angles of a circle."""
+def _rates(number: int, seen: int) -> tuple[FloatArray, FloatArray]:
+    """Return η for the first angles of a circle, and by what the series is to be multiplied."""
     falls = 1 - np.cos((2 * np.arange(seen) + 1) * (np.pi / number))
     ratios = falls / (4 - falls)
     roots = np.sqrt(1 - ratios**2)
-    rates, scale = ratios / (1 + roots), 1 / (roots * (1 - falls / 4))
-    log_errors = np.log(2 * scale / (1 - rates)) + (0.25 - variance) * falls
-    least, found = _WORTH * _PASSES_EACH * seen, None
-    for terms in _TERMS:
-        enough = log_errors + terms * np.log(rates) < np.log(_LEFT_OUT)
-        passes = _PASSES_TERM * terms + _PASSES_EACH * int((~enough).sum())
-        if passes < least:
-            least, found = passes, (terms, enough)
-    if found is None:
-        return None
-    terms, enough = found
-    series = 2 * scale[enough] * rates[enough] ** np.arange(terms)[:, None]
+    return ratios / (1 + roots), 1 / (roots * (1 - falls / 4))
+
+
+@lru_cache(maxsize=256)
+def _coefficients(number: int, seen: int, terms: int) -> FloatArray:
+    """Return the coefficients of so many terms of the series, as [power of s, angle]."""
+    rates, scale = _rates(number, seen)
+    series = 2 * scale * rates ** np.arange(terms)[:, None]
     series[0] /= 2
-    return Damped(enough, _to_powers(terms) @ series)
+    result: FloatArray = _to_powers(terms) @ series
+    return result
 
 
 @cache

@@ -47,13 +47,18 @@ class Chunk:
         """`Π (1 + p y)` over all groups."""
         return self.above.law(self.circle) * self.below.law(self.circle)
 
+    @cached_property
+    def _beside_law(self) -> Circle:
+        """The same points for what is multiplied by the law."""
+        return self.circle.beside(self.law)
+
     def both(self) -> FloatArray:
         """Return what is lost of `above`, and then what `chosen` does."""
         return np.concatenate([self.missing(), self.chosen()])
 
     def missing(self) -> FloatArray:
         """Return what is lost of `above`."""
-        fewer, terms = self.above.groups.noisy.k - 1, self.law * self.above.marked(self.circle)
+        fewer, terms = self.above.groups.noisy.k - 1, self.law * self.above.marked(self._beside_law)
         return self.circle.more_than(fewer, terms, self.log_scale, self.above.missing())[None]
 
     def chosen(self) -> FloatArray:
@@ -62,7 +67,7 @@ class Chunk:
         # A bound on the logarithm of P[N >= k] for r > 1.
         if ((log_radius > 0) & (self.log_scale - k * log_radius < _SURE)).all():
             return whole
-        return self.circle.at_most(k - 1, self.law * self.below.chosen(self.circle), self.log_scale, whole)
+        return self.circle.at_most(k - 1, self.law * self.below.chosen(self._beside_law), self.log_scale, whole)
 
     def crowded(self) -> FloatArray:
         """Return how many tied items are chosen beyond `room`.

@@ -216,7 +216,7 @@ class Smooth:
         below = Below.of(groups, last, tail, at, log_radius, self.first)
         circle = self._circle(Upper.of(groups, at, log_radius, self.first), below)
         logs, chosen = below.log_law(circle), below.chosen(circle)
-        log_scale, variance, law = looks.matrix @ below.log_scale, looks.matrix @ below.variance, np.exp(real_times(looks.matrix, logs))
+        log_scale, law = looks.matrix @ below.log_scale, np.exp(real_times(looks.matrix, logs))
         log_last = real_times(looks.to_last, logs + below.log_scale[:, None])
         nearest = self.first > groups.border
         if nearest:
@@ -232,17 +232,17 @@ class Smooth:
             part = slice(start, start + _CHUNK)
             weights, matrix, ending = self.nodes.weights[part], looks.matrix[part], looks.last[part]
             upper = Upper.of(groups, self.nodes.z[part], self.log_radius[part], self.first)
-            least = float((upper.variance + variance[part]).min())
-            own = replace(circle, log_radius=self.log_radius[part], variance=least)
+            own = replace(circle, log_radius=self.log_radius[part])
             kernel = own.kernel(groups.noisy.k - 1, upper.log_scale + log_scale[part]) * weights[:, None]
-            kernel *= upper.law(own)
+            whole_law = upper.law(own)
             if nearest:
                 laws = upper.nearest_laws(own)
-                depths = kernel * upper.depths(laws, log_none[part], np.exp(log_rate[part]))
+                depths = kernel * whole_law * upper.depths(laws, log_none[part], np.exp(log_rate[part]))
                 direct[0, 3] += depths.real.sum()
                 direct[1:, 3] += ending.T @ depths.real.sum(axis=1) * none_last
-                kernel *= laws[-1]
-            kernel *= law[part]
+                whole_law *= laws[-1]
+            whole_law *= law[part]
+            kernel, own = kernel * whole_law, own.beside(whole_law)
             for place, near in enumerate([upper.marked(own), *(upper.nearest_marked(own) if nearest else [])]):
                 marked = kernel * near
                 direct[0, place] += marked.real.sum()

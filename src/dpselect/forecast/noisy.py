@@ -282,10 +282,11 @@ class Free:
         variances = groups.variances
         circle = Circle.of(log_radius, variances.sum(axis=0), shrinking=variances[1:].sum(axis=0), all_but_one=True)
         rest, first_at_z = groups.part(slice(1, None)), groups.sizes[0] * groups.density[0] / groups.scale[0]
-        (later,) = rest.marked([rest.sizes], circle)
+        law = rest.law(circle)
+        (later,) = rest.marked([rest.sizes], circle.beside(law))
         first, first_marked = self._first(circle)
         at = np.exp(log_radius)[:, None] * circle.turns * (later * first + first_marked * first_at_z[:, None])
-        terms = rest.law(circle) * (at + hazard[:, None] * first)
+        terms = law * (at + hazard[:, None] * first)
         return circle.exactly(self.pattern.included, terms, log_sure + groups.log_scale)
 
     def _first(self, circle: Circle) -> tuple[ComplexArray, ComplexArray]:

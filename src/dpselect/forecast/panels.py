@@ -17,6 +17,7 @@ _MOST_KINKS, _MOST_JUMPS = 600, 20_000
 _SAME = (1e-11, 1e-10, 1e-9, 1e-8)
 _RULES = ((2, 0.008), (3, 0.05), (4, 0.12), (5, 0.2), (6, 0.32), (8, 0.55), (12, np.inf))
 """How many points a panel gets, up to which share of the pace; what each leaves out is alike."""
+_LONGEST = 0.9
 _SMOOTHED = 1.5
 _FEW_TIED, _MOST_CELLS = 4, 2_000
 _POINTS = {count: np.polynomial.legendre.leggauss(count) for count, _ in _RULES}
@@ -76,13 +77,13 @@ def _graded(cells: FloatArray, steps: FloatArray) -> tuple[FloatArray, FloatArra
 
 
 def _cut(edges: FloatArray, cells: FloatArray, work: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return edges with as many others between them that no panel has more than one pace, and how much each has.
+    """Return edges with others between them, so that no panel is longer than most of a pace, and how long each is.
 
     `work` says how many paces there are up to each cell's border.
     """
     places = np.interp(edges, cells, work)
     paces = np.diff(places)
-    counts = np.maximum(np.ceil(paces - 1e-9), 1.0).astype(np.intp)
+    counts = np.maximum(np.ceil(paces / _LONGEST - 1e-9), 1.0).astype(np.intp)
     if (counts == 1).all():
         return edges, paces
     starts, last = np.cumsum(counts) - counts, int(counts.sum())

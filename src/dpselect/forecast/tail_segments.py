@@ -19,7 +19,7 @@ TERMS = 10
 SIZE = TERMS + 1
 UNSEEN = 28.0
 """How many items that are expected above z behind a group leave no chance that none is."""
-_CHUNK, _APART = 20_000, 0.7
+_CHUNK, _APART = 20_000, 1.4
 _ORDERS, _POWERS = np.tril_indices(TERMS)
 """The order in τ and the power of x of each term that products have."""
 _UPPER, _LOWER = np.triu_indices(SIZE), np.tril_indices(SIZE)
