@@ -38,6 +38,8 @@ DROWNED: list[tuple[str, dps.Mechanism]] = [
 ]
 """Where noise drowns thousands of distinct counts, and about 80 of 100 items are right."""
 
+EPSILONS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8)
+
 
 def measurements(quick: bool) -> Iterator[Result]:
     """Yield the time of one exact forecast of each mechanism, then that of a curve of 100 values."""
@@ -49,6 +51,8 @@ def measurements(quick: bool) -> Iterator[Result]:
             yield from _both(f"{name}, P = {accuracy:g}", mechanism, scores, quick)
     for name, mechanism in DROWNED:
         yield from _both(f"{name}, a fifth wrong", mechanism, scores, quick)
+    for name, template in MECHANISMS:
+        yield _slowest(name, template, scores, quick)
     yield _curve(scores, quick)
 
 
@@ -69,6 +73,20 @@ def _one(case: str, mechanism: dps.Mechanism, scores: Array, figures: Callable[[
         limit=LIMIT,
         rounds=30,
         quick=quick,
+    )
+
+
+def _slowest(name: str, template: Any, scores: Array, quick: bool) -> Result:
+    """Return the ε at which all exact figures take longest, from where noise drowns nearly all to where it is small."""
+    results = {
+        epsilon: _one(name, replace(template, epsilon=epsilon), scores, lambda outlook: outlook.figures(), quick)
+        for epsilon in (EPSILONS[:1] if quick else EPSILONS)
+    }
+    slowest = max(results, key=lambda epsilon: results[epsilon].measured)
+    return replace(
+        results[slowest],
+        case=f"all exact, {name}, the slowest of {len(results)} ε",
+        note=f"at ε = {slowest:g}, from {min(results):g} to {max(results):g}",
     )
 
 

@@ -242,12 +242,10 @@ class Reach:
 
     def _turn(self, low: float, high: float) -> tuple[float, float, float]:
         """Return the z with k items above it on average, the spread in z of the number of items above, its variance."""
-        noise, (locations, sizes, _), border = self.noisy.noise, self._outline, self.border
-        inside, outside = self._by_rank
+        noise, (locations, sizes, _) = self.noisy.noise, self._outline
         for _ in range(_ROUNDS):
             z = np.linspace(low, high, _GRID)
-            below = inside @ noise.cdf(z - locations[: border + 1, None])
-            above = outside @ noise.survival(z - locations[border:, None])
+            below, above = self._expected(*values_at(noise, z, locations)[:2])
             place = int(np.clip((above > below).sum(), 1, _GRID - 1))
             low, high = float(z[place - 1]), float(z[place])
         middle = (low + high) / 2

@@ -282,12 +282,15 @@ class Free:
         variances = groups.variances
         circle = Circle.of(log_radius, variances.sum(axis=0), shrinking=variances[1:].sum(axis=0), all_but_one=True)
         rest, first_at_z = groups.part(slice(1, None)), groups.sizes[0] * groups.density[0] / groups.scale[0]
-        law = rest.law(circle)
-        (later,) = rest.marked([rest.sizes], circle.beside(law))
+        law, log_scale = rest.law(circle), log_sure + groups.log_scale
+        # How much each z adds at most, beside the one that adds most.
+        log_most = log_scale - self.pattern.included * log_radius + np.log(rest.sizes @ (rest.density / rest.scale))
+        share = np.nan_to_num(np.exp(log_most - np.fmax.reduce(log_most)), nan=1.0)
+        (later,) = rest.marked([rest.sizes], circle.beside(law * share[:, None]))
         first, first_marked = self._first(circle)
         at = np.exp(log_radius)[:, None] * circle.turns * (later * first + first_marked * first_at_z[:, None])
         terms = law * (at + hazard[:, None] * first)
-        return circle.exactly(self.pattern.included, terms, log_sure + groups.log_scale)
+        return circle.exactly(self.pattern.included, terms, log_scale)
 
     def _first(self, circle: Circle) -> tuple[ComplexArray, ComplexArray]:
         """Return the factor of the first group, of which at least so many are above z, and that with one at z."""

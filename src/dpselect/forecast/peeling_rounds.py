@@ -77,10 +77,13 @@ class Rounds:
         for j in range(1, terms):
             np.multiply(powers[j - 1], reach, out=powers[j])
         sums = np.add.reduceat(powers, blocks - blocks[0], axis=1)
-        # From the bottom up, so that nothing underflows.
-        shifts = np.exp(np.multiply.outer(np.arange(1, terms + 1), bases[:-1] - bases[1:]))
-        for block in reversed(range(len(blocks) - 1)):
-            sums[:, block] += shifts[:, block] * sums[:, block + 1]
+        # From the bottom up, so that nothing underflows; plain numbers are faster here than short arrays.
+        shifts = np.exp(np.multiply.outer(np.arange(1, terms + 1), bases[:-1] - bases[1:])).tolist()
+        for row, falls in zip(sums, shifts, strict=True):
+            behind = row.tolist()
+            for block in reversed(range(len(falls))):
+                behind[block] += falls[block] * behind[block + 1]
+            row[:] = behind
         result[:, : len(places)] = sums[:, places]
         return result
 
