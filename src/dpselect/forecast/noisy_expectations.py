@@ -113,7 +113,11 @@ class Split:
         chosen, missing = nodes.chosen & ~nodes.empty, nodes.missing & ~nodes.settled & bool(border)
         both = chosen & missing
         if both.any():
+            # Where only one of them may be, the other is next to nothing, unless it is sure.
+            both = (chosen | missing) & ~(nodes.chosen & nodes.empty) & ~(nodes.missing & nodes.settled)
             both[both] = reach.varied(nodes.z[both])
+            # A third kind of circle is not worth it.
+            both &= not (chosen & missing & ~both).any()
         where = {"both": both, "chosen": chosen & ~both, "missing": missing & ~both}
         plans = [Plan.of(self, reach, kind, nodes.only(some)) for kind, some in where.items()]
         if smooth is None:
