@@ -12,7 +12,7 @@ import numpy as np
 
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.mistake_nodes import Nodes
-from dpselect.forecast.noise_values import merged, values_at
+from dpselect.forecast.noise_values import farthest, merged, values_at
 from dpselect.forecast.noisy import NoisyGroups, log_series
 from dpselect.forecast.panels import (
     BoolArray,
@@ -27,7 +27,6 @@ from dpselect.forecast.panels import (
 from dpselect.forecast.radii import tilted
 from dpselect.forecast.tilted import Tilted
 
-_TAIL = 50.0
 _DEPTH, _FARTHER, _LOWEST = 25.0, 35.0, 1e3
 _SURE = 30.0
 _VISIBLE, _SEEN = 14.0, 22.0
@@ -148,7 +147,8 @@ class Reach:
         # With noise that is never negative k values are at rank k's location or above.
         one_sided = noisy.noise.cdf(np.zeros(1))[0] == 0
         next_one = float(noisy.locations[noisy.group(noisy.k + 1)])
-        low, high = 0.0 if one_sided else next_one - _TAIL, _TAIL + float(np.log(noisy.ends[-1])) + 1.0
+        tail = farthest(noisy.noise)
+        low, high = 0.0 if one_sided else next_one - tail, tail + float(np.log(noisy.ends[-1])) + 1.0
         turn, width, variance = self._turn(low, high)
         # Below the turn and rank k + 1 a mistake takes two items of rank k + 1 or less that far down, or a missing one
         # there, and is an e-fold less likely with each further e-fold of z.
@@ -222,7 +222,7 @@ class Reach:
         found: list[FloatArray] = []
         size, room = float(sizes[self.border]), float(self.room)
         if self.border and size > room:
-            low, high = -_TAIL, _TAIL
+            low, high = -farthest(noise), farthest(noise)
             for _ in range(_HALVINGS):
                 middle = (low + high) / 2
                 low, high = (middle, high) if float(noise.survival(np.array(middle))) * size > room else (low, middle)

@@ -15,6 +15,12 @@ _WIDTH = 0.25
 _LARGEST, _LARGEST_LOG = 1e300, 690.0
 _NEAR = 0.25
 _WIDEST = 200.0
+_FARTHEST, _FARTHEST_NORMAL = 50.0, 10.0
+
+
+def farthest(noise: Distribution) -> float:
+    """Return what noise exceeds with a chance of no more than some e^−50."""
+    return _FARTHEST_NORMAL if noise.name == "normal" else _FARTHEST
 
 
 def values_at(noise: Distribution, z: FloatArray, locations: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -41,6 +47,11 @@ def values_at(noise: Distribution, z: FloatArray, locations: FloatArray) -> tupl
         whole = 1.0 + survival
         return cdf / whole, 2.0 * survival / whole, 2.0 * density / whole**2
     x = z - (locations[:, None] if locations.ndim == 1 else locations)
+    if noise.name == "normal":
+        # Symmetric: one tail tells both.
+        tail = noise.cdf(-np.abs(x))
+        rest, before = 1.0 - tail, x < 0
+        return np.where(before, tail, rest), np.where(before, rest, tail), noise.density(x)
     return noise.cdf(x), noise.survival(x), noise.density(x)
 
 

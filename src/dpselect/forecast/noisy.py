@@ -24,7 +24,7 @@ import numpy.typing as npt
 from dpselect.forecast.binomials import binomial, log_of_first, log_power, logarithms
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import Circle, ComplexArray
-from dpselect.forecast.noise_values import merged, values_at
+from dpselect.forecast.noise_values import farthest, merged, values_at
 from dpselect.forecast.panels import (
     and_neighbours,
     ascending,
@@ -41,7 +41,6 @@ from dpselect.sampling.laws import Distribution
 Array = npt.NDArray[Any]
 
 WIDEST_GAP = 120.0
-_TAIL = 50.0
 _FAR = 2.2
 _LOST = 1e-17
 _TERMS = 20
@@ -123,7 +122,7 @@ class NoisyGroups:
         everywhere = self.noise.name == "gumbel"
         step = len(z) if everywhere else _CHUNK
         for part in (slice(start, start + step) for start in range(0, len(z), step)):
-            far = -np.inf if series is None else np.inf if everywhere else float(z[part].min()) - _FAR
+            far = np.inf if everywhere else float(z[part].min()) - (farthest(self.noise) if series is None else _FAR)
             border = int(np.searchsorted(-locations, -far))
             cdf, survival, _ = values_at(self.noise, z[part], locations[:border])
             result[part] = log_power(cdf, survival, sizes[:border])
@@ -149,8 +148,9 @@ class NoisyGroups:
         # With noise that is never negative k values are at rank k's location or above.
         one_sided = self.noise.cdf(np.zeros(1))[0] == 0
         base = float(self.locations[self.group(self.k + 1)]) if any(pattern.excluded for pattern in patterns) else 0.0
-        low = 0.0 if one_sided else base - _TAIL
-        high = _TAIL + float(np.log(self.ends[max(pattern.lowest for pattern in patterns)])) + 1.0
+        tail = farthest(self.noise)
+        low = 0.0 if one_sided else base - tail
+        high = tail + float(np.log(self.ends[max(pattern.lowest for pattern in patterns)])) + 1.0
         count = int((high - low) / _CELL) + 1
         tied = slice(0, max(pattern.lowest for pattern in patterns) + 1 if one_sided else 0)
         jumps = behind_jumps(self.locations[tied], self.sizes[tied])
