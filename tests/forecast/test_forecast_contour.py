@@ -236,6 +236,18 @@ def test_nodes_end_at_kinks_and_follow_the_pace() -> None:
     assert weights @ bell == pytest.approx(1.0, rel=1e-9)
 
 
+def test_panels_between_near_kinks_are_not_cut_again() -> None:
+    """They have as few nodes as their length asks for, and all of them integrate what is smooth between kinks."""
+    kinks, cells = np.linspace(-5.0, 5.0, 101), np.linspace(-30.0, 30.0, 61)
+    nodes, weights = paced(cells, np.ones(60, dtype=bool), np.full(60, 2.6), kinks)
+    inside = np.histogram(nodes, kinks)[0]
+    assert (inside == inside[0]).all()
+    assert inside[0] < 5
+    wave = np.abs(np.sin(5 * math.pi * (nodes + 5))) * (np.abs(nodes) < 5)
+    assert weights @ wave == pytest.approx(10 * 2 / math.pi, rel=1e-4)
+    assert weights @ np.exp(-0.5 * nodes**2) == pytest.approx(math.sqrt(2 * math.pi), rel=1e-11)
+
+
 @pytest.mark.parametrize("narrower", [0.7, 0.2, 0.02])
 def test_smooth_nodes_follow_the_pace(narrower: float) -> None:
     """A bell is integrated wherever it is as narrow as the pace says, also where the pace changes."""

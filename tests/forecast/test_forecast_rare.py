@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 
 import dpselect as dps
-from dpselect.forecast import mistake_chunks, mistake_reach, mistake_smooth, tails, tilted
+from dpselect.forecast import mistake_chunks, mistake_looks, mistake_reach, mistake_smooth, tails, tilted
+from dpselect.forecast.contour import Circle
 from dpselect.forecast.figures import exact_figures
-from dpselect.forecast.mistake_nodes import Nodes
+from dpselect.forecast.mistake_below import Below
+from dpselect.forecast.mistake_nodes import Groups, Nodes
 from dpselect.forecast.mistake_reach import Reach
+from dpselect.forecast.mistake_upper import Upper
 from dpselect.forecast.noise_values import merged, values_at
-from dpselect.forecast.noisy import log_series
-from dpselect.forecast.tails import COSTLY, EACH, LAW, MARKED, MASS, SLOPE, TERMS, RareItems
+from dpselect.forecast.noisy import NoisyGroups, log_series
+from dpselect.forecast.tails import COSTLY, EACH, LAW, MARKED, MASS, SLOPE, TERMS, RareItems, Tail
 from dpselect.sampling import NOISES
 from dpselect.sampling.normal import NORMAL
 
@@ -37,7 +40,7 @@ def test_values_that_share_exponentials_are_those_of_the_noise(noise):
 def test_merged_groups_bound_how_many_items_are_above_a_value(name):
     locations, sizes = -(np.linspace(0, 12, 400) ** 1.3), np.arange(400.0) % 7 + 1
     costs, z = np.linspace(1, 90, 400), np.linspace(-3, 20, 47)
-    rough, together, means = merged(locations, sizes, costs)
+    rough, together, means = merged(NOISES[name], locations, sizes, costs)
     assert len(rough) < 120
     assert together.sum() == sizes.sum()
     assert (together * means) @ np.exp(rough) == pytest.approx((sizes * costs) @ np.exp(locations), rel=1e-12)
@@ -45,6 +48,14 @@ def test_merged_groups_bound_how_many_items_are_above_a_value(name):
     bound = together @ NOISES[name].survival(z - rough[:, None])
     assert (bound >= exact * (1 - 1e-12)).all()
     assert (bound <= exact * 1.01).all()
+
+
+def test_merged_groups_of_normal_noise_are_about_as_often_above_a_value():
+    sizes, costs, z = np.arange(600.0) % 7 + 1, np.linspace(1, 90, 600), np.linspace(-3, 9, 25)
+    rough, together, _ = merged(NORMAL, -(np.linspace(0, 2.6, 600) ** 2), sizes, costs)
+    assert len(rough) < 80
+    exact = sizes @ NORMAL.survival(z + (np.linspace(0, 2.6, 600) ** 2)[:, None])
+    np.testing.assert_allclose(together @ NORMAL.survival(z - rough[:, None]), exact, rtol=0.05)
 
 
 def test_what_the_series_of_tails_leave_out_is_below_the_stated_error():
@@ -179,8 +190,68 @@ def test_looks_give_what_nodes_one_by_one_do(noise, epsilon, monkeypatch):
     found = exact_figures(table, mechanism)
     assert [each is None for each in taken] == [False]
     monkeypatch.setattr(mistake_smooth.Smooth, "of", lambda *_: None)
-    monkeypatch.setattr(mistake_smooth, "plain_looks", lambda _: ())
+    monkeypatch.setattr(mistake_looks, "plain_looks", lambda _: ())
     assert exact_figures(table, mechanism) == pytest.approx(found, rel=2e-9)
+
+
+@pytest.mark.parametrize(("k", "epsilon"), [(60, 0.6), (60, 1.0), (60, 2.5)])
+def test_kinks_below_rank_k_are_looked_at_one_by_one(k, epsilon, monkeypatch):
+    """Laplace noise: the groups that some z is below count at each node, the others by looks."""
+    mechanism, table = dps.OneShot(k=k, epsilon=epsilon, noise="laplace"), dps.Scores.of(DROWNED)
+    nearest, integrals = [], mistake_smooth.Smooth.integrals
+
+    def counted(smooth, groups, *arguments):
+        nearest.append(smooth.first - groups.border)
+        return integrals(smooth, groups, *arguments)
+
+    monkeypatch.setattr(mistake_smooth.Smooth, "integrals", counted)
+    found = exact_figures(table, mechanism)
+    assert len(nearest) == 1
+    assert nearest[0] > 5
+    monkeypatch.setattr(mistake_smooth, "_NEAREST", 0)
+    assert exact_figures(table, mechanism) == pytest.approx(found, rel=1e-9)
+    assert nearest[1:] in ([], [0])
+    monkeypatch.setattr(mistake_smooth.Smooth, "of", lambda *_: None)
+    assert exact_figures(table, mechanism) == pytest.approx(found, rel=1e-9)
+
+
+@pytest.mark.parametrize("sizes", [np.ones(30), np.arange(30.0) % 3 + 1])
+def test_nearest_and_further_groups_make_up_how_deep_the_lowest_item_is(sizes):
+    """`law · W` of all groups from rank k's on, from those before some group and from those behind."""
+    noisy = NoisyGroups(6.0 - 0.4 * np.arange(30.0), sizes, int(sizes[:16].sum()), NOISES["laplace"])
+    costs = np.abs(np.arange(30.0) - 15) ** 1.5
+    groups = Groups(noisy, costs, np.append(np.diff(costs), 0.0), 15, 1)
+    z, log_radius = np.array([-1.3, -0.2, 0.4, 2.0]), np.array([-0.4, -0.2, 0.0, 0.3])
+    every = Below.of(groups, 30, Tail.none(), z, log_radius)
+    circle = Circle.of(log_radius, every.variance)
+    wanted = every.law(circle) * every.depths(circle.turns)
+    for first in (17, 20, 29):
+        upper, below = (
+            Upper.of(groups, z, log_radius, first),
+            Below.of(groups, 30, Tail.none(), z, log_radius, first),
+        )
+        laws, (log_none, log_rate) = upper.nearest_laws(circle), below.none_above()
+        far = below.law(circle) * below.depths(circle.turns)
+        np.testing.assert_allclose(
+            upper.depths(laws, log_none, np.exp(log_rate)) + laws[-1] * far, wanted, rtol=1e-11, atol=1e-14
+        )
+        np.testing.assert_allclose(laws[-1] * below.law(circle), every.law(circle), rtol=1e-11, atol=1e-14)
+        assert np.abs(laws[-1] * far / wanted - 1).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("noise", "epsilon"), [*((name, 0.5) for name in NOISES), ("laplace", 1.5), ("exponential", 1.5)]
+)
+def test_one_circle_does_for_what_is_missing_and_what_is_chosen(noise, epsilon, monkeypatch):
+    mechanism, table = dps.OneShot(k=20, epsilon=epsilon, noise=noise), dps.Scores.of(LONG_TAIL)
+    kinds, both = [], mistake_chunks.Chunk.both
+    monkeypatch.setattr(mistake_chunks.Chunk, "both", lambda chunk: kinds.append("both") or both(chunk))
+    found = exact_figures(table, mechanism)
+    assert kinds
+    monkeypatch.setattr(mistake_reach, "_VARIED", np.inf)
+    taken = len(kinds)
+    assert exact_figures(table, mechanism) == pytest.approx(found, rel=1e-9)
+    assert len(kinds) == taken
 
 
 @pytest.mark.parametrize("noise", [*NOISES])
@@ -189,7 +260,8 @@ def test_too_few_looks_are_noticed(noise, monkeypatch):
     found = exact_figures(table, mechanism)
     for name in ("SMOOTH", "KINKED", "ONE_SIDED"):
         monkeypatch.setattr(mistake_smooth, name, (2.0, 7.0, 0.0))
-    monkeypatch.setattr(mistake_smooth, "plain_looks", lambda _: (7, 9))
+    monkeypatch.setattr(mistake_looks, "plain_looks", lambda _: (7, 9))
     assert exact_figures(table, mechanism) == pytest.approx(found, rel=2e-9)
-    monkeypatch.setattr(mistake_smooth, "_DOUBT", np.inf)
+    monkeypatch.setattr(mistake_looks, "DOUBT", np.inf)
+    monkeypatch.setattr(mistake_smooth, "DOUBT", np.inf)
     assert exact_figures(table, mechanism) != pytest.approx(found, rel=1e-6)

@@ -166,9 +166,7 @@ class Order:
     def _rough(self) -> Ranked:
         """The groups, those below rank k's merged for rough sums."""
         noisy, first = self.noisy, self.border + 1
-        if self._ranked.series is None:
-            return self._ranked
-        low, sizes, _ = merged(noisy.locations[first:], noisy.sizes[first:], noisy.sizes[first:])
+        low, sizes, _ = merged(noisy.noise, noisy.locations[first:], noisy.sizes[first:], noisy.sizes[first:])
         locations, sizes = np.append(noisy.locations[:first], low), np.append(noisy.sizes[:first], sizes)
         return Ranked(NoisyGroups(locations, sizes, noisy.k, noisy.noise), self._ranked.gaps)
 

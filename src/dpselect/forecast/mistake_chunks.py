@@ -58,8 +58,8 @@ class Chunk:
 
     def missing(self) -> FloatArray:
         """Return what is lost of `above`."""
-        fewer, terms = self.above.groups.noisy.k - 1, self.law * self.above.marked(self._beside_law)
-        return self.circle.more_than(fewer, terms, self.log_scale, self.above.missing())[None]
+        fewer, (near,) = self.above.groups.noisy.k - 1, self.above.marked(self._beside_law)
+        return self.circle.more_than(fewer, self.law * near, self.log_scale, self.above.missing())[None]
 
     def chosen(self) -> FloatArray:
         """Return how many of `below` are chosen, what that costs, and how much the lowest of all does."""

@@ -58,9 +58,7 @@ class Reach:
         """Locations, sizes and costs of the groups, those below rank k merged for rough sums."""
         noisy, first = self.noisy, self.border + 1
         all_of_them = noisy.locations, noisy.sizes, self.costs
-        if log_series(noisy.noise.name) is None:
-            return all_of_them
-        rough = merged(*(part[first:] for part in all_of_them))
+        rough = merged(noisy.noise, *(part[first:] for part in all_of_them))
         locations, sizes, costs = (np.append(part[:first], low) for part, low in zip(all_of_them, rough, strict=True))
         return locations, sizes, costs
 

@@ -63,16 +63,19 @@ class Upper:
         result: ComplexArray = np.exp(1j * self.certain * circle.angles) * self._above.law(circle)
         return result
 
-    def marked(self, circle: Circle) -> ComplexArray:
-        """Return `Σ f / (F + S x)` of the items above rank k, weighted by costs."""
-        (found,) = self._above.marked([self._lost], circle)
-        return found
+    @property
+    def nearest(self) -> bool:
+        """Whether there are any from rank k's on."""
+        return len(self.near.sizes) > self._place
 
-    def nearest_marked(self, circle: Circle) -> list[ComplexArray]:
-        """Return the same of the nearest items below rank k, plain and weighted by costs."""
-        lower, start = self._lower, self.groups.border + 1
-        costs = self.groups.costs[start : start + len(lower.sizes)]
-        return lower.marked([lower.sizes, lower.sizes * costs], circle)
+    def marked(self, circle: Circle) -> list[ComplexArray]:
+        """Return `Σ f / (F + S x)` of the items above rank k, weighted by costs; of those below it, plain and so."""
+        found = self._above.marked([self._lost], circle)
+        if self.nearest:
+            lower, start = self._lower, self.groups.border + 1
+            costs = self.groups.costs[start : start + len(lower.sizes)]
+            found += lower.marked([lower.sizes, lower.sizes * costs], circle)
+        return found
 
     def missing(self) -> FloatArray:
         """Return how much of what is above rank k stands at z, weighted by costs."""

@@ -11,7 +11,7 @@ from dpselect.sampling.laws import Distribution
 
 Values = Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray, FloatArray]]
 
-_WIDTH = 0.25
+_WIDTH, _WIDTH_NORMAL = 0.25, 0.1
 _LARGEST, _LARGEST_LOG = 1e300, 690.0
 _NEAR = 0.25
 _WIDEST = 200.0
@@ -107,13 +107,17 @@ def _falling(z: FloatArray, locations: FloatArray) -> FloatArray:
     return np.minimum(result, _LARGEST, out=result)
 
 
-def merged(locations: FloatArray, sizes: FloatArray, costs: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def merged(
+    noise: Distribution, locations: FloatArray, sizes: FloatArray, costs: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return fewer groups for rough sums: those within a quarter of an e-fold become one, with the same `Σ m e^a`.
 
     Costs become means with the weights `m e^a`. Sums of S are bounded from above: with `t = e^{a − z}`, S is concave in
-    t for the noises that have a series (log_series), and the mean of t is kept.
+    t for the noises that have a series (log_series), and the mean of t is kept. With normal noise it is groups within a
+    tenth of a deviation; as far as `farthest` their S changes by less than a factor of 3, and where they are spread
+    evenly by less than 5 %.
     """
-    bins = np.floor(locations / _WIDTH)
+    bins = np.floor(locations / (_WIDTH_NORMAL if noise.name == "normal" else _WIDTH))
     starts = np.flatnonzero(np.append(True, bins[1:] != bins[:-1])) if len(bins) else np.empty(0, dtype=np.intp)
     if 2 * len(starts) > len(locations):
         return locations, sizes, costs

@@ -141,9 +141,9 @@ class NoisyGroups:
     def _nodes(self, patterns: list[Pattern]) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
         """Return nodes and weights where some integrand can matter, and log r for each pattern.
 
-        Some chosen item has rank k or more, so that z > 50 + log n takes a noise that large; some item that is not
-        chosen has rank k + 1 or less, or all chosen ones are at a_[k] or above. In between, cells are left out in which
-        an integrand is far below its bound elsewhere; where few are left, they are cut finer and looked at again.
+        Some chosen item has rank k or more, so that a larger z than here takes a noise that large; some item that is
+        not chosen has rank k + 1 or less, or all chosen ones are at a_[k] or above. In between, cells are left out in
+        which an integrand is far below its bound elsewhere; where few are left, they are cut finer and looked at again.
         """
         # With noise that is never negative k values are at rank k's location or above.
         one_sided = self.noise.cdf(np.zeros(1))[0] == 0
@@ -216,9 +216,7 @@ class NoisyGroups:
 
     def _rough(self, first: int) -> NoisyGroups:
         """Return the groups from `first` on, merged if that does not change their sums by more than 1%."""
-        locations, sizes = self.locations[first:], self.sizes[first:]
-        if log_series(self.noise.name) is not None:
-            locations, sizes, _ = merged(locations, sizes, sizes)
+        locations, sizes, _ = merged(self.noise, self.locations[first:], self.sizes[first:], self.sizes[first:])
         return NoisyGroups(locations, sizes, self.k, self.noise)
 
 

@@ -25,9 +25,10 @@ import numpy as np
 
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.mistake_chunks import Chunk
+from dpselect.forecast.mistake_looks import surely_chosen
 from dpselect.forecast.mistake_nodes import Groups, Nodes, densest
 from dpselect.forecast.mistake_reach import Reach
-from dpselect.forecast.mistake_smooth import Smooth, surely_chosen
+from dpselect.forecast.mistake_smooth import Smooth
 from dpselect.forecast.noisy import NoisyGroups, log_series
 from dpselect.forecast.radii import FARTHEST
 from dpselect.forecast.tails import RareItems, Tail
@@ -61,16 +62,8 @@ class Split:
     @classmethod
     def of(cls, noisy: NoisyGroups, costs: FloatArray) -> Split:
         """Return the groups without the last ones, whose chances and costs are next to nothing beside the others'."""
-        first = noisy.group(noisy.k) + 1
         # Far out, exponential tails keep their ratios; others do so only from the lowest z on that may matter.
-        spot = _LOWEST if log_series(noisy.noise.name) is None else _FAR
-        with np.errstate(over="ignore", under="ignore"):
-            survival = noisy.noise.survival(spot - noisy.locations[first:])
-        lasting = np.zeros(len(survival), dtype=bool)
-        for weights in (noisy.sizes[first:] * survival, noisy.sizes[first:] * survival * costs[first:]):
-            behind = np.cumsum(weights[::-1])[::-1]
-            lasting |= behind > _NEGLIGIBLE * behind[:1]
-        kept = first + int(lasting.sum())
+        kept = _lasting(noisy, costs, _LOWEST if log_series(noisy.noise.name) is None else _FAR)
         return cls(NoisyGroups(noisy.locations[:kept], noisy.sizes[:kept], noisy.k, noisy.noise), costs[:kept])
 
     @cached_property
@@ -153,9 +146,12 @@ class Split:
         return float((noisy.sizes[:border] * self.costs[:border]) @ at_z @ nodes.weights)
 
     def first_rare(self, lowest: float) -> int:
-        """Return the first group from which on all are rare, for `z − max(log r, 0)` from the lowest on."""
+        """Return the first group from which on all are rare, for `z − max(log r, 0)` from the lowest on.
+
+        Of noise without a series that is where they add next to nothing.
+        """
         if self._rare is None:
-            return len(self.noisy.sizes)
+            return _lasting(self.noisy, self.costs, lowest)
         return self.border + 1 + self._rare.start(lowest)
 
     def _tails(self, starts: set[int], densest: float) -> dict[int, Tail]:
@@ -175,6 +171,21 @@ class Split:
         return RareItems(
             series, self.noisy.locations[first:], self.noisy.sizes[first:], self.costs[first:], self.steps[first:]
         )
+
+
+def _lasting(noisy: NoisyGroups, costs: FloatArray, spot: float) -> int:
+    """Return the group from which on chances to be above a value, and costs, are next to nothing beside the others'.
+
+    The groups up to rank k's, and the next, count in any case.
+    """
+    first = noisy.group(noisy.k) + 1
+    with np.errstate(over="ignore", under="ignore"):
+        weights = noisy.sizes[first:] * noisy.noise.survival(spot - noisy.locations[first:])
+    lasting = np.zeros(len(weights), dtype=bool)
+    for each in (weights, weights * costs[first:]):
+        behind = np.cumsum(each[::-1])[::-1]
+        lasting |= behind > _NEGLIGIBLE * behind[:1]
+    return first + int(lasting.sum())
 
 
 @dataclass(frozen=True, repr=False)

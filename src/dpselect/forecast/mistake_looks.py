@@ -1,0 +1,175 @@
+"""Integrals of mistakes by looks at what concerns the further items; mistake_smooth.py tells where, and what errs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+from numpy.polynomial import chebyshev
+
+from dpselect.forecast.chances import FloatArray
+from dpselect.forecast.contour import Circle, ComplexArray, real_times
+from dpselect.forecast.mistake_below import Below
+from dpselect.forecast.mistake_nodes import Groups
+from dpselect.forecast.mistake_upper import Upper
+from dpselect.forecast.noisy import log_series
+from dpselect.forecast.tails import Tail
+
+_PLAIN, _MORE_PLAIN, _FEW_POINTS = 10, 12, 28
+_PLAIN_CHUNK = 52
+_LAST = 4
+DOUBT = 1e-8
+"""Up to which share of a result the last terms may contribute."""
+
+
+@dataclass(frozen=True, repr=False)
+class Looks:
+    """Chebyshev points of some variable, and the matrix from functions there to those at given places.
+
+    Then the last few terms of their polynomials at these places, [place, term], and what leads to their coefficients,
+    [term, look]: they contribute more than those left out would.
+    """
+
+    values: FloatArray
+    matrix: FloatArray
+    last: FloatArray
+    to_last: FloatArray
+
+    @classmethod
+    def between(cls, places: FloatArray, number: int) -> Looks:
+        """Return looks between the least and the largest of some values of the variable."""
+        low, high = float(places.min()), float(places.max())
+        middle, half = (low + high) / 2, (high - low) / 2
+        points, transform = _chebyshev(number)
+        terms = chebyshev.chebvander((places - middle) / half, number - 1)
+        last = terms[:, -_LAST:].astype(np.float64)
+        return cls(middle + half * points, terms @ transform, last, transform[-_LAST:])
+
+
+@cache
+def _chebyshev(number: int) -> tuple[FloatArray, FloatArray]:
+    """Return so many Chebyshev points, and the matrix from values there to the coefficients of their polynomial."""
+    points = chebyshev.chebpts1(number).astype(np.float64)
+    transform = chebyshev.chebvander(points, number - 1).T.astype(np.float64) * (2 / number)
+    transform[0] /= 2
+    return points, transform
+
+
+def plain_looks(points: int) -> tuple[int, ...]:
+    """Return how many looks are tried for x = 1, one after the other, where circles have so many points."""
+    return _PLAIN + points // 2, _PLAIN + points // 2 + _MORE_PLAIN
+
+
+def surely_chosen(
+    groups: Groups, last: int, tail: Tail, z: FloatArray, weights: FloatArray, points: int = _FEW_POINTS
+) -> FloatArray:
+    """Return the integrals of `Below.surely`, where circles have so many points, or none are needed.
+
+    For noise with a series all of it is `e^{−z}` times a function that is smooth in `e^{−z/2}`.
+    """
+    noise = groups.noisy.noise
+    # Below rank k there may be kinks.
+    smooth = (z > 0) | (not noise.kinks) if log_series(noise.name) is not None else np.zeros(len(z), dtype=bool)
+    found = _surely_by_looks(groups, last, tail, z[smooth], weights[smooth], points)
+    if found is not None:
+        z, weights = z[~smooth], weights[~smooth]
+    return sum(
+        (
+            Below.of(groups, last, tail, z[part], np.zeros_like(z[part])).surely() @ weights[part]
+            for part in (slice(start, start + _PLAIN_CHUNK) for start in range(0, len(z), _PLAIN_CHUNK))
+        ),
+        start=np.zeros(3) if found is None else found,
+    )
+
+
+def _surely_by_looks(
+    groups: Groups, last: int, tail: Tail, z: FloatArray, weights: FloatArray, points: int
+) -> FloatArray | None:
+    """Return the same where all is smooth, None if that takes more looks than there are z."""
+    for number in plain_looks(points):
+        if len(z) <= number:
+            break
+        base = float(z.min())
+        looks = Looks.between(np.exp((base - z) / 2), number)
+        at = base - 2 * np.log(looks.values)
+        found = Below.of(groups, last, tail, at, np.zeros_like(at)).surely() / looks.values**2
+        factors = np.exp(base - z) * weights
+        result = found @ (factors @ looks.matrix)
+        doubt = np.abs((found @ looks.to_last.T) * (factors @ looks.last)).sum(axis=1)
+        if (doubt <= DOUBT * np.abs(result)).all():
+            return result
+    return None
+
+
+@dataclass(repr=False)
+class Sums:
+    """Sums over nodes of what is lost above rank k; of how many are chosen below it, their cost, and the lowest one's.
+
+    Of the groups from some one on, `logs` are the logarithms of their law at looks, [look, angle], `chosen` what is
+    chosen of them, and `none` the logarithms of the chance that none is above z and of `Σ f/F`. All groups before them
+    count at each node: what they add to the sums, and what each of the last terms contributes to that, is `direct`.
+    What the further ones add is `chosen` times the shares of looks, which `by_look` collects.
+    """
+
+    looks: Looks
+    circle: Circle
+    logs: ComplexArray
+    log_scale: FloatArray
+    chosen: ComplexArray
+    none: FloatArray
+    direct: FloatArray
+    by_look: ComplexArray
+    by_last: ComplexArray
+    whole: float = 0.0
+
+    @classmethod
+    def of(cls, looks: Looks, upper: Upper, below: Below) -> Sums:
+        """Return empty sums, from all groups at looks."""
+        off = np.abs(upper.mean + below.mean - upper.groups.noisy.k).max()
+        circle = Circle.of(below.near.log_radius, upper.variance + below.variance, off=2 * float(off))
+        logs, number = below.log_law(circle), len(looks.values)
+        return cls(
+            looks,
+            circle,
+            logs,
+            below.log_scale,
+            below.chosen(circle),
+            np.stack(below.none_above()) if upper.nearest else np.zeros((2, number)),
+            np.zeros((1 + _LAST, 4)),
+            np.zeros(((1 + _LAST) * number, len(circle.angles)), dtype=np.complex128),
+            np.zeros((_LAST, len(circle.angles)), dtype=np.complex128),
+        )
+
+    def add(self, part: slice, upper: Upper, weights: FloatArray) -> None:
+        """Add some nodes, for which the groups before the further ones are given."""
+        matrix, ending, circle = self.looks.matrix[part], self.looks.last[part], self.circle
+        circle = replace(circle, log_radius=upper.near.log_radius)
+        log_scale, fewer = upper.log_scale + matrix @ self.log_scale, upper.groups.noisy.k - 1
+        kernel, law = circle.kernel(fewer, log_scale) * weights[:, None], upper.law(circle)
+        if upper.nearest:
+            laws, (log_none, log_rate) = upper.nearest_laws(circle), self.none @ matrix.T
+            depths = (kernel * law * upper.depths(laws, log_none, np.exp(log_rate))).real.sum(axis=1)
+            self.direct[0, 3] += depths.sum()
+            self.direct[1:, 3] += ending.T @ depths * (self.looks.to_last @ (self.log_scale + self.none.sum(axis=0)))
+            law *= laws[-1]
+        law *= np.exp(real_times(matrix, self.logs))
+        kernel *= law
+        log_last = real_times(self.looks.to_last, self.logs + self.log_scale[:, None])
+        for place, near in enumerate(upper.marked(circle.beside(law))):
+            marked = kernel * near
+            self.direct[0, place] += marked.real.sum()
+            self.direct[1:, place] += (real_times(ending.T, marked) * log_last).real.sum(axis=1)
+        self.whole += float(upper.missing() @ (weights / (1 + np.exp(circle.number * circle.log_radius))))
+        each = np.concatenate([np.ones((len(ending), 1)), ending], axis=1)
+        self.by_look += real_times((each[:, :, None] * matrix[:, None]).reshape(len(ending), -1).T, kernel)
+        self.by_last += real_times(ending.T, kernel)
+
+    def result(self) -> tuple[float, FloatArray, FloatArray]:
+        """Return what is lost, then what is chosen; and how much the last terms contribute to each of the four."""
+        shares = self.by_look.reshape(1 + _LAST, *self.logs.shape).copy()
+        shares[1:] *= real_times(self.looks.to_last, self.logs + self.log_scale[:, None])[:, None]
+        shares[1:] += self.looks.to_last[..., None] * self.by_last[:, None]
+        found = self.direct.copy()
+        found[:, 1:] += (self.chosen * shares[:, None]).real.sum(axis=(2, 3))
+        return self.whole - float(found[0, 0]), found[0, 1:], np.abs(found[1:]).sum(axis=0)
