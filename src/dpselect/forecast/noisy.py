@@ -215,7 +215,7 @@ class NoisyGroups:
         return bounds, log_radii
 
     def _rough(self, first: int) -> NoisyGroups:
-        """Return the groups from `first` on, merged if that does not change their sums by more than 1%."""
+        """Return the groups from `first` on, merged for rough sums."""
         locations, sizes, _ = merged(self.noise, self.locations[first:], self.sizes[first:], self.sizes[first:])
         return NoisyGroups(locations, sizes, self.k, self.noise)
 
