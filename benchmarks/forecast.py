@@ -38,14 +38,17 @@ DROWNED: list[tuple[str, dps.Mechanism]] = [
 ]
 """Where noise drowns thousands of distinct counts, and about 80 of 100 items are right."""
 
+EPSILONS = (0.02, 0.05, 0.07, 0.1, 0.13, 0.15, 0.2, 0.25, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8)
+"""From where noise drowns most of the answer to where it is small."""
+
 MORE: list[tuple[str, dps.Mechanism]] = [
     ("oneshot half-logistic", dps.OneShot(k=K, epsilon=1.0, noise="half-logistic")),
     ("oneshot logistic", dps.OneShot(k=K, epsilon=1.0, noise="logistic")),
 ]
+"""Timed at these epsilons only."""
+
 GAUSSIAN = dps.Gaussian(k=K, epsilon=1.0, delta=1e-6, max_items_per_person=3)
 """Without a limit: where noise drowns hundreds of distinct counts each of them takes its time."""
-
-EPSILONS = (0.02, 0.05, 0.07, 0.1, 0.13, 0.15, 0.2, 0.25, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8)
 
 
 def measurements(quick: bool) -> Iterator[Result]:
@@ -93,8 +96,8 @@ def _slowest(name: str, template: Any, scores: Array, quick: bool) -> Result:
     slowest = max(results, key=lambda epsilon: results[epsilon].measured)
     return replace(
         results[slowest],
-        case=f"all exact, {name}, the slowest of {len(results)} ε",
-        note=f"at ε = {slowest:g}, from {min(results):g} to {max(results):g}",
+        case=f"all exact, {name}, the slowest ε",
+        note=f"at ε = {slowest:g}, of {len(results)} from {min(results):g} to {max(results):g}",
     )
 
 

@@ -10,9 +10,10 @@ from forecast_brute import expected
 from scipy.integrate import quad
 
 import dpselect as dps
-from dpselect.forecast import mistake_reach, radii
+from dpselect.forecast import mistake_looks, mistake_reach, mistake_smooth, noise_values, noisy_expectations, radii
 from dpselect.forecast.figures import exact_figures
 from dpselect.forecast.noisy import NoisyGroups
+from dpselect.forecast.noisy_expectations import Split
 from dpselect.sampling import NOISES
 from dpselect.sampling.normal import NORMAL
 
@@ -231,3 +232,46 @@ def test_a_million_items_tied_at_the_top(noise: str) -> None:
     low = 0.0 if noise == "exponential" else -60.0
     wanted = quad(density, low, lead + 5, points=[0.0, 5.0, lead], epsabs=1e-15, limit=400)[0]
     assert groups.within(size, size) == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.parametrize("gap", [12.0, 20.0, 33.0])
+@pytest.mark.parametrize("k", [100, 400])
+def test_the_least_of_many_close_leaders_changes_faster_than_each(k: int, gap: float) -> None:
+    """With normal noise: across so many deviations the answer is right, which takes fine nodes to tell."""
+    noisy = NoisyGroups(np.append(np.linspace(0.1, 0.0, k), -gap - np.arange(3.0)), np.ones(k + 3), k, NORMAL)
+    assert noisy.within_each([(k - 5, k + 1), (k - 20, k + 2)]) == pytest.approx([1.0, 1.0], abs=1e-11)
+
+
+@pytest.mark.parametrize("depth", [2.0, 4.0, 6.0])
+def test_normal_noise_is_followed_far_enough(depth: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To look four times as far changes nothing; to look less far would."""
+    locations = np.append([2.0, 1.0, 0.0, -1.0, -1.5], -depth - np.linspace(0, 8, 4000))
+    noisy, costs = NoisyGroups(locations, np.ones(4005), 3, NORMAL), np.abs(locations)
+
+    def figures() -> list[float]:
+        mistakes = Split.of(noisy, costs).mistakes()
+        assert mistakes is not None
+        return [*noisy.within_each([(3, 3), (2, 4)]), mistakes.wrong, mistakes.lost, mistakes.depth]
+
+    found = figures()
+    monkeypatch.setattr(noise_values, "_FARTHEST_NORMAL", 40.0)
+    monkeypatch.setattr(noisy_expectations, "_NEGLIGIBLE", 1e-40)
+    assert figures() == pytest.approx(found, rel=1e-10)
+    monkeypatch.setattr(noise_values, "_FARTHEST_NORMAL", 3.0)
+    monkeypatch.setattr(noisy_expectations, "_NEGLIGIBLE", 1e-3)
+    assert figures() != pytest.approx(found, rel=1e-8)
+
+
+def test_looks_are_doubted_soon_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exponential noise, all but a few chosen: looks were half as wrong as their doubt said they could be."""
+    rng = np.random.default_rng(29)
+    items = int(rng.integers(60, 300))
+    table = dps.Scores.of(rng.uniform(0, rng.uniform(3, 30), items))
+    mechanism = dps.OneShot(k=items - 3, epsilon=float(items - 3))
+    found = exact_figures(table, mechanism)["relative_error"]
+    monkeypatch.setattr(mistake_looks, "_DOUBT", 1e-8)
+    doubted = exact_figures(table, mechanism)["relative_error"]
+    monkeypatch.setattr(mistake_smooth.Smooth, "of", lambda *_: None)
+    exact = exact_figures(table, mechanism)["relative_error"]
+    assert found == pytest.approx(exact, rel=1e-9)
+    assert doubted != pytest.approx(exact, rel=3e-9)

@@ -27,7 +27,7 @@ from dpselect.forecast.contour import ORDERS, Circle, ComplexArray, real_times, 
 from dpselect.forecast.panels import BoolArray
 
 _TERMS = (6, 8, 10, 12)
-_LOG_LEFT_OUT = math.log(1e-10)
+_LEFT_OUT = 1e-10
 _PASSES_EACH, _PASSES_TERM, _WORTH = 5, 3, 0.5
 """How often numbers of all groups at all z are gone through for an angle, and for a term; which share of it pays."""
 
@@ -47,7 +47,7 @@ class Damped:
         log_rates, log_errors = np.log(rates), np.log(2 * scale / (1 - rates)) + circle.log_law
         least, found = _WORTH * _PASSES_EACH * seen, None
         for terms in _TERMS:
-            enough = log_errors + terms * log_rates < _LOG_LEFT_OUT
+            enough = log_errors + terms * log_rates < math.log(_LEFT_OUT)
             passes = _PASSES_TERM * terms + _PASSES_EACH * (seen - int(np.count_nonzero(enough)))
             if passes < least:
                 least, found = passes, (terms, enough)

@@ -59,7 +59,7 @@ class Chunk:
     def missing(self) -> FloatArray:
         """Return what is lost of `above`."""
         fewer, (near,) = self.above.groups.noisy.k - 1, self.above.marked(self._beside_law)
-        return self.circle.more_than(fewer, self.law * near, self.log_scale, self.above.missing())[None]
+        return self.circle.more_than(fewer, self.law * near, self.log_scale, self.above.standing())[None]
 
     def chosen(self) -> FloatArray:
         """Return how many of `below` are chosen, what that costs, and how much the lowest of all does."""

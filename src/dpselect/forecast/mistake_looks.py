@@ -19,8 +19,9 @@ from dpselect.forecast.tails import Tail
 _PLAIN, _MORE_PLAIN, _FEW_POINTS = 10, 12, 28
 _PLAIN_CHUNK = 52
 _LAST = 4
-DOUBT = 1e-8
-"""Up to which share of a result the last terms may contribute."""
+_DOUBT = 2e-9
+_LOST, _CHOSEN, _DEPTH = 0, slice(1, None), 3
+"""Where `Sums` have what is lost, what is chosen, and of that how far the lowest lies below rank k."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,9 +98,14 @@ def _surely_by_looks(
         factors = np.exp(base - z) * weights
         result = found @ (factors @ looks.matrix)
         doubt = np.abs((found @ looks.to_last.T) * (factors @ looks.last)).sum(axis=1)
-        if (doubt <= DOUBT * np.abs(result)).all():
+        if enough(doubt, result):
             return result
     return None
+
+
+def enough(doubt: FloatArray, results: FloatArray) -> bool:
+    """Return whether the last terms contribute next to nothing to results."""
+    return bool((doubt <= _DOUBT * np.abs(results)).all())
 
 
 @dataclass(repr=False)
@@ -150,8 +156,10 @@ class Sums:
         if upper.nearest:
             laws, (log_none, log_rate) = upper.nearest_laws(circle), self.none @ matrix.T
             depths = (kernel * law * upper.depths(laws, log_none, np.exp(log_rate))).real.sum(axis=1)
-            self.direct[0, 3] += depths.sum()
-            self.direct[1:, 3] += ending.T @ depths * (self.looks.to_last @ (self.log_scale + self.none.sum(axis=0)))
+            self.direct[0, _DEPTH] += depths.sum()
+            self.direct[1:, _DEPTH] += (
+                ending.T @ depths * (self.looks.to_last @ (self.log_scale + self.none.sum(axis=0)))
+            )
             law *= laws[-1]
         law *= np.exp(real_times(matrix, self.logs))
         kernel *= law
@@ -160,7 +168,7 @@ class Sums:
             marked = kernel * near
             self.direct[0, place] += marked.real.sum()
             self.direct[1:, place] += (real_times(ending.T, marked) * log_last).real.sum(axis=1)
-        self.whole += float(upper.missing() @ (weights / (1 + np.exp(circle.number * circle.log_radius))))
+        self.whole += float(upper.standing() @ (weights / (1 + np.exp(circle.number * circle.log_radius))))
         each = np.concatenate([np.ones((len(ending), 1)), ending], axis=1)
         self.by_look += real_times((each[:, :, None] * matrix[:, None]).reshape(len(ending), -1).T, kernel)
         self.by_last += real_times(ending.T, kernel)
@@ -171,5 +179,5 @@ class Sums:
         shares[1:] *= real_times(self.looks.to_last, self.logs + self.log_scale[:, None])[:, None]
         shares[1:] += self.looks.to_last[..., None] * self.by_last[:, None]
         found = self.direct.copy()
-        found[:, 1:] += (self.chosen * shares[:, None]).real.sum(axis=(2, 3))
-        return self.whole - float(found[0, 0]), found[0, 1:], np.abs(found[1:]).sum(axis=0)
+        found[:, _CHOSEN] += (self.chosen * shares[:, None]).real.sum(axis=(2, 3))
+        return self.whole - float(found[0, _LOST]), found[0, _CHOSEN], np.abs(found[1:]).sum(axis=0)

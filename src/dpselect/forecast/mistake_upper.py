@@ -77,7 +77,7 @@ class Upper:
             found += lower.marked([lower.sizes, lower.sizes * costs], circle)
         return found
 
-    def missing(self) -> FloatArray:
+    def standing(self) -> FloatArray:
         """Return how much of what is above rank k stands at z, weighted by costs."""
         result: FloatArray = self._lost @ self._above.density
         return result

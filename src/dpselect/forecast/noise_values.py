@@ -114,8 +114,7 @@ def merged(
 
     Costs become means with the weights `m e^a`. Sums of S are bounded from above: with `t = e^{a − z}`, S is concave in
     t for the noises that have a series (log_series), and the mean of t is kept. With normal noise it is groups within a
-    tenth of a deviation; as far as `farthest` their S changes by less than a factor of 3, and where they are spread
-    evenly by less than 5 %.
+    tenth of a deviation; S of those that are spread evenly changes by less than 5 % as far as `farthest`.
     """
     bins = np.floor(locations / (_WIDTH_NORMAL if noise.name == "normal" else _WIDTH))
     starts = np.flatnonzero(np.append(True, bins[1:] != bins[:-1])) if len(bins) else np.empty(0, dtype=np.intp)

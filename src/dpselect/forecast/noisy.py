@@ -167,8 +167,9 @@ class NoisyGroups:
                 break
             low, high = float(cells[places[0]]), float(cells[places[-1] + 1])
             count = int(min(_CELLS * (high - low) / shortest + 1e-9, _MOST_CELLS))
-        # Where groups are few, finer panels cost little, and tell chances of all but 1 from each other.
-        widest = _PANEL if len(self.sizes) > _SMALL else _PANEL / 2
+        # Where groups are few, finer panels cost little, and tell chances of all but 1 from each other; of normal noise
+        # the least or the largest of many changes faster than each.
+        widest = _PANEL / (2.5 if log_series(self.noise.name) is None else 1.0 if len(self.sizes) > _SMALL else 2.0)
         pace = min(widest, max(shortest, width) / _PANELS)
         paces = np.minimum(pace, _PANEL * paces_behind_jumps(middles, self.locations[tied], self.sizes[tied]))
         shown = np.any([and_neighbours(bound > bound.max() - _VISIBLE) for bound in bounds], axis=0)

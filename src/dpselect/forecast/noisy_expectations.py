@@ -109,8 +109,9 @@ class Split:
             # Where only one of them may be, the other is next to nothing, unless it is sure.
             both = (chosen | missing) & ~(nodes.chosen & nodes.empty) & ~(nodes.missing & nodes.settled)
             both[both] = reach.varied(nodes.z[both])
-            # A third kind of circle is not worth it.
-            both &= not (chosen & missing & ~both).any()
+            if (chosen & missing & ~both).any():
+                # A third kind of circle is not worth it.
+                both[:] = False
         where = {"both": both, "chosen": chosen & ~both, "missing": missing & ~both}
         plans = [Plan.of(self, reach, kind, nodes.only(some)) for kind, some in where.items()]
         if smooth is None:
@@ -174,9 +175,9 @@ class Split:
 
 
 def _lasting(noisy: NoisyGroups, costs: FloatArray, spot: float) -> int:
-    """Return the group from which on chances to be above a value, and costs, are next to nothing beside the others'.
+    """Return the first group that is left out: it and all behind it are next to nothing beside others below rank k.
 
-    The groups up to rank k's, and the next, count in any case.
+    That is by how many of them are above a value on average, and by their costs; none is kept if that is 0.
     """
     first = noisy.group(noisy.k) + 1
     with np.errstate(over="ignore", under="ignore"):

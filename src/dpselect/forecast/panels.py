@@ -82,13 +82,13 @@ def _cut(edges: FloatArray, cells: FloatArray, work: FloatArray) -> tuple[FloatA
     `work` says how many paces there are up to each cell's border.
     """
     places = np.interp(edges, cells, work)
-    paces = np.diff(places)
-    counts = np.maximum(np.ceil(paces / _LONGEST - 1e-9), 1.0).astype(np.intp)
+    lengths = np.diff(places)
+    counts = np.maximum(np.ceil(lengths / _LONGEST - 1e-9), 1.0).astype(np.intp)
     if (counts == 1).all():
-        return edges, paces
+        return edges, lengths
     starts, last = np.cumsum(counts) - counts, int(counts.sum())
     inner = np.arange(last) - np.repeat(starts, counts)
-    shares = np.repeat(paces / counts, counts)
+    shares = np.repeat(lengths / counts, counts)
     found = np.append(np.interp(np.repeat(places[:-1], counts) + inner * shares, work, cells), edges[-1])
     found[starts] = edges[:-1]
     return found, shares
