@@ -141,7 +141,7 @@ class Sums:
             logs,
             below.log_scale,
             below.chosen(circle),
-            np.stack(below.none_above()) if upper.nearest else np.zeros((2, number)),
+            np.stack(below.none_above()) if upper.has_nearest else np.zeros((2, number)),
             np.zeros((1 + _LAST, 4)),
             np.zeros(((1 + _LAST) * number, len(circle.angles)), dtype=np.complex128),
             np.zeros((_LAST, len(circle.angles)), dtype=np.complex128),
@@ -153,7 +153,7 @@ class Sums:
         circle = replace(circle, log_radius=upper.near.log_radius)
         log_scale, fewer = upper.log_scale + matrix @ self.log_scale, upper.groups.noisy.k - 1
         kernel, law = circle.kernel(fewer, log_scale) * weights[:, None], upper.law(circle)
-        if upper.nearest:
+        if upper.has_nearest:
             laws, (log_none, log_rate) = upper.nearest_laws(circle), self.none @ matrix.T
             depths = (kernel * law * upper.depths(laws, log_none, np.exp(log_rate))).real.sum(axis=1)
             self.direct[0, _DEPTH] += depths.sum()

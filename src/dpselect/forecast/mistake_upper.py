@@ -64,14 +64,14 @@ class Upper:
         return result
 
     @property
-    def nearest(self) -> bool:
-        """Whether there are any from rank k's on."""
+    def has_nearest(self) -> bool:
+        """Whether there are any groups from rank k's on."""
         return len(self.near.sizes) > self._place
 
     def marked(self, circle: Circle) -> list[ComplexArray]:
         """Return `Σ f / (F + S x)` of the items above rank k, weighted by costs; of those below it, plain and so."""
         found = self._above.marked([self._lost], circle)
-        if self.nearest:
+        if self.has_nearest:
             lower, start = self._lower, self.groups.border + 1
             costs = self.groups.costs[start : start + len(lower.sizes)]
             found += lower.marked([lower.sizes, lower.sizes * costs], circle)
