@@ -25,7 +25,6 @@ from dpselect.forecast.noise_values import merged
 from dpselect.forecast.noisy import NoisyGroups
 from dpselect.forecast.panels import BoolArray, and_neighbours, batches, least_near, paced
 from dpselect.forecast.radii import tilted
-from dpselect.forecast.tails import first_rare
 
 _REACH, _DEPTH = 45.0, 26.0
 _NEVER, _SURE = 31.0, 20.0
@@ -216,9 +215,7 @@ class Order:
         rarity = -np.log(noise.survival(distances))
         below = np.interp(never + np.maximum(log_radius, 0.0), rarity, distances)
         first, last = np.searchsorted(places, -z - above), np.searchsorted(places, below - z)
-        if self._ranked.series is None:
-            return first, last, np.zeros(len(z), dtype=bool)
-        starts = first_rare(self._ranked.series, self.noisy.locations, z - np.maximum(log_radius, 0.0))
+        starts = self._ranked.first_rare(z, log_radius)
         reached = np.searchsorted(self.noisy.ends, np.minimum(ranks, self.noisy.k)) + 1
         starts = np.maximum(starts, np.maximum(reached, self._ranked.first_summed))
         rare = (last - starts > _MANY) & (places[np.minimum(starts, len(places) - 1)] < _REACH)

@@ -16,6 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
+from dpselect.forecast import normal_tails, tails
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import Array, Circle, log_scales, powers_of, product, real_times, weighted
 from dpselect.forecast.marks import marked_by, marked_upto
@@ -52,14 +53,20 @@ class Ranked:
         return self.noisy.ends - self.noisy.sizes
 
     @cached_property
-    def series(self) -> FloatArray | None:
-        """The series of the noise, if it has one."""
+    def _series(self) -> FloatArray | None:
+        """The series of the noise; None for normal noise."""
         return log_series(self.noisy.noise.name)
+
+    def first_rare(self, z: FloatArray, log_radius: FloatArray) -> Array:
+        """Return for each z the first group from which on all are rare."""
+        if self._series is None:
+            return normal_tails.first_rare(self.noisy.locations, z, log_radius)
+        return tails.first_rare(self._series, self.noisy.locations, z - np.maximum(log_radius, 0.0))
 
     @cached_property
     def _law(self) -> FloatArray:
         """The coefficients of the law of rare items, by order and power."""
-        return np.zeros((SIZE, SIZE)) if self.series is None else Series.of(tuple(self.series[:TERMS])).law
+        return np.zeros((SIZE, SIZE)) if self._series is None else Series.of(tuple(self._series[:TERMS])).law
 
     def window(self, first: Array, width: int) -> tuple[Array, FloatArray]:
         """Return so many groups from each first one on as [group, z], and their sizes; 0 behind the last group."""
@@ -80,8 +87,8 @@ class Ranked:
 
     @cached_property
     def first_summed(self) -> int:
-        """The first group from which on powers `e^{j a}` are not too large."""
-        return int(np.searchsorted(-self.noisy.locations, -_HIGHEST))
+        """The first group from which on powers `e^{j a}` are not too large; normal noise does without them."""
+        return 0 if self._series is None else int(np.searchsorted(-self.noisy.locations, -_HIGHEST))
 
     @cached_property
     def _power_sums(self) -> FloatArray:
@@ -95,6 +102,8 @@ class Ranked:
 
     def _log_tail(self, z: FloatArray, log_radius: FloatArray, first: int) -> FloatArray:
         """Return the coefficients [z, power] of the logarithm of `Π (F + S x)` over the rare groups from one on."""
+        if self._series is None:
+            return normal_tails.log_law(self.noisy.items.since(first), z, log_radius)
         powers = np.arange(SIZE)
         found = np.exp(-np.multiply.outer(z, powers)) @ by_excess(self._law * self._power_sums[:, first]).T
         result: FloatArray = found * np.exp(np.multiply.outer(log_radius - z, powers))

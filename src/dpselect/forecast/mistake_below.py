@@ -27,8 +27,9 @@ from dpselect.forecast.contour import (
     weighted,
 )
 from dpselect.forecast.mistake_nodes import Groups
+from dpselect.forecast.normal_tails import AnyTail
 from dpselect.forecast.tail_segments import SIZE
-from dpselect.forecast.tails import COSTLY, LAW, MARKED, Tail
+from dpselect.forecast.tails import COSTLY, LAW, MARKED
 from dpselect.forecast.tilted import Tilted
 
 _UNSEEN, _VANISHING = 1e-17, 1e-280
@@ -41,13 +42,13 @@ class Below:
     groups: Groups
     first: int
     last: int
-    rare: Tail
+    rare: AnyTail
     z: FloatArray
     near: Tilted
 
     @classmethod
     def of(
-        cls, groups: Groups, last: int, rare: Tail, z: FloatArray, log_radius: FloatArray, first: int | None = None
+        cls, groups: Groups, last: int, rare: AnyTail, z: FloatArray, log_radius: FloatArray, first: int | None = None
     ) -> Below:
         """Return the groups from the first on at each z, by default from rank k's."""
         first = groups.border if first is None else first

@@ -13,7 +13,7 @@ from dpselect.forecast.contour import Circle, ComplexArray, log_scales
 from dpselect.forecast.mistake_below import Below
 from dpselect.forecast.mistake_nodes import Groups
 from dpselect.forecast.mistake_upper import Upper
-from dpselect.forecast.tails import Tail
+from dpselect.forecast.normal_tails import AnyTail
 
 _SURE = -34.0
 _FARTHEST = 1e6
@@ -28,7 +28,7 @@ class Chunk:
     below: Below
 
     @classmethod
-    def of(cls, groups: Groups, z: FloatArray, log_radius: FloatArray, last: int, tail: Tail) -> Chunk:
+    def of(cls, groups: Groups, z: FloatArray, log_radius: FloatArray, last: int, tail: AnyTail) -> Chunk:
         """Return what is known at each z before any circle is drawn."""
         return cls(Upper.of(groups, z, log_radius), Below.of(groups, last, tail, z, log_radius))
 

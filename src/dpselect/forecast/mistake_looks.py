@@ -14,7 +14,7 @@ from dpselect.forecast.mistake_below import Below
 from dpselect.forecast.mistake_nodes import Groups
 from dpselect.forecast.mistake_upper import Upper
 from dpselect.forecast.noisy import log_series
-from dpselect.forecast.tails import Tail
+from dpselect.forecast.normal_tails import AnyTail
 
 _PLAIN, _MORE_PLAIN, _FEW_POINTS = 10, 12, 28
 _PLAIN_CHUNK = 52
@@ -63,7 +63,7 @@ def plain_looks(points: int) -> tuple[int, ...]:
 
 
 def surely_chosen(
-    groups: Groups, last: int, tail: Tail, z: FloatArray, weights: FloatArray, points: int = _FEW_POINTS
+    groups: Groups, last: int, tail: AnyTail, z: FloatArray, weights: FloatArray, points: int = _FEW_POINTS
 ) -> FloatArray:
     """Return the integrals of `Below.surely`, where circles have so many points, or none are needed.
 
@@ -85,7 +85,7 @@ def surely_chosen(
 
 
 def _surely_by_looks(
-    groups: Groups, last: int, tail: Tail, z: FloatArray, weights: FloatArray, points: int
+    groups: Groups, last: int, tail: AnyTail, z: FloatArray, weights: FloatArray, points: int
 ) -> FloatArray | None:
     """Return the same where all is smooth, None if that takes more looks than there are z."""
     for number in plain_looks(points):

@@ -28,7 +28,7 @@ from dpselect.forecast.mistake_nodes import Groups, Nodes, densest
 from dpselect.forecast.mistake_reach import Reach
 from dpselect.forecast.mistake_upper import Upper
 from dpselect.forecast.panels import BoolArray
-from dpselect.forecast.tails import Tail
+from dpselect.forecast.normal_tails import AnyTail
 
 SMOOTH, KINKED, ONE_SIDED = (5.0, 13.0, 20.0), (3.0, 15.4, 2.4), (2.0, 12.0, 4.6)
 """For which noise from which variance v on looks are all but never too few, and how many are tried first.
@@ -120,16 +120,11 @@ class Smooth:
         return self.fit(self.places)
 
     @property
-    def lowest(self) -> float:
-        """The least `z − max(log r, 0)`."""
-        return float((self.nodes.z - np.maximum(self.log_radius, 0.0)).min())
-
-    @property
     def densest(self) -> float:
         """The least `z − log r`, or z where x = 1 counts."""
         return densest(self.nodes.z, self.log_radius)
 
-    def integrals(self, groups: Groups, last: int, tail: Tail, sure: Nodes) -> tuple[float, FloatArray] | None:
+    def integrals(self, groups: Groups, last: int, tail: AnyTail, sure: Nodes) -> tuple[float, FloatArray] | None:
         """Return what is lost of `above`; and how many of `below` are chosen, their cost, and the lowest one's.
 
         The latter include what is surely chosen at further nodes. None if looks turn out to be too few.
@@ -138,7 +133,7 @@ class Smooth:
         return next((found for found in tried if found is not None), None)
 
     def _by_looks(
-        self, looks: Looks, groups: Groups, last: int, tail: Tail, sure: Nodes
+        self, looks: Looks, groups: Groups, last: int, tail: AnyTail, sure: Nodes
     ) -> tuple[float, FloatArray] | None:
         at, log_radius = np.exp(looks.values) if self.one_sided else looks.values, self.fit(looks.values)
         upper = Upper.of(groups, at, log_radius, self.first)

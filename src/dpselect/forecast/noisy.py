@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from dpselect.forecast.binomials import binomial, log_of_first, log_power, logarithms
 from dpselect.forecast.chances import FloatArray
+from dpselect.forecast.close_items import CloseItems
 from dpselect.forecast.contour import Circle, ComplexArray
 from dpselect.forecast.noise_values import farthest, merged, values_at
 from dpselect.forecast.panels import (
@@ -81,6 +82,11 @@ class NoisyGroups:
         """How many items are in each group and those before it."""
         return np.cumsum(self.sizes)
 
+    @cached_property
+    def items(self) -> CloseItems:
+        """All groups, for sums over many of them."""
+        return CloseItems.of(self.locations, self.sizes)
+
     def group(self, rank: int) -> int:
         """Return the group of a rank, counted from 1."""
         return int(np.searchsorted(self.ends, rank))
@@ -119,14 +125,16 @@ class NoisyGroups:
         if not len(locations):
             return result
         series = log_series(self.noise.name)
+        if series is None:
+            return self._log_below_normal(z, first)
         everywhere = self.noise.name == "gumbel"
         step = len(z) if everywhere else _CHUNK
         for part in (slice(start, start + step) for start in range(0, len(z), step)):
-            far = np.inf if everywhere else float(z[part].min()) - (farthest(self.noise) if series is None else _FAR)
+            far = np.inf if everywhere else float(z[part].min()) - _FAR
             border = int(np.searchsorted(-locations, -far))
             cdf, survival, _ = values_at(self.noise, z[part], locations[:border])
             result[part] = log_power(cdf, survival, sizes[:border])
-            if series is None or border == len(locations):
+            if border == len(locations):
                 continue
             powers, power_sum, terms = np.exp(locations[border:] - locations[border]), sizes[border:], [0.0]
             reach = np.exp(locations[border] - z[part])
@@ -136,6 +144,15 @@ class NoisyGroups:
                 if coefficient and abs(terms[-1]) * float(reach.max()) ** (len(terms) - 1) <= _LOST:
                     break
             result[part] -= np.polynomial.polynomial.polyval(reach, terms)
+        return result
+
+    def _log_below_normal(self, z: FloatArray, first: int) -> FloatArray:
+        """Return the same for normal noise."""
+        items = self.items.since(first)
+        points, weights = items.points, items.weights(items.sizes)
+        near = points > float(z.min()) - farthest(self.noise)
+        cdf, survival, _ = values_at(self.noise, z, points[near])
+        result: FloatArray = weights[near] @ log_of_first(cdf, survival)
         return result
 
     def _nodes(self, patterns: list[Pattern]) -> tuple[FloatArray, FloatArray, list[FloatArray]]:

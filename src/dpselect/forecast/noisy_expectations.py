@@ -30,8 +30,9 @@ from dpselect.forecast.mistake_nodes import Groups, Nodes, densest
 from dpselect.forecast.mistake_reach import Reach
 from dpselect.forecast.mistake_smooth import Smooth
 from dpselect.forecast.noisy import NoisyGroups, log_series
+from dpselect.forecast.normal_tails import AnyTail, NormalItems
 from dpselect.forecast.radii import FARTHEST
-from dpselect.forecast.tails import RareItems, Tail
+from dpselect.forecast.tails import RareItems
 
 _FAR, _LOWEST = 2.0, -7.0
 _NEGLIGIBLE = 1e-15
@@ -64,6 +65,8 @@ class Split:
         """Return the groups without the last ones, whose chances and costs are next to nothing beside the others'."""
         # Far out, exponential tails keep their ratios; others do so only from the lowest z on that may matter.
         kept = _lasting(noisy, costs, _LOWEST if log_series(noisy.noise.name) is None else _FAR)
+        if kept == len(costs):
+            return cls(noisy, costs)
         return cls(NoisyGroups(noisy.locations[:kept], noisy.sizes[:kept], noisy.k, noisy.noise), costs[:kept])
 
     @cached_property
@@ -122,12 +125,11 @@ class Split:
         starts, dense = {start for plan in plans for start in plan.starts}, [plan.densest for plan in plans]
         work = sum(plan.work(border) for plan in plans)
         if smooth is not None:
-            first = self.first_rare(smooth.lowest)
+            first = self.first_rare(smooth.nodes.z, smooth.log_radius)
             starts.add(first)
             dense.append(smooth.densest)
             work += (first - border) * sum(smooth.looks)
-        # Without tails taken together every group counts, and takes longer.
-        if work > (_MOST_WORK if self._rare else _MOST_WORK / 3):
+        if work > _MOST_WORK:
             return None
         tails = self._tails(starts, min(dense))
         by_looks = (0.0, np.zeros(3)) if smooth is None else smooth.integrals(self.groups, first, tails[first], sure)
@@ -146,32 +148,25 @@ class Split:
         at_z = noisy.noise.density(nodes.z - noisy.locations[:border, None])
         return float((noisy.sizes[:border] * self.costs[:border]) @ at_z @ nodes.weights)
 
-    def first_rare(self, lowest: float) -> int:
-        """Return the first group from which on all are rare, for `z − max(log r, 0)` from the lowest on.
+    def first_rare(self, z: FloatArray, log_radius: FloatArray) -> int:
+        """Return the first group from which on all are rare, on all circles."""
+        return self.border + 1 + self._rare.start(z, log_radius)
 
-        Of noise without a series that is where they add next to nothing.
-        """
-        if self._rare is None:
-            return _lasting(self.noisy, self.costs, lowest)
-        return self.border + 1 + self._rare.start(lowest)
-
-    def _tails(self, starts: set[int], densest: float) -> dict[int, Tail]:
+    def _tails(self, starts: set[int], densest: float) -> dict[int, AnyTail]:
         """Return the rare items from each start on."""
         ascending = sorted(starts)
-        if self._rare is None or not starts:
-            return dict.fromkeys(ascending, Tail.none())
+        if not starts:
+            return {}
         tails = self._rare.tails(np.array(ascending) - self.border - 1, densest)
         return dict(zip(ascending, tails, strict=True))
 
     @cached_property
-    def _rare(self) -> RareItems | None:
-        """The items below rank k, if their noise has a series."""
-        series, first = log_series(self.noisy.noise.name), self.border + 1
+    def _rare(self) -> RareItems | NormalItems:
+        """The items below rank k."""
+        noisy, first, series = self.noisy, self.border + 1, log_series(self.noisy.noise.name)
         if series is None:
-            return None
-        return RareItems(
-            series, self.noisy.locations[first:], self.noisy.sizes[first:], self.costs[first:], self.steps[first:]
-        )
+            return NormalItems(noisy.items.since(first), self.costs[first:], self.steps[first:])
+        return RareItems(series, noisy.locations[first:], noisy.sizes[first:], self.costs[first:], self.steps[first:])
 
 
 def _lasting(noisy: NoisyGroups, costs: FloatArray, spot: float) -> int:
@@ -212,12 +207,12 @@ class Plan:
         # Where no radius brings the number wanted about, what it stands for does not happen.
         possible = np.abs(log_radius) < FARTHEST - 2
         nodes, z, log_radius = nodes.only(possible), z[possible], log_radius[possible]
-        lowest = z - np.maximum(log_radius, 0.0)
         parts: list[slice] = []
         starts: list[int] = []
         place = 0
         while place < len(z):
-            start = split.first_rare(float(lowest[place : place + _MOST].min()))
+            near = slice(place, place + _MOST)
+            start = split.first_rare(z[near], log_radius[near])
             step = max(_LEAST, min(_CHUNK // max(start - split.border, 1), _MOST))
             parts.append(slice(place, place + step))
             starts.append(start)
@@ -229,7 +224,7 @@ class Plan:
         pairs = zip(self.parts, self.starts, strict=True)
         return float(sum((part.stop - part.start) * (start - border) for part, start in pairs))
 
-    def integral(self, split: Split, tails: dict[int, Tail]) -> FloatArray:
+    def integral(self, split: Split, tails: dict[int, AnyTail]) -> FloatArray:
         """Return the integrals of this kind."""
         result = np.zeros({"both": 4, "missing": 1, "crowded": 1}.get(self.kind, 3))
         if self.kind == "surely_chosen" and self.parts:

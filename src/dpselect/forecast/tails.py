@@ -84,9 +84,9 @@ class RareItems:
     costs: FloatArray
     steps: FloatArray
 
-    def start(self, lowest: float) -> int:
-        """Return the first group from which on all are rare, for `z − max(log r, 0)` from the lowest on."""
-        return int(first_rare(self.series, self.locations, np.array(lowest)))
+    def start(self, z: FloatArray, log_radius: FloatArray) -> int:
+        """Return the first group from which on all are rare, on all circles."""
+        return int(first_rare(self.series, self.locations, (z - np.maximum(log_radius, 0.0)).min()))
 
     def tails(self, starts: Array, densest: float) -> list[Tail]:
         """Return the items from each of the starts on, for `z − log r` from the densest on.
