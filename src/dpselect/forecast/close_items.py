@@ -31,33 +31,41 @@ _TO_TERMS[0] /= 2
 
 @dataclass(frozen=True, repr=False)
 class Cell:
-    """Neighbouring groups: their number, their points, and Lagrange polynomials [group, point], if they are many."""
+    """Neighbouring groups of some sizes, their points, and Lagrange polynomials [group, point], if they are many."""
 
-    count: int
+    sizes: FloatArray
     points: FloatArray
     polynomials: FloatArray | None
 
     @classmethod
-    def of(cls, locations: FloatArray, *, crowded: bool) -> Cell:
+    def of(cls, locations: FloatArray, sizes: FloatArray, *, crowded: bool) -> Cell:
         """Return a cell whose points are its groups, or Chebyshev points."""
         if not crowded:
-            return cls(len(locations), locations, None)
+            return cls(sizes, locations, None)
         high, low = float(locations[0]), float(locations[-1])
         middle, half = (high + low) / 2, (high - low) / 2
         terms = chebyshev.chebvander((locations - middle) / half, _POINTS - 1)
-        return cls(len(locations), middle + half * _SPOTS, terms @ _TO_TERMS)
+        return cls(sizes, middle + half * _SPOTS, terms @ _TO_TERMS)
 
     def weights(self, each: FloatArray) -> FloatArray:
         """Return the weights of points from those of groups."""
         return each if self.polynomials is None else each @ self.polynomials
 
-    def behind(self, sizes: FloatArray, values: FloatArray) -> FloatArray:
+    def behind(self, values: FloatArray) -> FloatArray:
         """Return sums of functions [kind, point, z] over the items behind each group, and before them over all."""
-        terms = sizes[:, None] * (values if self.polynomials is None else self.polynomials)
-        sums = np.zeros((*terms.shape[:-2], self.count + 1, terms.shape[-1]))
-        np.cumsum(terms[..., ::-1, :], axis=-2, out=sums[..., 1:, :])
-        found = sums[..., ::-1, :]
-        return found if self.polynomials is None else found @ values
+        return _sums_behind(self.sizes[:, None] * values) if self._weights is None else self._weights @ values
+
+    @cached_property
+    def _weights(self) -> FloatArray | None:
+        """The weights of points for the items behind each group, and before them for all."""
+        return None if self.polynomials is None else _sums_behind(self.sizes[:, None] * self.polynomials)
+
+
+def _sums_behind(terms: FloatArray) -> FloatArray:
+    """Return the sums of terms [kind, group, z] from the first, second … group on, and 0 at last."""
+    result = np.zeros((*terms.shape[:-2], terms.shape[-2] + 1, terms.shape[-1]))
+    np.cumsum(terms[..., ::-1, :], axis=-2, out=result[..., -2::-1, :])
+    return result
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,18 +86,28 @@ class CloseItems:
         first = crowded | np.append(True, crowded)[:-1]
         borders = pairwise([*starts[first].tolist(), len(bins)])
         pairs = zip(borders, crowded[first].tolist(), strict=True)
-        return cls(locations, sizes, [Cell.of(locations[slice(*ends)], crowded=many) for ends, many in pairs])
+        return cls(locations, sizes, [Cell.of(locations[slice(*ends)], sizes[slice(*ends)], crowded=many) for ends, many in pairs])
 
     def since(self, first: int) -> CloseItems:
         """Return the groups from one on."""
-        ends = np.cumsum([cell.count for cell in self.cells])
-        place = int(np.searchsorted(ends, first, side="right"))
-        cells = self.cells[place:]
-        if cells and first > ends[place] - cells[0].count:
-            own = self.locations[first : ends[place]]
-            crowded = cells[0].polynomials is not None and len(own) > _POINTS
-            cells = [Cell.of(own, crowded=crowded), *cells[1:]]
-        return CloseItems(self.locations[first:], self.sizes[first:], cells)
+        return self._between(first, len(self.sizes))
+
+    def upto(self, end: int) -> CloseItems:
+        """Return the groups before one."""
+        return self._between(0, end)
+
+    def _between(self, first: int, end: int) -> CloseItems:
+        cells, place = [], 0
+        for cell in self.cells:
+            own = slice(max(place, first), min(place + len(cell.sizes), end))
+            count = own.stop - own.start
+            if count == len(cell.sizes):
+                cells.append(cell)
+            elif count > 0:
+                crowded = cell.polynomials is not None and count > _POINTS
+                cells.append(Cell.of(self.locations[own], self.sizes[own], crowded=crowded))
+            place += len(cell.sizes)
+        return CloseItems(self.locations[first:end], self.sizes[first:end], cells)
 
     @cached_property
     def points(self) -> FloatArray:
@@ -100,8 +118,8 @@ class CloseItems:
         """Return the weights of points for sums over groups, of which each has a weight."""
         parts, start = [np.empty(0)], 0
         for cell in self.cells:
-            parts.append(cell.weights(each[start : start + cell.count]))
-            start += cell.count
+            parts.append(cell.weights(each[start : start + len(cell.sizes)]))
+            start += len(cell.sizes)
         return np.concatenate(parts)
 
     def behind(self, values: FloatArray) -> FloatArray:
@@ -109,8 +127,8 @@ class CloseItems:
         kinds, last, count = values.shape
         result, total, end = np.empty((kinds, len(self.sizes), count)), np.zeros((kinds, 1, count)), len(self.sizes)
         for cell in reversed(self.cells):
-            start, first = end - cell.count, last - len(cell.points)
-            found = cell.behind(self.sizes[start:end], values[:, first:last])
+            start, first = end - len(cell.sizes), last - len(cell.points)
+            found = cell.behind(values[:, first:last])
             np.add(found[:, 1:], total, out=result[:, start:end])
             total = total + found[:, :1]
             end, last = start, first

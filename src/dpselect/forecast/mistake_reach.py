@@ -99,6 +99,13 @@ class Reach:
         shares = raised / (below + raised)
         return sizes @ shares, sizes @ (shares * (1 - shares))
 
+    def falling_cost(self, low: float, high: float) -> float:
+        """Return by how many e-folds the mean cost of the items below rank k that are above z falls between two z."""
+        locations, sizes, costs = (part[self.border + 1 :] for part in self._outline)
+        above = self.noisy.noise.survival(np.array([[low], [high]]) - locations)
+        first, last = above @ (sizes * costs) / (above @ sizes)
+        return float(np.log(first / last))
+
     def varied(self, z: FloatArray) -> BoolArray:
         """Return where the number of items above z varies so much that one circle does for fewer than k and for k."""
         _, variance = self.moments(z, self.tilted_at(z, self.noisy.k))

@@ -33,9 +33,10 @@ from dpselect.forecast.normal_tails import AnyTail
 SMOOTH, KINKED, ONE_SIDED = (5.0, 13.0, 20.0), (3.0, 15.4, 2.4), (2.0, 12.0, 4.6)
 """For which noise from which variance v on looks are all but never too few, and how many are tried first.
 
-That is a + b/√v, and for noise with kinks a + b times how far the variable spans, or 1.
+That is a + b/√v, and for noise with kinks a + b times how far the variable spans, or 1. For other noise there are more
+if the mean cost of what is above z falls along it: then few items take over from many farther below.
 """
-_MORE, _MOST = 6, 38
+_MORE, _MOST, _MIXED = 6, 38, 7.0
 _SPAN_ABOVE = 3.2
 """How long a span counts at most above all kinks, where poles are farther away."""
 _FEWEST, _PAYS = 36, 2.1
@@ -108,7 +109,10 @@ class Smooth:
             return None
         first = reach.border + (int((locations >= low).sum()) if noise.kinks and not one_sided else 0)
         span = min(max(high - low, 1.0), np.inf if one_sided or low < 0 else _SPAN_ABOVE)
-        looks = math.ceil(few + more * (span if noise.kinks else float(variance.min()) ** -0.5))
+        looks = few + more * (span if noise.kinks else float(variance.min()) ** -0.5)
+        if not noise.kinks:
+            looks += _MIXED * max(reach.falling_cost(low, high) - 0.6, 0.0)
+        looks = math.ceil(looks)
         if where.sum() < _PAYS * looks:
             return None
         tries = looks, looks + _MORE, max(looks + 2 * _MORE, _MOST)

@@ -18,6 +18,7 @@ Error: that of contour.py and tails.py; nodes (mistake_reach.py) leave out about
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -35,7 +36,7 @@ from dpselect.forecast.radii import FARTHEST
 from dpselect.forecast.tails import RareItems
 
 _FAR, _LOWEST = 2.0, -7.0
-_NEGLIGIBLE = 1e-15
+_NEGLIGIBLE, _FAINT = 1e-15, 1e-13
 _CHUNK, _LEAST, _MOST = 8_000, 3, 128
 _MOST_WORK = 2e7
 
@@ -131,7 +132,8 @@ class Split:
             work += (first - border) * sum(smooth.looks)
         if work > _MOST_WORK:
             return None
-        tails = self._tails(starts, min(dense))
+        lowest = min(plan.nodes.z.min(initial=np.inf) for plan in plans)
+        tails = self._tails(starts, lowest if smooth is None else min(lowest, smooth.nodes.z.min()), min(dense))
         by_looks = (0.0, np.zeros(3)) if smooth is None else smooth.integrals(self.groups, first, tails[first], sure)
         if by_looks is None:
             return None
@@ -152,12 +154,17 @@ class Split:
         """Return the first group from which on all are rare, on all circles."""
         return self.border + 1 + self._rare.start(z, log_radius)
 
-    def _tails(self, starts: set[int], densest: float) -> dict[int, AnyTail]:
+    def _tails(self, starts: set[int], lowest: float, densest: float) -> dict[int, AnyTail]:
         """Return the rare items from each start on."""
-        ascending = sorted(starts)
         if not starts:
             return {}
-        tails = self._rare.tails(np.array(ascending) - self.border - 1, densest)
+        ascending = sorted(starts)
+        places = np.array(ascending) - self.border - 1
+        if isinstance(self._rare, RareItems):
+            tails: Sequence[AnyTail] = self._rare.tails(places, densest)
+        else:
+            # At larger z the last ones count still less.
+            tails = self._rare.tails(places, _lasting(self.noisy, self.costs, lowest, _FAINT) - self.border - 1)
         return dict(zip(ascending, tails, strict=True))
 
     @cached_property
@@ -169,7 +176,7 @@ class Split:
         return RareItems(series, noisy.locations[first:], noisy.sizes[first:], self.costs[first:], self.steps[first:])
 
 
-def _lasting(noisy: NoisyGroups, costs: FloatArray, spot: float) -> int:
+def _lasting(noisy: NoisyGroups, costs: FloatArray, spot: float, least: float = _NEGLIGIBLE) -> int:
     """Return the first group that is left out: it and all behind it are next to nothing beside others below rank k.
 
     That is by how many of them are above a value on average, and by their costs; none is kept if that is 0.
@@ -180,7 +187,7 @@ def _lasting(noisy: NoisyGroups, costs: FloatArray, spot: float) -> int:
     lasting = np.zeros(len(weights), dtype=bool)
     for each in (weights, weights * costs[first:]):
         behind = np.cumsum(each[::-1])[::-1]
-        lasting |= behind > _NEGLIGIBLE * behind[:1]
+        lasting |= behind > least * behind[:1]
     return first + int(lasting.sum())
 
 

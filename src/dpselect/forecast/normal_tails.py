@@ -78,9 +78,9 @@ class NormalItems:
         """Return the first group from which on all are rare, on all circles."""
         return int(first_rare(self.items.locations, z, log_radius).max())
 
-    def tails(self, starts: Array, _: float) -> list[NormalTail]:
-        """Return the items from each of the starts on."""
-        whole = NormalTail(self.items, self.costs, self.steps)
+    def tails(self, starts: Array, end: int) -> list[NormalTail]:
+        """Return the items from each of the starts on, up to an end."""
+        whole = NormalTail(self.items.upto(end), self.costs[:end], self.steps[:end])
         return [whole.since(start) for start in starts.tolist()]
 
 
