@@ -51,21 +51,29 @@ class Cell:
         """Return the weights of points from those of groups."""
         return each if self.polynomials is None else each @ self.polynomials
 
-    def behind(self, values: FloatArray) -> FloatArray:
-        """Return sums of functions [kind, point, z] over the items behind each group, and before them over all."""
-        return _sums_behind(self.sizes[:, None] * values) if self._weights is None else self._weights @ values
+    def add_up(self, values: FloatArray, further: FloatArray, result: FloatArray) -> FloatArray:
+        """Find sums [kind, group, z] of functions [kind, point, z] over the items behind each group, and `further`.
+
+        Return the sums over all of the cell's items and the further ones, [kind, 1, z].
+        """
+        if self._weights is None:
+            sums = np.cumsum(np.concatenate([further, (self.sizes[:, None] * values)[:, ::-1]], axis=1), axis=1)
+            result[:] = sums[:, -2::-1]
+            return sums[:, -1:]
+        # The weights of what is further below are 1.
+        every = np.concatenate([values, further], axis=1)
+        np.matmul(self._weights[1:], every, out=result)
+        return self._weights[:1] @ every
 
     @cached_property
     def _weights(self) -> FloatArray | None:
-        """The weights of points for the items behind each group, and before them for all."""
-        return None if self.polynomials is None else _sums_behind(self.sizes[:, None] * self.polynomials)
-
-
-def _sums_behind(terms: FloatArray) -> FloatArray:
-    """Return the sums of terms [kind, group, z] from the first, second … group on, and 0 at last."""
-    result = np.zeros((*terms.shape[:-2], terms.shape[-2] + 1, terms.shape[-1]))
-    np.cumsum(terms[..., ::-1, :], axis=-2, out=result[..., -2::-1, :])
-    return result
+        """The weights of points for the items from each group on, and at last for none; and 1."""
+        if self.polynomials is None:
+            return None
+        result = np.zeros((len(self.sizes) + 1, len(self.points) + 1))
+        np.cumsum((self.sizes[:, None] * self.polynomials)[::-1], axis=0, out=result[-2::-1, :-1])
+        result[:, -1] = 1.0
+        return result
 
 
 @dataclass(frozen=True, repr=False)
@@ -128,8 +136,6 @@ class CloseItems:
         result, total, end = np.empty((kinds, len(self.sizes), count)), np.zeros((kinds, 1, count)), len(self.sizes)
         for cell in reversed(self.cells):
             start, first = end - len(cell.sizes), last - len(cell.points)
-            found = cell.behind(values[:, first:last])
-            np.add(found[:, 1:], total, out=result[:, start:end])
-            total = total + found[:, :1]
+            total = cell.add_up(values[:, first:last], total, result[:, start:end])
             end, last = start, first
         return result

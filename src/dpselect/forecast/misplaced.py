@@ -28,7 +28,7 @@ from dpselect.forecast.radii import tilted
 
 _REACH, _DEPTH = 45.0, 26.0
 _NEVER, _SURE = 31.0, 20.0
-_PANEL, _STEP, _DENSE = 2.6, 0.145, 2.0
+_PANEL, _STEP, _STEP_NORMAL, _DENSE = 2.6, 0.145, 0.18, 2.0
 _CELL, _ACROSS = 1.0, 9
 _FEW = 3
 _MANY, _ABOUT = 24, 0.9
@@ -145,7 +145,8 @@ class Order:
         # The number of items above z varies by its deviation, which is how finely z has to be cut.
         spread = _DENSE * np.sqrt(variances) / at_z.sum(axis=0)
         paces = _PANEL * least_near(np.where(and_neighbours(unsettled) & (spread < 1), spread, 1.0))
-        nodes, weights = paced(cells, kept, paces, self.noisy.kinks, smooth=not self.noisy.noise.kinks, step=_STEP)
+        noise, step = self.noisy.noise, _STEP_NORMAL if self.noisy.noise.name == "normal" else _STEP
+        nodes, weights = paced(cells, kept, paces, self.noisy.kinks, smooth=not noise.kinks, step=step)
         mean = np.exp(np.interp(nodes, z, log_mean))
         about = np.interp(nodes, z, variances)
         settled = self._surely_more(mean, about)

@@ -61,8 +61,8 @@ class Below:
 
     @cached_property
     def _plain_tail(self) -> FloatArray:
-        """The same for r = 1."""
-        return self.rare.at(self.z, np.zeros_like(self.z))
+        """The logarithm of `Π F` of the rare items, `Σ f/F`, and how many stand at z, plain and by costs."""
+        return self.rare.plainly(self.z)
 
     @cached_property
     def log_scale(self) -> FloatArray:
@@ -119,10 +119,9 @@ class Below:
 
     def surely(self) -> FloatArray:
         """Return how many stand at z, what they cost, and W, for x = 1."""
-        lower, tail = self._lower, self._plain_tail
+        lower, (log_none, _, *far) = self._lower, self._plain_tail
         found = [weights @ lower.density for weights in self._weights]
-        far = [tail[kind].sum(axis=1) for kind in (MARKED, COSTLY)]
-        depths = self._depths_by_group(lower.cdf, lower.survival, tail[LAW, :, 0]).sum(axis=0)
+        depths = self._depths_by_group(lower.cdf, lower.survival, log_none).sum(axis=0)
         return np.stack([found[0] + far[0], found[1] + far[1], depths + self.rare.plainly_passed(self.z)])
 
     def chosen(self, circle: Circle) -> ComplexArray:
@@ -149,11 +148,11 @@ class Below:
         """Return the logarithms of `Π F / (F + S r)` and of `Σ f/F` of all below rank k."""
         lower, law = self._lower, self.tail[LAW]
         log_none = lower.sizes @ _logarithms(lower.sizes, lower.others, lower.shares) + law[:, 0] - law.sum(axis=1)
-        return log_none, np.log(lower.sizes @ (lower.density / lower.cdf) + self._plain_tail[MARKED, :, 0])
+        return log_none, np.log(lower.sizes @ (lower.density / lower.cdf) + self._plain_tail[1])
 
     def _depths_by_group(self, none_above: FloatArray, some_above: FloatArray, log_tail: FloatArray) -> FloatArray:
         steps = self.groups.steps[self.first + self._tied - 1 : self.last]
-        return depths_by_group(self._lower, steps, none_above, some_above, log_tail, self._plain_tail[MARKED, :, 0])
+        return depths_by_group(self._lower, steps, none_above, some_above, log_tail, self._plain_tail[1])
 
 
 def depths_by_group(

@@ -75,13 +75,12 @@ def surely_chosen(
     found = _surely_by_looks(groups, last, tail, z[smooth], weights[smooth], points)
     if found is not None:
         z, weights = z[~smooth], weights[~smooth]
-    return sum(
-        (
-            Below.of(groups, last, tail, z[part], np.zeros_like(z[part])).surely() @ weights[part]
-            for part in (slice(start, start + _PLAIN_CHUNK) for start in range(0, len(z), _PLAIN_CHUNK))
-        ),
-        start=np.zeros(3) if found is None else found,
-    )
+    result = np.zeros(3) if found is None else found
+    for part in (slice(start, start + _PLAIN_CHUNK) for start in range(0, len(z), _PLAIN_CHUNK)):
+        more, rare = tail.reaching(z[part])
+        below = Below.of(groups, last - more, rare, z[part], np.zeros_like(z[part]))
+        result = result + below.surely() @ weights[part]
+    return result
 
 
 def _surely_by_looks(

@@ -30,7 +30,7 @@ from dpselect.forecast.tilted import Tilted
 _DEPTH, _FARTHER, _LOWEST = 25.0, 35.0, 1e3
 _SURE = 30.0
 _VISIBLE, _SEEN = 14.0, 22.0
-_PANEL, _EVEN, _FINE = 2.6, 0.14, 0.115
+_PANEL, _EVEN, _EVEN_NORMAL = 2.6, 0.14, 0.115
 _SMALL = 60
 _STEPS, _MANY = 5.0, 2.0
 _DEVIATIONS = 9.0
@@ -202,7 +202,7 @@ class Reach:
         seen = np.maximum(depths, depths[::-1] + np.minimum([log_enough, log_fewer], 0.0)) > -_SEEN
         kinks = self._kinks(cells, *(kinked & and_neighbours(part) for part in seen))
         kinks = nearest(kinks, turn, jumps=bool(one_sided))
-        nodes, weights = paced(cells, kept, paces, kinks, smooth=not noisy.noise.kinks, step=_EVEN if series else _FINE)
+        nodes, weights = paced(cells, kept, paces, kinks, smooth=not noisy.noise.kinks, step=_EVEN if series else _EVEN_NORMAL)
         place = np.clip(np.searchsorted(cells, nodes) - 1, 0, len(z) - 1)
         bounds = np.maximum([*depths, log_fewer, log_enough], -_LOWEST)
         missing, chosen, fewer, enough = _most(bounds)[:, place] if one_sided else highest_at(nodes, z, bounds)

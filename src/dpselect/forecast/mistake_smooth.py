@@ -36,11 +36,12 @@ SMOOTH, KINKED, ONE_SIDED = (5.0, 13.0, 20.0), (3.0, 15.4, 2.4), (2.0, 12.0, 4.6
 That is a + b/√v, and for noise with kinks a + b times how far the variable spans, or 1. For other noise there are more
 if the mean cost of what is above z falls along it: then few items take over from many farther below.
 """
-_MORE, _MOST, _MIXED = 6, 38, 7.0
+_MORE, _MOST = 6, 38
+_MIXED, _FALLEN = 7.0, 0.6
 _SPAN_ABOVE = 3.2
 """How long a span counts at most above all kinks, where poles are farther away."""
-_FEWEST, _PAYS = 36, 2.1
-"""From how many nodes on looks pay, and how many for each look."""
+_FEWEST, _PAYS, _PAYS_NORMAL = 36, 2.1, 1.4
+"""From how many nodes on looks pay, and how many for each look; with normal noise each node takes longer."""
 _NEAREST = 48
 """How many groups with kinks are computed at each node."""
 _SPOTS = chebyshev.chebpts2(10).astype(np.float64)
@@ -109,11 +110,11 @@ class Smooth:
             return None
         first = reach.border + (int((locations >= low).sum()) if noise.kinks and not one_sided else 0)
         span = min(max(high - low, 1.0), np.inf if one_sided or low < 0 else _SPAN_ABOVE)
-        looks = few + more * (span if noise.kinks else float(variance.min()) ** -0.5)
+        wanted = few + more * (span if noise.kinks else float(variance.min()) ** -0.5)
         if not noise.kinks:
-            looks += _MIXED * max(reach.falling_cost(low, high) - 0.6, 0.0)
-        looks = math.ceil(looks)
-        if where.sum() < _PAYS * looks:
+            wanted += _MIXED * max(reach.falling_cost(low, high) - _FALLEN, 0.0)
+        looks = math.ceil(wanted)
+        if where.sum() < looks * (_PAYS_NORMAL if noise.name == "normal" else _PAYS):
             return None
         tries = looks, looks + _MORE, max(looks + 2 * _MORE, _MOST)
         return cls(nodes.only(where), where, first, places, fit, one_sided, tries)

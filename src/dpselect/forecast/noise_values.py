@@ -49,6 +49,9 @@ def values_at(noise: Distribution, z: FloatArray, locations: FloatArray) -> tupl
     x = z - (locations[:, None] if locations.ndim == 1 else locations)
     if noise.name == "normal":
         # Symmetric: one tail tells both.
+        if x.size and float(x.min()) >= 0:
+            tail = noise.cdf(-x)
+            return 1.0 - tail, tail, noise.density(x)
         tail = noise.cdf(-np.abs(x))
         rest, before = 1.0 - tail, x < 0
         return np.where(before, tail, rest), np.where(before, rest, tail), noise.density(x)

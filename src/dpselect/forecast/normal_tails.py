@@ -5,19 +5,26 @@ Notation as in tails.py: `o = S/F` are the odds of an item, r those of the circl
 
 `passed = Σ_g step_g R_g E_g`, `R_g = Σ_{behind g} f/F`, `E_g = Π_{behind g} 1/(1 + o x)`.
 
-It is taken by segments of neighbouring groups. With g' the first group of a segment, `E_g = E_g' Π (1 + o x)`, over the
-items behind g' up to g, is a short polynomial in x, whose coefficients follow from the sums of powers (Newton's
-identities). If these items have `Σ o r <= M`, terms from the order n on are at most `M^n / n!`.
+It is taken by segments of neighbouring groups. With `O_i(g)` the sum of `o^i` over all items behind g, and `Ō_i` halfway
+between its values at the first and the last group of a segment,
 
-Error: series in `o r` leave out `q^9 / 9` of an item, 1e-11, and polynomials 2e-10 of what the last group of a segment
-adds, much less of the others.
+`E_g = exp(−Σ_i (−1)^{i+1} Ō_i x^i / i) · exp(Σ_i (−1)^{i+1} (Ō_i − O_i(g)) x^i / i)`,
+
+where the last factor is a short polynomial in x, whose coefficients follow from each other (Newton's identities). If no
+`o r` in a segment exceeds q and they add up to 2 M, the coefficients are at most those of `(1 − q x)^{−M/q}`, which are
+`M (M + q) … (M + (n − 1) q) / n!`.
+
+Error: series in `o r` leave out `0.08^11 / 11` of an item, 1e-13. Polynomials up to the order n have `M + n q / 2` of at
+most 0.03 for n = 4 and 0.072 for n = 5, and leave out 2e-10 of what the first and the last group of a segment add, much
+less of the others.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -25,14 +32,16 @@ from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.close_items import CloseItems
 from dpselect.forecast.contour import Array, ComplexArray, powers_of, real_times
 from dpselect.forecast.noise_values import values_at
-from dpselect.forecast.tail_segments import SIZE, UNSEEN
+from dpselect.forecast.tail_segments import SIZE
 from dpselect.forecast.tails import Tail
 from dpselect.sampling.normal import NORMAL
 
-_EACH, _POWERS = 0.08, 8
-_LIGHT, _FEWER, _MORE = 1.0, (4, 0.03), (6, 0.12)
-"""How many terms polynomials have, and M, where less than `_LIGHT` is expected above z, and where more is."""
-_CHUNK = 400_000
+_EACH = 0.08
+_LIGHT, _FEWER, _MORE = 1.0, (4, 0.06), (5, 0.144)
+"""How many terms polynomials have, and M for small q, where less than `_LIGHT` is expected above z; where more is."""
+_CHUNK, _NOTHING, _UNSEEN = 800_000, 1e-11, 33.0
+_LOG_SIGNS = np.append(1.0, (-1.0) ** np.arange(SIZE - 1) / np.arange(1, SIZE))
+"""The coefficients of powers of o in log(1 + o), behind 1."""
 _DISTANCES = np.linspace(-8.0, 37.0, 1_801)
 
 
@@ -43,6 +52,7 @@ def first_rare(locations: FloatArray, z: FloatArray, log_radius: FloatArray) -> 
     return result
 
 
+@cache
 def _falling_odds() -> tuple[FloatArray, FloatArray]:
     """Return −log o, in ascending order, and how far below z items with such odds are."""
     cdf, survival, _ = values_at(NORMAL, _DISTANCES, np.zeros(1))
@@ -57,13 +67,18 @@ def log_law(items: CloseItems, z: FloatArray, log_radius: FloatArray) -> FloatAr
 
 
 def _log_law(weights: FloatArray, survival: FloatArray, raised: FloatArray) -> FloatArray:
-    result = np.zeros((survival.shape[1], SIZE))
-    result[:, 0] = weights @ np.log1p(-survival)
-    powers = np.ones_like(raised)
-    for power in range(1, SIZE):
-        powers *= raised
-        result[:, power] = weights @ powers * ((-1) ** (power + 1) / power)
+    terms = np.empty((SIZE, *survival.shape))
+    np.log1p(-survival, out=terms[0])
+    _powers(raised, terms[1:])
+    result: FloatArray = (weights @ terms).T * _LOG_SIGNS
     return result
+
+
+def _powers(values: FloatArray, result: FloatArray) -> None:
+    """Find powers from the first on."""
+    result[0] = values
+    for before, each in pairwise(result):
+        np.multiply(before, values, out=each)
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,17 +95,36 @@ class NormalItems:
 
     def tails(self, starts: Array, end: int) -> list[NormalTail]:
         """Return the items from each of the starts on, up to an end."""
-        whole = NormalTail(self.items.upto(end), self.costs[:end], self.steps[:end])
-        return [whole.since(start) for start in starts.tolist()]
+        ending = NormalItems(self.items.upto(end), self.costs[:end], self.steps[:end])
+        return [NormalTail(ending, start) for start in starts.tolist()]
 
 
 @dataclass(frozen=True, repr=False)
 class NormalTail:
-    """Rare items from a group on: what each group costs, and how much more the next one does."""
+    """The items from a group on, which are rare."""
 
-    items: CloseItems
-    costs: FloatArray
-    steps: FloatArray
+    among: NormalItems
+    first: int
+
+    @cached_property
+    def items(self) -> CloseItems:
+        """The items themselves."""
+        return self.among.items.since(self.first)
+
+    @property
+    def costs(self) -> FloatArray:
+        """What each group costs."""
+        return self.among.costs[self.first :]
+
+    @property
+    def steps(self) -> FloatArray:
+        """How much more the next group costs."""
+        return self.among.steps[self.first :]
+
+    def reaching(self, z: FloatArray) -> tuple[int, NormalTail]:
+        """Return as many further groups before these as are rare for r = 1, and all of them."""
+        first = min(self.among.start(z, np.zeros_like(z)), self.first)
+        return self.first - first, NormalTail(self.among, first)
 
     @cached_property
     def _weights(self) -> FloatArray:
@@ -101,17 +135,22 @@ class NormalTail:
     def at(self, z: FloatArray, log_radius: FloatArray) -> FloatArray:
         """Return coefficients [kind, z, power] of powers of e^{iθ} on the circles of these radii."""
         cdf, survival, density = values_at(NORMAL, z, self.items.points)
-        raised, terms = survival / cdf * np.exp(log_radius), density / cdf
-        result = np.empty((3, len(z), SIZE))
-        result[0] = _log_law(self._weights[0], survival, raised)
-        for power in range(SIZE):
-            result[1:, :, power] = self._weights @ terms
-            terms *= -raised
-        return result
+        raised, terms = survival / cdf * np.exp(log_radius), np.empty((SIZE, *cdf.shape))
+        law = _log_law(self._weights[0], survival, raised)
+        terms[0] = 1.0
+        _powers(-raised, terms[1:])
+        terms *= density / cdf
+        return np.concatenate([law[None], (self._weights @ terms).T.swapaxes(0, 1)])
+
+    def plainly(self, z: FloatArray) -> FloatArray:
+        """Return `Σ log F`, `Σ f/F`, and how many stand at z, plain and by costs."""
+        cdf, survival, density = values_at(NORMAL, z, self.items.points)
+        known = self._weights[0] @ np.stack([np.log1p(-survival), density / cdf])
+        return np.concatenate([known, self._weights @ density])
 
     def passed(self, z: FloatArray, log_radius: FloatArray, turns: ComplexArray) -> ComplexArray:
         """Return `passed` as [z, angle]."""
-        step = max(1, _CHUNK // (_POWERS * (len(self.steps) + 1)))
+        step = max(1, _CHUNK // (SIZE * (len(self.steps) + 1)))
         parts = [slice(start, start + step) for start in range(0, len(z), step)]
         found = [self._passed(z[part], log_radius[part], turns) for part in parts]
         return np.concatenate([np.zeros((0, len(turns)), dtype=np.complex128), *found])
@@ -121,18 +160,22 @@ class NormalTail:
         if not len(seen.steps):
             return np.zeros((len(z), len(turns)), dtype=np.complex128)
         cdf, survival, density = values_at(NORMAL, z, seen.items.points)
-        values = np.empty((_POWERS + 1, *cdf.shape))
-        values[1:] = survival / cdf * np.exp(log_radius)
-        np.multiply.accumulate(values[1:], axis=0, out=values[1:])
-        values[0] = density / cdf
-        sums = seen.items.behind(values)
+        values = np.empty((SIZE, *cdf.shape))
+        np.divide(density, cdf, out=values[0])
+        _powers(survival / cdf * np.exp(log_radius), values[1:])
+        # As many powers as make a difference.
+        powers = int(((seen._weights[0] @ values[1:]).max(axis=1) > _NOTHING).sum())
+        powers = max(powers, _MORE[0])
+        sums = seen.items.behind(values[: powers + 1])
         orders, most = _FEWER if float(sums[1, 0].max()) < _LIGHT else _MORE
-        starts = _segments(sums[1], most)
-        firsts = sums[1:, starts]
-        within = np.repeat(firsts[:orders], np.diff(np.append(starts, len(seen.steps))), axis=1) - sums[1 : orders + 1]
+        starts = _segments(sums[1], seen.items.sizes, orders, most)
+        counts = np.diff(np.append(starts, len(seen.steps)))
+        middles = (sums[1:, starts] + sums[1:, starts + counts - 1]) / 2
+        within = np.repeat(middles[:orders], counts, axis=1)
+        within -= sums[1 : orders + 1]
         added = np.add.reduceat(_products(within, seen.steps[:, None] * sums[0]), starts, axis=1)
-        turned, powers = powers_of(turns, _POWERS + 1), np.arange(1.0, _POWERS + 1)
-        log_none = real_times((firsts.T * ((-1) ** powers / powers)).swapaxes(0, 1), turned[1:])
+        turned = powers_of(turns, powers + 1)
+        log_none = real_times((middles.T * -_LOG_SIGNS[1 : powers + 1]).swapaxes(0, 1), turned[1:])
         result: ComplexArray = (np.exp(log_none) * real_times(added.T.swapaxes(0, 1), turned[: orders + 1])).sum(axis=0)
         return result
 
@@ -140,38 +183,42 @@ class NormalTail:
         """Return the groups without the first, behind which too much follows for an answer to end there."""
         cdf, survival, _ = values_at(NORMAL, z, self.items.points)
         (behind,) = self.items.behind((survival / cdf * np.exp(log_radius))[None])
-        return self.since(int((behind.min(axis=1) > UNSEEN).sum()))
-
-    def since(self, first: int) -> NormalTail:
-        """Return the groups from one on."""
-        return NormalTail(self.items.since(first), self.costs[first:], self.steps[first:]) if first else self
+        unseen = int((behind.min(axis=1) > _UNSEEN).sum())
+        return NormalTail(self.among, self.first + unseen) if unseen else self
 
     def plainly_passed(self, z: FloatArray) -> FloatArray:
         """Return `passed` for x = 1."""
-        step = max(1, _CHUNK // (len(self.steps) + 1))
-        parts = [slice(start, start + step) for start in range(0, len(z), step)]
-        return np.concatenate([np.empty(0), *(self._plainly_passed(z[part]) for part in parts)])
-
-    def _plainly_passed(self, z: FloatArray) -> FloatArray:
+        if not len(self.steps):
+            return np.zeros(len(z))
         cdf, survival, density = values_at(NORMAL, z, self.items.points)
-        log_none, rates = self.items.behind(np.stack([np.log1p(-survival), density / cdf]))
-        return self.steps @ (np.exp(log_none) * rates)
+        rates = density / cdf
+        # Where next to nothing is above z each item adds its rate times all steps before it.
+        result: FloatArray = (self._weights[1] - self.costs[0] * self._weights[0]) @ rates
+        dense = np.flatnonzero(self._weights[0] @ survival > _NOTHING)
+        step = max(1, _CHUNK // len(self.steps))
+        for part in (dense[start : start + step] for start in range(0, len(dense), step)):
+            log_none, rate = self.items.behind(np.stack([np.log1p(-survival[:, part]), rates[:, part]]))
+            result[part] = self.steps @ (np.exp(log_none) * rate)
+        return result
 
 
 AnyTail = Tail | NormalTail
 """Rare items, whatever their noise is."""
 
 
-def _segments(behind: FloatArray, most: float) -> Array:
-    """Return where segments begin that hold at most so much, from `Σ o r` over the items behind each group, [group, z].
+def _segments(behind: FloatArray, sizes: FloatArray, orders: int, most: float) -> Array:
+    """Return where segments begin, from `Σ o r` over the items behind each group, [group, z].
 
-    The first group of a segment does not count.
+    A segment holds at most `most − n q`, with q the largest `o r` of an item; its first group does not count.
     """
-    masses = np.append(0.0, np.cumsum((behind[:-1] - behind[1:]).max(axis=1))).tolist()
+    each = (behind[:-1] - behind[1:]).max(axis=1)
+    masses = np.append(0.0, np.cumsum(each)).tolist()
+    limits = np.append(np.maximum(most - orders * each / sizes[1:], 0.0), 0.0).tolist()
     found, place = [], 0
     while place < len(masses):
         found.append(place)
-        place = bisect_right(masses, masses[place] + most, place + 1)
+        # Of those that count the next group has the largest odds.
+        place = bisect_right(masses, masses[place] + limits[place], place + 1)
     return np.array(found)
 
 

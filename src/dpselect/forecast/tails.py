@@ -63,6 +63,15 @@ class Tail:
         found = (self.coefficients @ reach) * np.exp(np.multiply.outer(powers, self.base - z + log_radius))
         return np.swapaxes(found, 1, 2)
 
+    def reaching(self, _: FloatArray) -> tuple[int, Tail]:
+        """Return as many further groups before these as there are for r = 1: none; and all of them."""
+        return 0, self
+
+    def plainly(self, z: FloatArray) -> FloatArray:
+        """Return `Σ log F`, `Σ f/F`, and how many stand at z, plain and by costs."""
+        found = self.at(z, np.zeros_like(z))
+        return np.stack([found[LAW, :, 0], found[MARKED, :, 0], *found[MARKED:].sum(axis=2)])
+
     def passed(self, z: FloatArray, log_radius: FloatArray, turns: ComplexArray) -> ComplexArray:
         """Return `passed` as [z, angle]."""
         if self.segments is None:
