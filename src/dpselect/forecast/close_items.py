@@ -14,16 +14,23 @@ for z − a = 6, and 1e-8 for 8, where an item is above z once in 1e15.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from numpy.polynomial import chebyshev
 
 from dpselect.forecast.chances import FloatArray
 
+Array = npt.NDArray[Any]
+
 _WIDTH, _POINTS = 0.75, 14
+_ALL = slice(None)
 _SPOTS = chebyshev.chebpts1(_POINTS).astype(np.float64)
 _TO_TERMS = chebyshev.chebvander(_SPOTS, _POINTS - 1).T.astype(np.float64) * (2 / _POINTS)
 _TO_TERMS[0] /= 2
@@ -51,19 +58,21 @@ class Cell:
         """Return the weights of points from those of groups."""
         return each if self.polynomials is None else each @ self.polynomials
 
-    def add_up(self, values: FloatArray, further: FloatArray, result: FloatArray) -> FloatArray:
-        """Find sums [kind, group, z] of functions [kind, point, z] over the items behind each group, and `further`.
+    def behind(self, values: FloatArray, further: FloatArray, groups: slice | Array = _ALL) -> FloatArray:
+        """Return sums [kind, group, z] of functions [kind, point, z] over the items behind each of some groups.
 
-        Return the sums over all of the cell's items and the further ones, [kind, 1, z].
+        What is further below adds [kind, 1, z] to each of them.
         """
         if self._weights is None:
-            sums = np.cumsum(np.concatenate([further, (self.sizes[:, None] * values)[:, ::-1]], axis=1), axis=1)
-            result[:] = sums[:, -2::-1]
-            return sums[:, -1:]
-        # The weights of what is further below are 1.
-        every = np.concatenate([values, further], axis=1)
-        np.matmul(self._weights[1:], every, out=result)
-        return self._weights[:1] @ every
+            terms = np.concatenate([further, (self.sizes[1:, None] * values[:, 1:])[:, ::-1]], axis=1)
+            return np.cumsum(terms, axis=1)[:, ::-1][:, groups]
+        # The weight of what is further below is 1.
+        return self._weights[1:][groups] @ np.concatenate([values, further], axis=1)
+
+    def whole(self, values: FloatArray) -> FloatArray:
+        """Return the sums [kind, 1, z] over all items."""
+        sums: FloatArray = self.weights(self.sizes) @ values
+        return sums[:, None]
 
     @cached_property
     def _weights(self) -> FloatArray | None:
@@ -105,17 +114,21 @@ class CloseItems:
         return self._between(0, end)
 
     def _between(self, first: int, end: int) -> CloseItems:
-        cells, place = [], 0
-        for cell in self.cells:
-            own = slice(max(place, first), min(place + len(cell.sizes), end))
+        place = bisect_right(self._ends, first)
+        last = bisect_left(self._ends, end) + 1
+        cells = self.cells[place:last]
+        for side in {0, len(cells) - 1} if cells else ():
+            own = slice(max(first, self._ends[place + side] - len(cells[side].sizes)), min(end, self._ends[place + side]))
             count = own.stop - own.start
-            if count == len(cell.sizes):
-                cells.append(cell)
-            elif count > 0:
-                crowded = cell.polynomials is not None and count > _POINTS
-                cells.append(Cell.of(self.locations[own], self.sizes[own], crowded=crowded))
-            place += len(cell.sizes)
+            if count < len(cells[side].sizes):
+                crowded = cells[side].polynomials is not None and count > _POINTS
+                cells[side] = Cell.of(self.locations[own], self.sizes[own], crowded=crowded)
         return CloseItems(self.locations[first:end], self.sizes[first:end], cells)
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        """How many groups there are up to the end of each cell."""
+        return list(accumulate(len(cell.sizes) for cell in self.cells))
 
     @cached_property
     def points(self) -> FloatArray:
@@ -130,12 +143,10 @@ class CloseItems:
             start += len(cell.sizes)
         return np.concatenate(parts)
 
-    def behind(self, values: FloatArray) -> FloatArray:
-        """Return sums of functions [kind, point, z] over all items behind each group, as [kind, group, z]."""
-        kinds, last, count = values.shape
-        result, total, end = np.empty((kinds, len(self.sizes), count)), np.zeros((kinds, 1, count)), len(self.sizes)
+    def from_last(self) -> Iterator[tuple[slice, slice, Cell]]:
+        """Yield which groups and which points each cell has, from the last to the first."""
+        end, last = len(self.sizes), sum(len(cell.points) for cell in self.cells)
         for cell in reversed(self.cells):
-            start, first = end - len(cell.sizes), last - len(cell.points)
-            total = cell.add_up(values[:, first:last], total, result[:, start:end])
-            end, last = start, first
-        return result
+            groups, points = slice(end - len(cell.sizes), end), slice(last - len(cell.points), last)
+            yield groups, points, cell
+            end, last = groups.start, points.start

@@ -18,7 +18,7 @@ import numpy as np
 
 from dpselect.forecast import normal_tails, tails
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import Array, Circle, log_scales, powers_of, product, real_times, weighted
+from dpselect.forecast.contour import Array, Circle, ComplexArray, log_scales, powers_of, product, real_times, weighted
 from dpselect.forecast.marks import marked_by, marked_upto
 from dpselect.forecast.noise_values import values_at
 from dpselect.forecast.noisy import NoisyGroups, log_series
@@ -28,6 +28,7 @@ from dpselect.forecast.tilted import Tilted
 _NEAR, _FEW = 6.0, 3
 _FARTHEST = 1e4
 _HIGHEST = 60.0
+_SPARSE = 8
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,7 +61,7 @@ class Ranked:
     def first_rare(self, z: FloatArray, log_radius: FloatArray) -> Array:
         """Return for each z the first group from which on all are rare."""
         if self._series is None:
-            return normal_tails.first_rare(self.noisy.locations, z, log_radius)
+            return normal_tails.first_rare(self.noisy.locations, z, np.maximum(log_radius, 0.0))
         return tails.first_rare(self._series, self.noisy.locations, z - np.maximum(log_radius, 0.0))
 
     @cached_property
@@ -146,7 +147,7 @@ class Ranked:
         counted = _counted(gaps[:, None], at_z, near.sizes[upto, None] * near.shares[upto], rest, nothing)
         gaps = counted.max(axis=1, initial=0.0)
         sure = np.cumsum(np.where(inside, gaps / 2, gaps)[::-1])[::-1] @ at_z
-        turned = np.where(inside, gaps, 0.0)[:, None] * np.exp(1j * np.multiply.outer(1 - ranks, circle.angles))
+        turned = np.where(inside, gaps, 0.0)[:, None] * _turned(1 - ranks, circle)
         from_each = np.cumsum(turned[::-1], axis=0)[::-1]
         from_each *= np.exp(1j * (certain - middle) * circle.angles) * (2 / circle.number) / (1 - circle.turns)
         law = near.law(circle)
@@ -209,6 +210,16 @@ class Ranked:
         sure = np.where(near, whole / (1 + np.exp(circle.number * log_radius)), np.where(ranks < 0, whole, 0.0))
         values: FloatArray = sure.sum(axis=0) + circle.more_than(0, terms, log_scale + most, np.zeros(len(z)))
         return values, worse
+
+
+def _turned(powers: FloatArray, circle: Circle) -> ComplexArray:
+    """Return falling integer powers of e^{iθ}, [power, angle]; from each other if they are close enough, which is faster."""
+    if not len(powers) or powers[0] - powers[-1] > _SPARSE * len(powers):
+        return np.exp(1j * np.multiply.outer(powers, circle.angles))
+    below = (powers[0] - powers).astype(np.intp)
+    found = powers_of(np.conj(circle.turns), int(below[-1]) + 1)[below]
+    found *= np.exp(1j * powers[0] * circle.angles)
+    return found
 
 
 def _counted(gaps: FloatArray, at_z: FloatArray, above: FloatArray, rest: FloatArray, nothing: float) -> FloatArray:

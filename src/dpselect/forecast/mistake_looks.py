@@ -75,9 +75,8 @@ def surely_chosen(
     found = _surely_by_looks(groups, last, tail, z[smooth], weights[smooth], points)
     if found is not None:
         z, weights = z[~smooth], weights[~smooth]
-    result = np.zeros(3) if found is None else found
+    result, (more, rare) = np.zeros(3) if found is None else found, tail.for_one()
     for part in (slice(start, start + _PLAIN_CHUNK) for start in range(0, len(z), _PLAIN_CHUNK)):
-        more, rare = tail.reaching(z[part])
         below = Below.of(groups, last - more, rare, z[part], np.zeros_like(z[part]))
         result = result + below.surely() @ weights[part]
     return result

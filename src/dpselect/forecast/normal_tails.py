@@ -14,9 +14,9 @@ where the last factor is a short polynomial in x, whose coefficients follow from
 `o r` in a segment exceeds q and they add up to 2 M, the coefficients are at most those of `(1 − q x)^{−M/q}`, which are
 `M (M + q) … (M + (n − 1) q) / n!`.
 
-Error: series in `o r` leave out `0.08^11 / 11` of an item, 1e-13. Polynomials up to the order n have `M + n q / 2` of at
-most 0.03 for n = 4 and 0.072 for n = 5, and leave out 2e-10 of what the first and the last group of a segment add, much
-less of the others.
+Error: series in `o r` leave out `0.08^11 / 11` of an item, 1e-13. Polynomials up to the order n leave out at most
+`(M + n q / 2)^{n+1} / (n + 1)!`, which is 2e-10 of what the first and the last group of a segment add, and much less of
+the others.
 """
 
 from __future__ import annotations
@@ -30,24 +30,27 @@ import numpy as np
 
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.close_items import CloseItems
-from dpselect.forecast.contour import Array, ComplexArray, powers_of, real_times
+from dpselect.forecast.contour import Array, ComplexArray, powers_of, real_times, upto
 from dpselect.forecast.noise_values import values_at
 from dpselect.forecast.tail_segments import SIZE
 from dpselect.forecast.tails import Tail
 from dpselect.sampling.normal import NORMAL
 
 _EACH = 0.08
-_LIGHT, _FEWER, _MORE = 1.0, (4, 0.06), (5, 0.144)
-"""How many terms polynomials have, and M for small q, where less than `_LIGHT` is expected above z; where more is."""
-_CHUNK, _NOTHING, _UNSEEN = 800_000, 1e-11, 33.0
+_HEAVY = 0.25
+_ORDERS, _FEW = ((2, 0.0021), (3, 0.0166), (4, 0.06), (5, 0.144), (6, 0.278)), 8
+"""The orders n of polynomials, and 2 M for small q; few segments of a cell with a lower order take less time."""
+_LEAST = _ORDERS[-1][0]
+_NOTHING, _UNSEEN = 1e-11, 33.0
+_CHUNK = 100_000
 _LOG_SIGNS = np.append(1.0, (-1.0) ** np.arange(SIZE - 1) / np.arange(1, SIZE))
 """The coefficients of powers of o in log(1 + o), behind 1."""
 _DISTANCES = np.linspace(-8.0, 37.0, 1_801)
 
 
 def first_rare(locations: FloatArray, z: FloatArray, log_radius: FloatArray) -> Array:
-    """Return for each z, and r if it is more than 1, the first group from which on all are rare."""
-    distances = np.interp(np.maximum(log_radius, 0.0) - np.log(_EACH), *_falling_odds())
+    """Return for each z and r the first group from which on all are rare."""
+    distances = np.interp(log_radius - np.log(_EACH), *_falling_odds())
     result: Array = np.searchsorted(-locations, distances - z)
     return result
 
@@ -121,10 +124,9 @@ class NormalTail:
         """How much more the next group costs."""
         return self.among.steps[self.first :]
 
-    def reaching(self, z: FloatArray) -> tuple[int, NormalTail]:
-        """Return as many further groups before these as are rare for r = 1, and all of them."""
-        first = min(self.among.start(z, np.zeros_like(z)), self.first)
-        return self.first - first, NormalTail(self.among, first)
+    def for_one(self) -> tuple[int, NormalTail]:
+        """Return how many further groups before these may be part of a tail for x = 1, which needs no series; and it."""
+        return self.first, NormalTail(self.among, 0)
 
     @cached_property
     def _weights(self) -> FloatArray:
@@ -150,41 +152,48 @@ class NormalTail:
 
     def passed(self, z: FloatArray, log_radius: FloatArray, turns: ComplexArray) -> ComplexArray:
         """Return `passed` as [z, angle]."""
-        step = max(1, _CHUNK // (SIZE * (len(self.steps) + 1)))
-        parts = [slice(start, start + step) for start in range(0, len(z), step)]
-        found = [self._passed(z[part], log_radius[part], turns) for part in parts]
-        return np.concatenate([np.zeros((0, len(turns)), dtype=np.complex128), *found])
+        if not len(self.steps):
+            return np.zeros((len(z), len(turns)), dtype=np.complex128)
+        return np.concatenate([self._passed(z[part], log_radius[part], turns) for part in self._parts(len(z))])
+
+    def _parts(self, count: int) -> list[slice]:
+        """Return which z to take at a time, so that what is computed for a cell stays small."""
+        step = max(1, _CHUNK // max(len(cell.sizes) for cell in self.items.cells))
+        return [slice(start, start + step) for start in range(0, count, step)]
 
     def _passed(self, z: FloatArray, log_radius: FloatArray, turns: ComplexArray) -> ComplexArray:
-        seen = self._seen(z, log_radius)
-        if not len(seen.steps):
-            return np.zeros((len(z), len(turns)), dtype=np.complex128)
-        cdf, survival, density = values_at(NORMAL, z, seen.items.points)
+        cdf, survival, density = values_at(NORMAL, z, self.items.points)
         values = np.empty((SIZE, *cdf.shape))
         np.divide(density, cdf, out=values[0])
         _powers(survival / cdf * np.exp(log_radius), values[1:])
+        masses = (self._weights[0] @ values[1:]).max(axis=1)
         # As many powers as make a difference.
-        powers = int(((seen._weights[0] @ values[1:]).max(axis=1) > _NOTHING).sum())
-        powers = max(powers, _MORE[0])
-        sums = seen.items.behind(values[: powers + 1])
-        orders, most = _FEWER if float(sums[1, 0].max()) < _LIGHT else _MORE
-        starts = _segments(sums[1], seen.items.sizes, orders, most)
-        counts = np.diff(np.append(starts, len(seen.steps)))
-        middles = (sums[1:, starts] + sums[1:, starts + counts - 1]) / 2
-        within = np.repeat(middles[:orders], counts, axis=1)
-        within -= sums[1 : orders + 1]
-        added = np.add.reduceat(_products(within, seen.steps[:, None] * sums[0]), starts, axis=1)
-        turned = powers_of(turns, powers + 1)
-        log_none = real_times((middles.T * -_LOG_SIGNS[1 : powers + 1]).swapaxes(0, 1), turned[1:])
-        result: ComplexArray = (np.exp(log_none) * real_times(added.T.swapaxes(0, 1), turned[: orders + 1])).sum(axis=0)
+        values = values[: 1 + max(int((masses > _NOTHING).sum()), _LEAST)]
+        further, middles, added = np.zeros((len(values), 1, len(z))), [], []
+        for groups, points, cell in self.items.from_last():
+            known = values[:, points]
+            (behind,) = cell.behind(known[1:2], further[1:2])
+            # Behind the first groups too much follows for an answer to end there.
+            unseen = int((behind.min(axis=1) > _UNSEEN).sum())
+            if unseen == len(behind):
+                break
+            whole = float((behind[unseen] - behind[-1]).max())
+            orders, most = next((pair for pair in _ORDERS if whole <= _FEW * pair[1]), _ORDERS[-1])
+            starts = unseen + _segments(behind[unseen:], cell.sizes[unseen:], orders, most)
+            ends = np.append(starts[1:], len(behind))
+            middle = (cell.behind(known, further, starts) + cell.behind(known, further, ends - 1))[1:] / 2
+            sums = cell.behind(known[: orders + 1], further[: orders + 1], slice(unseen, None))
+            for own, other in zip(sums[1:], middle, strict=False):
+                np.subtract(np.repeat(other, ends - starts, axis=0), own, out=own)
+            products = _products(sums[1:], self.steps[groups][unseen:, None] * sums[0])
+            added.append(np.zeros((_LEAST + 1, len(starts), len(z))))
+            np.add.reduceat(products, starts - unseen, axis=1, out=added[-1][: orders + 1])
+            middles.append(middle)
+            further = further + cell.whole(known)
+        terms = _none_above(np.concatenate(middles[::-1], axis=1), turns)
+        terms *= _on_circles(np.concatenate(added[::-1], axis=1), turns)
+        result: ComplexArray = terms.sum(axis=0)
         return result
-
-    def _seen(self, z: FloatArray, log_radius: FloatArray) -> NormalTail:
-        """Return the groups without the first, behind which too much follows for an answer to end there."""
-        cdf, survival, _ = values_at(NORMAL, z, self.items.points)
-        (behind,) = self.items.behind((survival / cdf * np.exp(log_radius))[None])
-        unseen = int((behind.min(axis=1) > _UNSEEN).sum())
-        return NormalTail(self.among, self.first + unseen) if unseen else self
 
     def plainly_passed(self, z: FloatArray) -> FloatArray:
         """Return `passed` for x = 1."""
@@ -194,11 +203,19 @@ class NormalTail:
         rates = density / cdf
         # Where next to nothing is above z each item adds its rate times all steps before it.
         result: FloatArray = (self._weights[1] - self.costs[0] * self._weights[0]) @ rates
-        dense = np.flatnonzero(self._weights[0] @ survival > _NOTHING)
-        step = max(1, _CHUNK // len(self.steps))
-        for part in (dense[start : start + step] for start in range(0, len(dense), step)):
-            log_none, rate = self.items.behind(np.stack([np.log1p(-survival[:, part]), rates[:, part]]))
-            result[part] = self.steps @ (np.exp(log_none) * rate)
+        dense = self._weights[0] @ survival > _NOTHING
+        values = np.stack([np.log1p(-survival[:, dense]), rates[:, dense]])
+        parts = [self._plainly_passed(values[..., part]) for part in self._parts(values.shape[2])]
+        result[dense] = np.concatenate([np.empty(0), *parts])
+        return result
+
+    def _plainly_passed(self, values: FloatArray) -> FloatArray:
+        """Return the same from log F and f/F at all points, [2, point, z]."""
+        further, result = np.zeros((2, 1, values.shape[2])), np.zeros(values.shape[2])
+        for groups, points, cell in self.items.from_last():
+            log_none, rate = cell.behind(values[:, points], further)
+            result += self.steps[groups] @ (np.exp(log_none) * rate)
+            further = further + cell.whole(values[:, points])
         return result
 
 
@@ -220,6 +237,24 @@ def _segments(behind: FloatArray, sizes: FloatArray, orders: int, most: float) -
         # Of those that count the next group has the largest odds.
         place = bisect_right(masses, masses[place] + limits[place], place + 1)
     return np.array(found)
+
+
+def _on_circles(coefficients: FloatArray, turns: ComplexArray) -> ComplexArray:
+    """Return polynomials [power, segment, z] as [segment, z, angle]."""
+    return real_times(coefficients.T.swapaxes(0, 1), powers_of(turns, len(coefficients)))
+
+
+def _none_above(sums: FloatArray, turns: ComplexArray) -> ComplexArray:
+    """Return `Π 1/(1 + o x)` [segment, z, angle] from `Σ o^i`, [i, segment, z], which fall from segment to segment.
+
+    Complex exponentials take long, and polynomials do for what is between two segments, if that is not too much.
+    """
+    differences = np.append(sums[:, :-1] - sums[:, 1:], sums[:, -1:], axis=1)
+    result = _on_circles(_products(-differences, np.ones(differences.shape[1:])), turns)
+    heavy = differences[0].max(axis=1) > _HEAVY
+    logs = differences[:, heavy] * -_LOG_SIGNS[1 : len(sums) + 1, None, None]
+    result[heavy] = np.exp(_on_circles(np.append(np.zeros((1, *logs.shape[1:])), logs, axis=0), turns))
+    return upto(np.multiply, result[::-1])[::-1]
 
 
 def _products(sums: FloatArray, scale: FloatArray) -> FloatArray:

@@ -63,8 +63,8 @@ class Tail:
         found = (self.coefficients @ reach) * np.exp(np.multiply.outer(powers, self.base - z + log_radius))
         return np.swapaxes(found, 1, 2)
 
-    def reaching(self, _: FloatArray) -> tuple[int, Tail]:
-        """Return as many further groups before these as there are for r = 1: none; and all of them."""
+    def for_one(self) -> tuple[int, Tail]:
+        """Return how many further groups before these may be part of a tail for x = 1, and that tail."""
         return 0, self
 
     def plainly(self, z: FloatArray) -> FloatArray:
