@@ -114,7 +114,7 @@ def _passed(below, above, at_z, sizes, costs, points):
 def test_items_are_rare_and_cut_into_segments_where_the_proof_says(name):
     items = RareItems(log_series(name), -4 - np.arange(200) / 40, 1.0 + np.arange(200) % 60, np.ones(200), np.ones(200))
     each = items.series[0] * np.exp(items.locations + 2.0)
-    start = items.start(-2.0)
+    start = items.start(np.array([-1.5, -1.0]), np.array([-9.0, 1.0]))
     assert 0 < start < 200
     assert each[start] <= EACH < each[start - 1]
     segments = items.tails(np.array([start]), -2.0)[0].segments

@@ -50,7 +50,8 @@ class Cell:
         if not crowded:
             return cls(sizes, locations, None)
         high, low = float(locations[0]), float(locations[-1])
-        middle, half = (high + low) / 2, (high - low) / 2
+        # Scores that differ may be at the same location.
+        middle, half = (high + low) / 2, (high - low) / 2 or 1.0
         terms = chebyshev.chebvander((locations - middle) / half, _POINTS - 1)
         return cls(sizes, middle + half * _SPOTS, terms @ _TO_TERMS)
 
@@ -67,7 +68,8 @@ class Cell:
             terms = np.concatenate([further, (self.sizes[1:, None] * values[:, 1:])[:, ::-1]], axis=1)
             return np.cumsum(terms, axis=1)[:, ::-1][:, groups]
         # The weight of what is further below is 1.
-        return self._weights[1:][groups] @ np.concatenate([values, further], axis=1)
+        result: FloatArray = self._weights[1:][groups] @ np.concatenate([values, further], axis=1)
+        return result
 
     def whole(self, values: FloatArray) -> FloatArray:
         """Return the sums [kind, 1, z] over all items."""
@@ -102,8 +104,8 @@ class CloseItems:
         # Neighbouring cells of few groups are one.
         first = crowded | np.append(True, crowded)[:-1]
         borders = pairwise([*starts[first].tolist(), len(bins)])
-        pairs = zip(borders, crowded[first].tolist(), strict=True)
-        return cls(locations, sizes, [Cell.of(locations[slice(*ends)], sizes[slice(*ends)], crowded=many) for ends, many in pairs])
+        pairs = zip((slice(*pair) for pair in borders), crowded[first].tolist(), strict=True)
+        return cls(locations, sizes, [Cell.of(locations[own], sizes[own], crowded=many) for own, many in pairs])
 
     def since(self, first: int) -> CloseItems:
         """Return the groups from one on."""
@@ -114,14 +116,14 @@ class CloseItems:
         return self._between(0, end)
 
     def _between(self, first: int, end: int) -> CloseItems:
-        place = bisect_right(self._ends, first)
-        last = bisect_left(self._ends, end) + 1
+        place, last = bisect_right(self._ends, first), bisect_left(self._ends, end) + 1
         cells = self.cells[place:last]
         for side in {0, len(cells) - 1} if cells else ():
-            own = slice(max(first, self._ends[place + side] - len(cells[side].sizes)), min(end, self._ends[place + side]))
+            cell, stop = cells[side], self._ends[place + side]
+            own = slice(max(first, stop - len(cell.sizes)), min(end, stop))
             count = own.stop - own.start
-            if count < len(cells[side].sizes):
-                crowded = cells[side].polynomials is not None and count > _POINTS
+            if count < len(cell.sizes):
+                crowded = cell.polynomials is not None and count > _POINTS
                 cells[side] = Cell.of(self.locations[own], self.sizes[own], crowded=crowded)
         return CloseItems(self.locations[first:end], self.sizes[first:end], cells)
 

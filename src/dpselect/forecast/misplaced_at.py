@@ -213,11 +213,12 @@ class Ranked:
 
 
 def _turned(powers: FloatArray, circle: Circle) -> ComplexArray:
-    """Return falling integer powers of e^{iθ}, [power, angle]; from each other if they are close enough, which is faster."""
+    """Return falling integer powers of e^{iθ}, [power, angle]; from each other, which is faster, if they are close."""
     if not len(powers) or powers[0] - powers[-1] > _SPARSE * len(powers):
-        return np.exp(1j * np.multiply.outer(powers, circle.angles))
+        result: ComplexArray = np.exp(1j * np.multiply.outer(powers, circle.angles))
+        return result
     below = (powers[0] - powers).astype(np.intp)
-    found = powers_of(np.conj(circle.turns), int(below[-1]) + 1)[below]
+    found: ComplexArray = powers_of(np.conj(circle.turns), int(below[-1]) + 1)[below]
     found *= np.exp(1j * powers[0] * circle.angles)
     return found
 

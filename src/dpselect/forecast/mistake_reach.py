@@ -103,8 +103,9 @@ class Reach:
         """Return by how many e-folds the mean cost of the items below rank k that are above z falls between two z."""
         locations, sizes, costs = (part[self.border + 1 :] for part in self._outline)
         above = self.noisy.noise.survival(np.array([[low], [high]]) - locations)
-        first, last = above @ (sizes * costs) / (above @ sizes)
-        return float(np.log(first / last))
+        first, last = np.log(above @ (sizes * costs) / (above @ sizes)).tolist()
+        # Without such items, or with all of them out of reach, none cost anything.
+        return first - last if np.isfinite(first - last) else 0.0
 
     def varied(self, z: FloatArray) -> BoolArray:
         """Return where the number of items above z varies so much that one circle does for fewer than k and for k."""
@@ -202,7 +203,9 @@ class Reach:
         seen = np.maximum(depths, depths[::-1] + np.minimum([log_enough, log_fewer], 0.0)) > -_SEEN
         kinks = self._kinks(cells, *(kinked & and_neighbours(part) for part in seen))
         kinks = nearest(kinks, turn, jumps=bool(one_sided))
-        nodes, weights = paced(cells, kept, paces, kinks, smooth=not noisy.noise.kinks, step=_EVEN if series else _EVEN_NORMAL)
+        nodes, weights = paced(
+            cells, kept, paces, kinks, smooth=not noisy.noise.kinks, step=_EVEN if series else _EVEN_NORMAL
+        )
         place = np.clip(np.searchsorted(cells, nodes) - 1, 0, len(z) - 1)
         bounds = np.maximum([*depths, log_fewer, log_enough], -_LOWEST)
         missing, chosen, fewer, enough = _most(bounds)[:, place] if one_sided else highest_at(nodes, z, bounds)

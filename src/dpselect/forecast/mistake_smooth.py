@@ -27,8 +27,8 @@ from dpselect.forecast.mistake_looks import Looks, Sums, enough, surely_chosen
 from dpselect.forecast.mistake_nodes import Groups, Nodes, densest
 from dpselect.forecast.mistake_reach import Reach
 from dpselect.forecast.mistake_upper import Upper
-from dpselect.forecast.panels import BoolArray
 from dpselect.forecast.normal_tails import AnyTail
+from dpselect.forecast.panels import BoolArray
 
 SMOOTH, KINKED, ONE_SIDED = (5.0, 13.0, 20.0), (3.0, 15.4, 2.4), (2.0, 12.0, 4.6)
 """For which noise from which variance v on looks are all but never too few, and how many are tried first.

@@ -85,8 +85,13 @@ class NoisyGroups:
 
     @cached_property
     def items(self) -> CloseItems:
-        """All groups, for sums over many of them."""
-        return CloseItems.of(self.locations, self.sizes)
+        """All groups for sums over many of them, but for those so far below rank k + 1 that they count nowhere.
+
+        No z is farther below it than noise reaches.
+        """
+        base = float(self.locations[min(self.group(self.k + 1), len(self.locations) - 1)])
+        end = int(np.searchsorted(-self.locations, 2 * farthest(self.noise) + 1 - base))
+        return CloseItems.of(self.locations[:end], self.sizes[:end])
 
     def group(self, rank: int) -> int:
         """Return the group of a rank, counted from 1."""

@@ -172,7 +172,8 @@ class Split:
         """The items below rank k."""
         noisy, first, series = self.noisy, self.border + 1, log_series(self.noisy.noise.name)
         if series is None:
-            return NormalItems(noisy.items.since(first), self.costs[first:], self.steps[first:])
+            end = len(noisy.items.sizes)
+            return NormalItems(noisy.items.since(first), self.costs[first:end], self.steps[first:end])
         return RareItems(series, noisy.locations[first:], noisy.sizes[first:], self.costs[first:], self.steps[first:])
 
 

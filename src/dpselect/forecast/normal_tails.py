@@ -5,8 +5,8 @@ Notation as in tails.py: `o = S/F` are the odds of an item, r those of the circl
 
 `passed = Σ_g step_g R_g E_g`, `R_g = Σ_{behind g} f/F`, `E_g = Π_{behind g} 1/(1 + o x)`.
 
-It is taken by segments of neighbouring groups. With `O_i(g)` the sum of `o^i` over all items behind g, and `Ō_i` halfway
-between its values at the first and the last group of a segment,
+It is taken by segments of neighbouring groups. With `O_i(g)` the sum of `o^i` over all items behind g, and `Ō_i` half
+way between its values at the first and the last group of a segment,
 
 `E_g = exp(−Σ_i (−1)^{i+1} Ō_i x^i / i) · exp(Σ_i (−1)^{i+1} (Ō_i − O_i(g)) x^i / i)`,
 
@@ -42,7 +42,7 @@ _ORDERS, _FEW = ((2, 0.0021), (3, 0.0166), (4, 0.06), (5, 0.144), (6, 0.278)), 8
 """The orders n of polynomials, and 2 M for small q; few segments of a cell with a lower order take less time."""
 _LEAST = _ORDERS[-1][0]
 _NOTHING, _UNSEEN = 1e-11, 33.0
-_CHUNK = 100_000
+_CHUNK = 100000
 _LOG_SIGNS = np.append(1.0, (-1.0) ** np.arange(SIZE - 1) / np.arange(1, SIZE))
 """The coefficients of powers of o in log(1 + o), behind 1."""
 _DISTANCES = np.linspace(-8.0, 37.0, 1_801)
@@ -64,9 +64,8 @@ def _falling_odds() -> tuple[FloatArray, FloatArray]:
 
 def log_law(items: CloseItems, z: FloatArray, log_radius: FloatArray) -> FloatArray:
     """Return the coefficients [z, power] of the logarithm of `Π (F + S x)` over rare items."""
-    weights = items.weights(items.sizes)
-    cdf, survival, _ = values_at(NORMAL, z, items.points)
-    return _log_law(weights, survival, survival / cdf * np.exp(log_radius))
+    survival = NORMAL.survival(z - items.points[:, None])
+    return _log_law(items.weights(items.sizes), survival, survival / (1 - survival) * np.exp(log_radius))
 
 
 def _log_law(weights: FloatArray, survival: FloatArray, raised: FloatArray) -> FloatArray:
@@ -125,7 +124,7 @@ class NormalTail:
         return self.among.steps[self.first :]
 
     def for_one(self) -> tuple[int, NormalTail]:
-        """Return how many further groups before these may be part of a tail for x = 1, which needs no series; and it."""
+        """Return how many more groups before these may be part of a tail for x = 1, which needs no series; and that."""
         return self.first, NormalTail(self.among, 0)
 
     @cached_property
@@ -134,9 +133,19 @@ class NormalTail:
         sizes = self.items.sizes
         return np.stack([self.items.weights(sizes), self.items.weights(sizes * self.costs)])
 
+    @cached_property
+    def _latest(self) -> list[tuple[FloatArray, tuple[FloatArray, FloatArray, FloatArray]]]:
+        return []
+
+    def _values(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return F, S and f at all points; for the same z as before they are known."""
+        if not self._latest or self._latest[0][0] is not z:
+            self._latest[:] = [(z, values_at(NORMAL, z, self.items.points))]
+        return self._latest[0][1]
+
     def at(self, z: FloatArray, log_radius: FloatArray) -> FloatArray:
         """Return coefficients [kind, z, power] of powers of e^{iθ} on the circles of these radii."""
-        cdf, survival, density = values_at(NORMAL, z, self.items.points)
+        cdf, survival, density = self._values(z)
         raised, terms = survival / cdf * np.exp(log_radius), np.empty((SIZE, *cdf.shape))
         law = _log_law(self._weights[0], survival, raised)
         terms[0] = 1.0
@@ -146,7 +155,7 @@ class NormalTail:
 
     def plainly(self, z: FloatArray) -> FloatArray:
         """Return `Σ log F`, `Σ f/F`, and how many stand at z, plain and by costs."""
-        cdf, survival, density = values_at(NORMAL, z, self.items.points)
+        cdf, survival, density = self._values(z)
         known = self._weights[0] @ np.stack([np.log1p(-survival), density / cdf])
         return np.concatenate([known, self._weights @ density])
 
@@ -154,7 +163,10 @@ class NormalTail:
         """Return `passed` as [z, angle]."""
         if not len(self.steps):
             return np.zeros((len(z), len(turns)), dtype=np.complex128)
-        return np.concatenate([self._passed(z[part], log_radius[part], turns) for part in self._parts(len(z))])
+        parts = self._parts(len(z))
+        if len(parts) == 1:
+            return self._passed(z, log_radius, turns)
+        return np.concatenate([self._passed(z[part], log_radius[part], turns) for part in parts])
 
     def _parts(self, count: int) -> list[slice]:
         """Return which z to take at a time, so that what is computed for a cell stays small."""
@@ -162,7 +174,7 @@ class NormalTail:
         return [slice(start, start + step) for start in range(0, count, step)]
 
     def _passed(self, z: FloatArray, log_radius: FloatArray, turns: ComplexArray) -> ComplexArray:
-        cdf, survival, density = values_at(NORMAL, z, self.items.points)
+        cdf, survival, density = self._values(z)
         values = np.empty((SIZE, *cdf.shape))
         np.divide(density, cdf, out=values[0])
         _powers(survival / cdf * np.exp(log_radius), values[1:])
@@ -181,7 +193,9 @@ class NormalTail:
             orders, most = next((pair for pair in _ORDERS if whole <= _FEW * pair[1]), _ORDERS[-1])
             starts = unseen + _segments(behind[unseen:], cell.sizes[unseen:], orders, most)
             ends = np.append(starts[1:], len(behind))
-            middle = (cell.behind(known, further, starts) + cell.behind(known, further, ends - 1))[1:] / 2
+            # All powers are needed at the borders of segments only.
+            border = cell.behind(known, further, np.concatenate([starts, ends - 1]))
+            middle = (border[1:, : len(starts)] + border[1:, len(starts) :]) / 2
             sums = cell.behind(known[: orders + 1], further[: orders + 1], slice(unseen, None))
             for own, other in zip(sums[1:], middle, strict=False):
                 np.subtract(np.repeat(other, ends - starts, axis=0), own, out=own)
@@ -199,7 +213,7 @@ class NormalTail:
         """Return `passed` for x = 1."""
         if not len(self.steps):
             return np.zeros(len(z))
-        cdf, survival, density = values_at(NORMAL, z, self.items.points)
+        cdf, survival, density = self._values(z)
         rates = density / cdf
         # Where next to nothing is above z each item adds its rate times all steps before it.
         result: FloatArray = (self._weights[1] - self.costs[0] * self._weights[0]) @ rates
