@@ -47,7 +47,6 @@ _LOST = 1e-17
 _TERMS = 20
 _PANEL, _PANELS, _SMALL = 2.6, 7, 60
 _CELL = 3.0
-_EVEN, _EVEN_NORMAL = 0.115, 0.14
 _CELLS, _FEW_CELLS, _MOST_CELLS = 24, 7, 240
 _DEPTH, _DEEPER, _LOWEST = 30.0, 34.0, 1e3
 _VISIBLE = 16.0
@@ -198,7 +197,7 @@ class NoisyGroups:
         shown = np.any([and_neighbours(bound > bound.max() - _VISIBLE) for bound in bounds], axis=0)
         kinks = self.kinks[shown[np.clip(np.searchsorted(cells, self.kinks) - 1, 0, len(middles) - 1)]]
         kinks = nearest(kinks, float(middles[np.argmax(bounds[0])]), jumps=bool(one_sided))
-        nodes, weights = paced(cells, every, paces, kinks, smooth=not self.noise.kinks, step=_even(self.noise))
+        nodes, weights = paced(cells, every, paces, kinks, smooth=not self.noise.kinks)
         if not one_sided:
             tops = np.max(bounds, axis=1, keepdims=True)
             matter = np.any(highest_at(nodes, middles, np.maximum(bounds, tops - _LOWEST)) > tops - _DEEPER, axis=0)
@@ -242,11 +241,6 @@ class NoisyGroups:
         """Return the groups from `first` on, merged for rough sums."""
         locations, sizes, _ = merged(self.noise, self.locations[first:], self.sizes[first:], self.sizes[first:])
         return NoisyGroups(locations, sizes, self.k, self.noise)
-
-
-def _even(noise: Distribution) -> float:
-    """Return how many paces apart evenly spaced nodes are; what normal noise leaves of an integrand ends sooner."""
-    return _EVEN_NORMAL if noise.name == "normal" else _EVEN
 
 
 @dataclass(frozen=True)

@@ -37,10 +37,10 @@ from dpselect.forecast.tails import Tail
 from dpselect.sampling.normal import NORMAL
 
 _EACH = 0.08
-_HEAVY = 0.25
+_HEAVY, _CHAINED = 0.25, 11
 _ORDERS, _FEW = ((2, 0.0021), (3, 0.0166), (4, 0.06), (5, 0.144), (6, 0.278)), 8
 """The orders n of polynomials, and 2 M for small q; few segments of a cell with a lower order take less time."""
-_LEAST = _ORDERS[-1][0]
+_MOST_ORDERS = _ORDERS[-1][0]
 _NOTHING, _UNSEEN = 1e-11, 33.0
 _CHUNK = 100000
 _LOG_SIGNS = np.append(1.0, (-1.0) ** np.arange(SIZE - 1) / np.arange(1, SIZE))
@@ -180,7 +180,7 @@ class NormalTail:
         _powers(survival / cdf * np.exp(log_radius), values[1:])
         masses = (self._weights[0] @ values[1:]).max(axis=1)
         # As many powers as make a difference.
-        values = values[: 1 + max(int((masses > _NOTHING).sum()), _LEAST)]
+        values = values[: 1 + max(int((masses > _NOTHING).sum()), 1)]
         further, middles, added = np.zeros((len(values), 1, len(z))), [], []
         for groups, points, cell in self.items.from_last():
             known = values[:, points]
@@ -199,8 +199,8 @@ class NormalTail:
             sums = cell.behind(known[: orders + 1], further[: orders + 1], slice(unseen, None))
             for own, other in zip(sums[1:], middle, strict=False):
                 np.subtract(np.repeat(other, ends - starts, axis=0), own, out=own)
-            products = _products(sums[1:], self.steps[groups][unseen:, None] * sums[0])
-            added.append(np.zeros((_LEAST + 1, len(starts), len(z))))
+            products = _products(sums[1:], self.steps[groups][unseen:, None] * sums[0], orders)
+            added.append(np.zeros((_MOST_ORDERS + 1, len(starts), len(z))))
             np.add.reduceat(products, starts - unseen, axis=1, out=added[-1][: orders + 1])
             middles.append(middle)
             further = further + cell.whole(known)
@@ -261,23 +261,27 @@ def _on_circles(coefficients: FloatArray, turns: ComplexArray) -> ComplexArray:
 def _none_above(sums: FloatArray, turns: ComplexArray) -> ComplexArray:
     """Return `Π 1/(1 + o x)` [segment, z, angle] from `Σ o^i`, [i, segment, z], which fall from segment to segment.
 
-    Complex exponentials take long, and polynomials do for what is between two segments, if that is not too much.
+    Complex exponentials take long, and polynomials do for what is between two segments, if that is not too much: as few
+    orders leave out 1e-11 of it.
     """
     differences = np.append(sums[:, :-1] - sums[:, 1:], sums[:, -1:], axis=1)
-    result = _on_circles(_products(-differences, np.ones(differences.shape[1:])), turns)
+    result = _on_circles(_products(-differences, np.ones(differences.shape[1:]), _CHAINED), turns)
     heavy = differences[0].max(axis=1) > _HEAVY
     logs = differences[:, heavy] * -_LOG_SIGNS[1 : len(sums) + 1, None, None]
     result[heavy] = np.exp(_on_circles(np.append(np.zeros((1, *logs.shape[1:])), logs, axis=0), turns))
     return upto(np.multiply, result[::-1])[::-1]
 
 
-def _products(sums: FloatArray, scale: FloatArray) -> FloatArray:
-    """Return the coefficients [power, group, z] of `scale · Π (1 + o x)` from `Σ o^i`, [i, group, z]."""
-    found = np.empty((len(sums) + 1, *scale.shape))
+def _products(sums: FloatArray, scale: FloatArray, orders: int) -> FloatArray:
+    """Return coefficients [power, group, z] of `scale · Π (1 + o x)` from `Σ o^i`, [i, group, z].
+
+    Powers of o that are not given are next to nothing.
+    """
+    found = np.empty((orders + 1, *scale.shape))
     found[0], further = scale, np.empty_like(scale)
     for order in range(1, len(found)):
         np.multiply(sums[0], found[order - 1], out=found[order])
-        for power in range(2, order + 1):
+        for power in range(2, min(order, len(sums)) + 1):
             np.multiply(sums[power - 1], found[order - power], out=further)
             (np.add if power % 2 else np.subtract)(found[order], further, out=found[order])
         found[order] *= 1 / order
