@@ -28,6 +28,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from dpselect.forecast.binomials import log_of_first
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.close_items import CloseItems
 from dpselect.forecast.contour import Array, ComplexArray, powers_of, real_times, upto
@@ -42,7 +43,7 @@ _ORDERS, _FEW = ((2, 0.0021), (3, 0.0166), (4, 0.06), (5, 0.144), (6, 0.278)), 8
 """The orders n of polynomials, and 2 M for small q; few segments of a cell with a lower order take less time."""
 _MOST_ORDERS = _ORDERS[-1][0]
 _NOTHING, _UNSEEN = 1e-11, 33.0
-_CHUNK = 100000
+_CHUNK = 100_000
 _LOG_SIGNS = np.append(1.0, (-1.0) ** np.arange(SIZE - 1) / np.arange(1, SIZE))
 """The coefficients of powers of o in log(1 + o), behind 1."""
 _DISTANCES = np.linspace(-8.0, 37.0, 1_801)
@@ -65,13 +66,13 @@ def _falling_odds() -> tuple[FloatArray, FloatArray]:
 def log_law(items: CloseItems, z: FloatArray, log_radius: FloatArray) -> FloatArray:
     """Return the coefficients [z, power] of the logarithm of `Π (F + S x)` over rare items."""
     survival = NORMAL.survival(z - items.points[:, None])
-    return _log_law(items.weights(items.sizes), survival, survival / (1 - survival) * np.exp(log_radius))
+    return _log_law(items.weights(items.sizes), 1 - survival, survival, np.exp(log_radius))
 
 
-def _log_law(weights: FloatArray, survival: FloatArray, raised: FloatArray) -> FloatArray:
+def _log_law(weights: FloatArray, cdf: FloatArray, survival: FloatArray, radius: FloatArray) -> FloatArray:
     terms = np.empty((SIZE, *survival.shape))
-    np.log1p(-survival, out=terms[0])
-    _powers(raised, terms[1:])
+    terms[0] = log_of_first(cdf, survival)
+    _powers(survival / cdf * radius, terms[1:])
     result: FloatArray = (weights @ terms).T * _LOG_SIGNS
     return result
 
@@ -146,17 +147,17 @@ class NormalTail:
     def at(self, z: FloatArray, log_radius: FloatArray) -> FloatArray:
         """Return coefficients [kind, z, power] of powers of e^{iθ} on the circles of these radii."""
         cdf, survival, density = self._values(z)
-        raised, terms = survival / cdf * np.exp(log_radius), np.empty((SIZE, *cdf.shape))
-        law = _log_law(self._weights[0], survival, raised)
+        radius, terms = np.exp(log_radius), np.empty((SIZE, *cdf.shape))
+        law = _log_law(self._weights[0], cdf, survival, radius)
         terms[0] = 1.0
-        _powers(-raised, terms[1:])
+        _powers(-survival / cdf * radius, terms[1:])
         terms *= density / cdf
         return np.concatenate([law[None], (self._weights @ terms).T.swapaxes(0, 1)])
 
     def plainly(self, z: FloatArray) -> FloatArray:
         """Return `Σ log F`, `Σ f/F`, and how many stand at z, plain and by costs."""
         cdf, survival, density = self._values(z)
-        known = self._weights[0] @ np.stack([np.log1p(-survival), density / cdf])
+        known = self._weights[0] @ np.stack([log_of_first(cdf, survival), density / cdf])
         return np.concatenate([known, self._weights @ density])
 
     def passed(self, z: FloatArray, log_radius: FloatArray, turns: ComplexArray) -> ComplexArray:
@@ -218,7 +219,7 @@ class NormalTail:
         # Where next to nothing is above z each item adds its rate times all steps before it.
         result: FloatArray = (self._weights[1] - self.costs[0] * self._weights[0]) @ rates
         dense = self._weights[0] @ survival > _NOTHING
-        values = np.stack([np.log1p(-survival[:, dense]), rates[:, dense]])
+        values = np.stack([log_of_first(cdf[:, dense], survival[:, dense]), rates[:, dense]])
         parts = [self._plainly_passed(values[..., part]) for part in self._parts(values.shape[2])]
         result[dense] = np.concatenate([np.empty(0), *parts])
         return result
