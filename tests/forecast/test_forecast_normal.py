@@ -148,9 +148,7 @@ def test_items_are_rare_where_their_odds_are_small_on_the_circle():
         assert (odds[: max(first - 2, 0)] > normal_tails._EACH * 0.99).all()
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("_ORDERS", ((2, 0.06), (3, 0.2))), ("_CHAINED", 3), ("_EACH", 0.9), ("_UNSEEN", 3.0)]
-)
+@pytest.mark.parametrize(("name", "value"), [("_ORDERS", ((2, 0.06), (3, 0.2))), ("_CHAINED", 3), ("_UNSEEN", 3.0)])
 def test_segments_that_are_too_large_would_show(name, value, monkeypatch):
     monkeypatch.setattr(normal_tails, name, value)
     monkeypatch.setattr(normal_tails, "_MOST_ORDERS", normal_tails._ORDERS[-1][0])
