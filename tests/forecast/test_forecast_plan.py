@@ -181,7 +181,6 @@ def test_a_forecast_draws_itself_on_given_axes() -> None:
     "mechanism",
     [
         dps.Gamma(k=2, epsilon=0.4),
-        dps.Gaussian(k=2, epsilon=0.4, delta=1e-6, max_items_per_person=2),
         dps.Restricted(inner=dps.Joint(k=2, epsilon=0.2), test_epsilon=0.2, test_delta=1e-3),
         dps.LimitedDomain(k=2, epsilon=0.4, delta=1e-3),
     ],

@@ -34,6 +34,12 @@ def forecast_command(
     ] = None,
     delta: Annotated[float, typer.Option(parser=number, help="Allowed failure probability.", metavar="NUMBER")] = 0.0,
     ordered: Annotated[bool, typer.Option("--ordered", help="The order of the answer has to be right too.")] = False,
+    max_items_per_person: Annotated[
+        int | None,
+        typer.Option(
+            parser=whole_number, help="How many items one person can have; for --ordered --delta.", metavar="N"
+        ),
+    ] = None,
     draws: Annotated[
         int,
         typer.Option(parser=whole_number, help="Draws for what has no exact form; 0 leaves it out.", metavar="N"),
@@ -58,10 +64,17 @@ def forecast_command(
         check_plot(plot)
     note(dpselect.forecast.WARNING)
     with progress_bar("Computing") as progress:
-        scores = _scores(file, count, item, person, domain, k, progress)
+        scores = _scores(file, count, item, person, domain, k, max_items_per_person, progress)
         progress(None)
         compared = dpselect.forecast.compare(
-            scores, k, epsilon=epsilon, accuracy=accuracy, delta=delta, ordered=ordered, draws=draws
+            scores,
+            k,
+            epsilon=epsilon,
+            accuracy=accuracy,
+            delta=delta,
+            ordered=ordered,
+            max_items_per_person=max_items_per_person,
+            draws=draws,
         )
         progress(None)
         text = _text(compared, form)
@@ -73,7 +86,14 @@ def forecast_command(
 
 
 def _scores(
-    file: str, count: str, item: str | None, person: str | None, domain: str | None, k: int, progress: Any
+    file: str,
+    count: str,
+    item: str | None,
+    person: str | None,
+    domain: str | None,
+    k: int,
+    max_items_per_person: int | None,
+    progress: Any,
 ) -> dpselect.Scores:
     from dpselect.cli.counts_file import counts_in_file, counts_of_rows
 
@@ -84,7 +104,7 @@ def _scores(
     for argument, given in (("item", item), ("person", person), ("domain", domain)):
         if given is None:
             raise dpselect.InvalidInput(argument, None, "people's rows need --item, --person and --domain")
-    return counts_of_rows(file, str(item), str(person), str(domain), k, progress)
+    return counts_of_rows(file, str(item), str(person), str(domain), k, max_items_per_person, progress)
 
 
 def _text(compared: Any, form: Format) -> str:

@@ -39,6 +39,12 @@ def plan_command(
     ] = None,
     delta: Annotated[float, typer.Option(parser=number, help="Allowed failure probability.", metavar="NUMBER")] = 0.0,
     ordered: Annotated[bool, typer.Option("--ordered", help="The order of the answer has to be right too.")] = False,
+    max_items_per_person: Annotated[
+        int | None,
+        typer.Option(
+            parser=whole_number, help="How many items one person can have; for --ordered --delta.", metavar="N"
+        ),
+    ] = None,
     plot: Annotated[
         str | None, typer.Option(help="Draw success against epsilon: .png, .svg or .html.", metavar="FILE")
     ] = None,
@@ -66,6 +72,7 @@ def plan_command(
         like_people=like_people,
         delta=delta,
         ordered=ordered,
+        max_items_per_person=max_items_per_person,
     )
     for line in planned.notes:
         note(line)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from dpselect.errors import InvalidInput
 from dpselect.forecast.curves import Success, gap_limit, smallest_epsilon, success, swap_limit, wanted_accuracy
 from dpselect.forecast.outcome import TITLES, WARNING, Forecast, checked_draws, forecast
-from dpselect.mechanisms import Canonical, Joint, Mechanism, OneShot, Peeling, mechanism_for
+from dpselect.mechanisms import Canonical, Gaussian, Joint, Mechanism, OneShot, Peeling, mechanism_for
 from dpselect.privacy.guarantee import probability_of_failure
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
 from dpselect.scores import Scores
@@ -116,12 +117,18 @@ def compare(
     delta: float = 0.0,
     ordered: bool = False,
     sensitivity: Sensitivity = COUNTS,
+    max_items_per_person: int | None = None,
     draws: int = 200,
 ) -> Comparison:
-    """Return what each mechanism needs for the exact top k, best first, and how it does at `epsilon`; not private."""
+    """Return what each mechanism needs for the exact top k, best first, and how it does at `epsilon`; not private.
+
+    Of lists with a delta the Gaussian mechanism is one, if it is known how many items one person can touch.
+    """
     table, wanted = Scores.of(scores), wanted_accuracy(accuracy)
     chosen = None if epsilon is None else positive_number("epsilon", epsilon)
-    mechanisms = candidates(k, delta=delta, ordered=ordered, sensitivity=sensitivity)
+    mechanisms = candidates(
+        k, delta=delta, ordered=ordered, sensitivity=sensitivity, max_items_per_person=max_items_per_person
+    )
     first = mechanisms[0].mechanism
     first.check_size(table.size)
     needs = [_solved(table, need, wanted, delta) for need in mechanisms]
@@ -137,9 +144,17 @@ def compare(
     )
 
 
-def candidates(k: int, *, delta: float, ordered: bool, sensitivity: Sensitivity) -> list[Need]:
+def candidates(
+    k: int, *, delta: float, ordered: bool, sensitivity: Sensitivity, max_items_per_person: int | None = None
+) -> list[Need]:
     """Return the mechanisms that answer the same question, at ε = 1."""
     k, allowed = positive_integer("k", k), probability_of_failure(delta)
+    if max_items_per_person is not None and not (ordered and allowed):
+        raise InvalidInput(
+            "max_items_per_person",
+            max_items_per_person,
+            "leave it out, or ask for an ordered answer with a delta: only the gaussian mechanism uses it here",
+        )
     common: dict[str, Any] = {"k": k, "epsilon": 1.0, "sensitivity": sensitivity}
     gumbel = {**common, "noise": "gumbel"}
     with_delta = f"with delta = {allowed:g}"
@@ -152,6 +167,9 @@ def candidates(k: int, *, delta: float, ordered: bool, sensitivity: Sensitivity)
         ]
         if allowed:
             listed.append(("peeling, gumbel, delta", f"peeling {with_delta}", Peeling(**gumbel, delta=allowed)))
+        if max_items_per_person is not None:
+            gaussian = Gaussian(**common, delta=allowed, max_items_per_person=max_items_per_person)
+            listed.append(("gaussian", f"adds normal noise to all scores, {with_delta}", gaussian))
     else:
         listed = [
             ("oneshot", "adds noise to all scores, takes the k largest", OneShot(**common)),

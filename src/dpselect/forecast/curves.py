@@ -11,15 +11,17 @@ from typing import Any
 import numpy as np
 
 from dpselect.errors import InvalidInput
+from dpselect.forecast import in_order
 from dpselect.forecast.chances import FloatArray, least_epsilon
 from dpselect.forecast.noisy import WIDEST_GAP, NoisyGroups
 from dpselect.forecast.peeling_rounds import peeling_chance
 from dpselect.forecast.sequences import Sequences
 from dpselect.forecast.subsets import Subsets
-from dpselect.mechanisms import Canonical, Joint, Mechanism, OneShot, Peeling
-from dpselect.mechanisms.ranking import Ranking, scaled
+from dpselect.mechanisms import Canonical, Gaussian, Joint, Mechanism, OneShot, Peeling
+from dpselect.mechanisms.ranking import Ranking, exact, scaled
 from dpselect.sampling import NOISES
 from dpselect.sampling.laws import Distribution
+from dpselect.sampling.normal import NORMAL
 from dpselect.scores import Scores
 from dpselect.validation import finite_number, positive_number
 
@@ -68,24 +70,34 @@ def success(scores: Any, mechanism: Mechanism, *, smallest: float | None = None)
     if isinstance(mechanism, Joint):
         levels = Sequences.of(mechanism.k, mechanism.sensitivity.spread, table, smallest or 0.0)
         return Success(mechanism, lambda many: [levels.chance(e, mechanism.noise) for e in many], 1.0, start)
-    if isinstance(mechanism, OneShot | Peeling):
+    if isinstance(mechanism, OneShot | Peeling | Gaussian) and has_curve(mechanism):
         return Success(
             mechanism, lambda many: [exact_chance(table, replace(mechanism, epsilon=e)) for e in many], 1.0, start
         )
     raise InvalidInput(
-        "mechanism", mechanism.name, "canonical, joint, oneshot or peeling is needed: others have no exact curve"
+        "mechanism",
+        mechanism.name,
+        f"canonical, joint, oneshot, peeling, or gaussian with k of at most {in_order.MOST} is needed: others have no "
+        "exact curve",
     )
 
 
 def has_curve(mechanism: Mechanism) -> bool:
     """Return whether P[exact top-k] is known exactly at every ε."""
+    if isinstance(mechanism, Gaussian):
+        return mechanism.k <= in_order.MOST
     return isinstance(mechanism, Canonical | Joint | OneShot | Peeling)
 
 
-def exact_chance(table: Scores, mechanism: OneShot | Peeling) -> float:
+def exact_chance(table: Scores, mechanism: OneShot | Peeling | Gaussian) -> float:
     """P[exact top-k] at the mechanism's ε."""
     if isinstance(mechanism, Peeling):
         return peeling_chance(mechanism.k, float(mechanism.rate()), table, mechanism.noise)
+    if isinstance(mechanism, Gaussian):
+        chance = in_order.chance_in_order(noisy_groups(table, mechanism.k, 1 / exact(mechanism.sigma), NORMAL))
+        if chance is None:
+            raise InvalidInput("k", mechanism.k, "less is needed: so many tied items have no exact curve here")
+        return chance
     noisy = noisy_groups(table, mechanism.k, mechanism.rate(table.size), NOISES[mechanism.noise])
     return noisy.within(mechanism.k, mechanism.k)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from dpselect.forecast import metrics
 from dpselect.forecast.curves import exact_chance, noisy_groups
+from dpselect.forecast.in_order import chance_in_order
 from dpselect.forecast.misplaced import Order
 from dpselect.forecast.noisy import NoisyGroups
 from dpselect.forecast.noisy_expectations import Split
@@ -56,6 +57,9 @@ class ExactFigures:
         if self._noisy is None:
             return figures
         ranks = {"great": metrics.great_ranks(k, table.size), "good": metrics.good_ranks(k, table.size)}
+        in_order = chance_in_order(self._noisy) if isinstance(mechanism, Gaussian) else None
+        if in_order is not None:
+            figures["exact"] = in_order
         if isinstance(mechanism, OneShot):
             ranks = {"exact": (k, k)} | ranks
         return _in_order(figures | dict(zip(ranks, self._noisy.within_each(list(ranks.values())), strict=True)))

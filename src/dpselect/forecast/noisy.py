@@ -111,7 +111,7 @@ class NoisyGroups:
             last = max(pattern.lowest for pattern in open_ones) + 1
             cdf, survival, density = values_at(self.noise, z, self.locations[:last])
             first = min(pattern.lowest for pattern in open_ones) + 1
-            log_cdf, log_rest = log_of_first(cdf[first:], survival[first:]), self._log_below(z, last)
+            log_cdf, log_rest = log_of_first(cdf[first:], survival[first:]), self.log_below(z, last)
             values = []
             for pattern, log_radius in zip(open_ones, log_radii, strict=True):
                 musts, free = slice(0, pattern.edge), slice(pattern.edge, pattern.lowest + 1)
@@ -123,7 +123,7 @@ class NoisyGroups:
         chances = iter([min(float(weights @ np.where(np.isfinite(part), part, 0.0)), 1.0) for part in values])
         return [1.0 if pattern.certain else next(chances) for pattern in patterns]
 
-    def _log_below(self, z: FloatArray, first: int) -> FloatArray:
+    def log_below(self, z: FloatArray, first: int) -> FloatArray:
         """Return `Σ m log F(z − a)` over the groups from `first` on: those far below z together, by the series."""
         locations, sizes = self.locations[first:], self.sizes[first:]
         result = np.zeros_like(z)
@@ -222,7 +222,7 @@ class NoisyGroups:
         cdf, survival, density = values_at(self.noise, z, self.locations[:last])
         first = min(pattern.lowest for pattern in patterns) + 1
         sizes, log_cdf = self.sizes[:last], log_of_first(cdf[first:], survival[first:])
-        log_far = far._log_below(z, 0)
+        log_far = far.log_below(z, 0)
         bounds, log_radii = [], []
         for pattern in patterns:
             musts, free = slice(0, pattern.edge), slice(pattern.edge, pattern.lowest + 1)

@@ -147,7 +147,7 @@ class Forecast:
         from dpselect.forecast.picture import draw_curves, draw_points
 
         epsilon = self.mechanism.epsilon
-        if has_curve(self.mechanism):
+        if has_curve(self.mechanism) and "exact" in self._chances:
             return draw_curves([("", success(self.scores, self.mechanism))], epsilon=epsilon, axes=axes)
         if not self.draws:
             raise InvalidInput("draws", 0, "at least 2 are needed: the curve of this mechanism is simulated")

@@ -60,6 +60,7 @@ def plan(
     like_people: int | None = None,
     delta: float = 0.0,
     ordered: bool = False,
+    max_items_per_person: int | None = None,
 ) -> Plan:
     """Return the ε that each mechanism needs to return exactly the top k with probability `accuracy`.
 
@@ -67,6 +68,8 @@ def plan(
         then the worst case with such gaps: k items that lead by just that, and all `items` − k others tied behind.
     like: instead, public scores that resemble the private ones; `people` and `like_people` scale them to the number of
         people in the private data.
+    max_items_per_person: how many items one person can touch at most; adds the Gaussian mechanism to ordered answers
+        with a delta.
 
     >>> import dpselect as dps
     >>> dps.forecast.plan(10, gap=50, accuracy=0.99)
@@ -92,7 +95,15 @@ def plan(
         step = None
         scores = _scaled(Scores.of(like), people, like_people)
         size, model = scores.size, f"the {scores.size:,} items have the scores of the look-alike"
-    comparison = compare(scores, k, accuracy=accuracy, delta=delta, ordered=ordered, draws=0)
+    comparison = compare(
+        scores,
+        k,
+        accuracy=accuracy,
+        delta=delta,
+        ordered=ordered,
+        max_items_per_person=max_items_per_person,
+        draws=0,
+    )
     comparison = replace(comparison, warning=PUBLIC)
     return Plan(comparison, model, step, size, people, _notes(like is None and items is None, delta, people))
 

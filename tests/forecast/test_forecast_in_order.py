@@ -1,0 +1,116 @@
+"""The chance that normal noise leaves every rank right."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpselect as dps
+from dpselect.forecast import in_order
+from dpselect.forecast.curves import exact_chance, noisy_groups
+from dpselect.forecast.in_order import chance_in_order
+from dpselect.mechanisms.ranking import exact
+from dpselect.sampling.normal import NORMAL
+
+TABLES: list[tuple[list[float], int]] = [
+    ([9, 7, 4, 2, 1], 3),
+    ([9, 7, 7, 2, 1], 3),
+    ([9, 7, 7, 7, 1], 3),
+    ([9, 9, 9, 7, 7, 1], 3),
+    ([9, 9, 7, 7, 1], 4),
+    ([5, 5, 5, 5], 2),
+    ([9, 7, 4], 3),
+    ([4, 9, 1, 1, 1, 1], 1),
+    ([1e6, 5, 4, 3.5, 0], 3),
+]
+
+
+def gaussian(k: int, epsilon: float) -> dps.Gaussian:
+    return dps.Gaussian(k=k, epsilon=epsilon, delta=1e-3, max_items_per_person=2)
+
+
+def chance(scores: Any, mechanism: dps.Gaussian) -> float:
+    found = exact_chance(dps.Scores.of(scores), mechanism)
+    assert isinstance(found, float)
+    return found
+
+
+@pytest.mark.parametrize(("scores", "k"), TABLES)
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 4.0])
+def test_it_is_the_one_of_the_law(scores: list[float], k: int, epsilon: float) -> None:
+    mechanism, best = gaussian(k, epsilon), sorted(scores, reverse=True)[:k]
+    wanted = sum(p for answer, p in mechanism.law(scores).items() if [scores[i] for i in answer] == best)
+    assert chance(scores, mechanism) == pytest.approx(wanted, rel=1e-9)
+
+
+def test_ties_at_the_top_are_in_order_anyway() -> None:
+    """With all items tied any answer is right; and 30 of 1,000 leaders far ahead are."""
+    assert chance([3.0] * 2_000, gaussian(30, 0.2)) == pytest.approx(1.0, abs=1e-10)
+    assert chance([1e5] * 1_000 + [0.0] * 50, gaussian(30, 0.2)) == pytest.approx(1.0, abs=1e-10)
+
+
+@pytest.mark.parametrize("k", [1, 4, 25, 100])
+@pytest.mark.parametrize("gap", [6.0, 9.0, 40.0])
+def test_far_apart_each_pair_of_neighbours_decides_for_itself(k: int, gap: float) -> None:
+    """P[some pair is wrong] is the sum over neighbours, up to two at a time; gaps are in deviations."""
+    mechanism = gaussian(k, 1.0)
+    scores = gap * mechanism.sigma * np.arange(k + 1)
+    wrong = float(NORMAL.survival(np.array(gap / np.sqrt(2))))
+    assert 1 - chance(scores, mechanism) == pytest.approx(k * wrong, rel=0.1, abs=1e-12)
+
+
+def test_a_finer_grid_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(5)
+    tables = [
+        (np.append(np.round(generator.random(400) * 30), np.arange(30.0, 400.0, 25.0)), 12),
+        (np.round(generator.pareto(1.0, 3000) * 50), 10),
+        (np.repeat([90.0, 80.0, 70.0, 10.0], [3, 20, 900, 40]), 60),
+    ]
+    cases = [(scores, gaussian(k, epsilon)) for scores, k in tables for epsilon in (0.05, 0.4, 3.0)]
+    found = [chance(*case) for case in cases]
+    assert sum(1e-9 < each < 1 - 1e-6 for each in found) > 3
+    monkeypatch.setattr(in_order, "_STEP", 0.02)
+    assert [chance(*case) for case in cases] == pytest.approx(found, rel=1e-9, abs=1e-12)
+    # A coarser one does.
+    monkeypatch.setattr(in_order, "_STEP", 0.3)
+    assert [chance(*case) for case in cases] != pytest.approx(found, rel=1e-9, abs=1e-12)
+
+
+def test_what_next_to_never_happens_is_0_and_what_is_too_much_is_left_out() -> None:
+    assert chance(np.arange(1_000.0), gaussian(200, 0.01)) == 0
+    tied = dps.Scores.from_histogram([9, 3, 1], [50_000, 10, 10])
+    mechanism = gaussian(50_000, 1.0)
+    assert chance_in_order(noisy_groups(tied, 50_000, 1 / exact(mechanism.sigma), NORMAL)) is None
+    assert dps.forecast.forecast(tied, mechanism, draws=0).exact is None
+    with pytest.raises(dps.InvalidInput, match="k: 50000 was given; less is needed"):
+        dps.forecast.smallest_epsilon(tied, mechanism, 0.9)
+    with pytest.raises(dps.InvalidInput, match="no exact curve"):
+        dps.forecast.success(dps.Scores.from_histogram([2, 1], [100_001, 5]), gaussian(100_001, 1.0))
+
+
+def test_the_curve_grows_and_is_solved_for() -> None:
+    counts, template = [round(900 / rank) for rank in range(1, 200)], gaussian(5, 1.0)
+    curve = dps.forecast.success(counts, template)
+    chances = curve.chances(np.geomspace(0.01, 5, 25).tolist())
+    assert all(low < high + 1e-12 for low, high in pairwise(chances))
+    needed = dps.forecast.smallest_epsilon(counts, template, 0.95)
+    assert chance(counts, gaussian(5, needed)) == pytest.approx(0.95, abs=1e-8)
+    assert needed == pytest.approx(curve.smallest_epsilon(0.95), rel=1e-8)
+    assert dps.forecast.smallest_epsilon([3, 3, 3], gaussian(2, 1.0), 0.9) == 0
+
+
+def test_it_stands_beside_others_where_it_is_known_how_many_items_one_person_has() -> None:
+    counts = [round(9000 / rank) for rank in range(1, 200)]
+    compared = dps.forecast.compare(counts, 5, delta=1e-6, ordered=True, max_items_per_person=3, draws=0)
+    [need] = [need for need in compared.needs if need.label == "gaussian"]
+    assert need.epsilon == dps.forecast.smallest_epsilon(
+        counts, dps.Gaussian(k=5, epsilon=1.0, delta=1e-6, max_items_per_person=3), 0.99
+    )
+    planned = dps.forecast.plan(5, gap=60, delta=1e-6, ordered=True, max_items_per_person=3)
+    assert "gaussian" in [need.label for need in planned.comparison.needs]
+    for wrong in ({"ordered": True}, {"delta": 1e-6}):
+        with pytest.raises(dps.InvalidInput, match="max_items_per_person"):
+            dps.forecast.compare(counts, 5, max_items_per_person=3, **wrong)
