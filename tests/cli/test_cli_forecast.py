@@ -50,6 +50,18 @@ def test_every_kind_of_file_gives_the_same_forecast_and_the_warning() -> None:
         assert "not private" in result.stderr
 
 
+def test_of_lists_the_gaussian_mechanism_is_one_if_a_person_has_few_items() -> None:
+    line = ("-k", "3", "--ordered", "--delta", "1e-6", "--max-items-per-person", "2", "--format", "json")
+    rows = ("--item", "film", "--person", "viewer", "--domain", "films.csv")
+    counted, kept = run("counts.csv", *line), run("views.parquet", *rows, *line)
+    template = dps.Gaussian(k=3, epsilon=1.0, delta=1e-6, max_items_per_person=2)
+    wanted = dps.forecast.smallest_epsilon(COUNTS, template, 0.99)
+    assert needed(counted)["gaussian"] == pytest.approx(wanted, rel=1e-9)
+    # Of each person's rows only so many items are counted, so that gaps are smaller.
+    assert needed(kept)["gaussian"] > wanted
+    assert "gaussian" in run("counts.csv", *line[:-2]).stdout
+
+
 def test_the_table_without_an_epsilon_shows_several() -> None:
     result = run("counts.csv", "-k", "3")
     assert max(map(len, result.stdout.splitlines())) <= 80
@@ -110,6 +122,8 @@ def test_a_picture_is_written(ending: str) -> None:
         (["secret.csv", "-k", "1"], "cannot be read as numbers"),
         (["gap.csv", "-k", "1"], "a row without a count"),
         (["endless.csv", "-k", "1"], "not finite"),
+        (["negative.csv", "-k", "1"], "a count below 0 was given"),
+        (["counts.csv", "-k", "2", "--max-items-per-person", "3"], "--max-items-per-person: 3 was given; leave it out"),
         (["counts.xlsx", "-k", "1"], "a name that ends in .csv"),
     ],
 )
@@ -118,6 +132,7 @@ def test_bad_input_is_refused_without_quoting_a_row(line: list[str], words: str)
     Path("secret.csv").write_text("item,count\nx,hush\n")
     Path("gap.csv").write_text("item,count\nx,3\ny,\n")
     Path("endless.csv").write_text("item,count\nx,inf\n")
+    Path("negative.csv").write_text("item,count\nx,3\ny,-77\n")
     Path("counts.xlsx").write_text("no sheet")
     if "--draws" in line:
         line = [*line, "--epsilon", "1"]
@@ -126,4 +141,5 @@ def test_bad_input_is_refused_without_quoting_a_row(line: list[str], words: str)
     assert (result.exit_code, result.stdout) == (2, "")
     assert words in result.stderr
     assert "hush" not in result.stderr
+    assert "77" not in result.stderr
     assert "Traceback" not in result.stderr

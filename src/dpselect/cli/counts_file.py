@@ -28,7 +28,9 @@ def counts_in_file(argument: str, path: str, column: str) -> dpselect.Scores:
     counts = values.to_numpy(zero_copy_only=False)
     if not np.isfinite(counts).all():
         raise dpselect.InvalidInput(argument, plain("a count that is not finite"), "finite numbers are needed")
-    if (counts == np.round(counts)).all() and (np.abs(counts) < 2.0**53).all():
+    if (counts < 0).any():
+        raise dpselect.InvalidInput(argument, plain("a count below 0"), "counts of 0 or more are needed")
+    if (counts == np.round(counts)).all() and (counts < 2.0**53).all():
         counts = counts.astype(np.int64)
     return dpselect.Scores.of(counts)
 
