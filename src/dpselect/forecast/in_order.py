@@ -18,14 +18,16 @@ larger than the ones before it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpselect.forecast.binomials import log_of_first
 from dpselect.forecast.chances import FloatArray
+from dpselect.forecast.noise_values import log_normal
+from dpselect.sampling.normal import NORMAL
 
 if TYPE_CHECKING:
     from dpselect.forecast.noisy import NoisyGroups
@@ -35,62 +37,75 @@ MOST = 100_000
 _STEP, _REACH = 0.05, 9.5
 _CLOSE, _FEW = 1.5, 4
 _POINTS = 20
-_TOGETHER, _MOST_WORK = 1_000_000, 50_000_000
+_TOGETHER, _MOST_WORK = 16_000, 50_000_000
 _LEAST = 1e-13
 
 
 def chance_in_order(noisy: NoisyGroups) -> float | None:
     """P[the score at every rank up to k is right], for normal noise; None if that is too much work."""
-    border = noisy.group(noisy.k)
-    before = noisy.ends[: border + 1] - noisy.sizes[: border + 1]
-    taken = np.minimum(noisy.sizes[: border + 1], noisy.k - before)
-    # From the lowest rank up.
-    locations = np.repeat(noisy.locations[: border + 1], taken.astype(np.intp))[::-1]
-    pairs = zip(noisy.sizes[border::-1], taken[::-1], strict=True)
-    counts = np.concatenate([np.arange(size - number, size) + 1 for size, number in pairs])
-    step = _step(locations, float(taken.max()))
-    near = round(_REACH / step)
+    chain = Chain.of(noisy)
+    near = round(_REACH / chain.step)
     if noisy.k > MOST or noisy.k * near > _MOST_WORK:
         return None
-    grid: FloatArray = step * np.arange(-near, near + 1.0)
-    moves, offsets = _moves(np.diff(locations), step, len(grid))
-    weights = step * _weights()
+    grid: FloatArray = chain.step * np.arange(-near, near + 1.0)
+    # Where items are close, their own order is often next to impossible, and takes less time.
+    if chain.step < _STEP and not chain.last(grid, np.ones(len(grid))):
+        return 0.0
+    border = noisy.group(noisy.k)
+    others = float(noisy.ends[border]) - noisy.k
     with np.errstate(under="ignore"):
-        values = _all_below(noisy, border, float(noisy.sizes[border] - taken[border]), grid)
-        together = max(_TOGETHER // len(grid), 1)
-        for start in range(0, len(counts), together):
+        return chain.last(grid, np.exp(noisy.log_below(grid, border + 1) + others * log_normal(grid)))
+
+
+@dataclass(frozen=True, repr=False)
+class Chain:
+    """The items of the top k from the lowest up: where they are, c of each, and how far apart z are."""
+
+    locations: FloatArray
+    counts: FloatArray
+    step: float
+
+    @classmethod
+    def of(cls, noisy: NoisyGroups) -> Chain:
+        """Return the items of the top k."""
+        top = slice(noisy.group(noisy.k) + 1)
+        sizes = noisy.sizes[top]
+        taken = np.minimum(sizes, noisy.k - (noisy.ends[top] - sizes))
+        locations = np.repeat(noisy.locations[top], taken.astype(np.intp))[::-1]
+        # For each group m − r + 1 … m; in the order of ranks they fall.
+        before = np.repeat(np.cumsum(taken) - taken, taken.astype(np.intp))
+        counts = np.repeat(sizes, taken.astype(np.intp)) - (np.arange(len(before)) - before)
+        return cls(locations, counts[::-1], _step(locations, float(taken.max())))
+
+    def last(self, grid: FloatArray, values: FloatArray) -> float:
+        """Return V_k(∞) for V_0 on the grid around the first item, 0 if it is next to nothing."""
+        moves, offsets = self._moves(len(grid))
+        weights, together = self.step * _weights(), max(_TOGETHER // len(grid), 1)
+        for start in range(0, len(moves), together):
             part = slice(start, start + together)
-            densities = counts[part, None] * noisy.noise.density(grid + offsets[part, None])
+            densities = self.counts[part, None] * NORMAL.density(grid + offsets[part, None])
             for move, density in zip(moves[part], densities, strict=True):
                 if move:
                     values = np.concatenate([values[move:], np.full(min(move, len(values)), values[-1])])
                 values = np.append(0.0, np.cumsum(np.convolve(values * density, weights, mode="same")[1:]))
                 if values[-1] < _LEAST:
                     return 0.0
-    return float(min(values[-1], 1.0))
+        return float(min(values[-1], 1.0))
+
+    def _moves(self, most: int) -> tuple[list[int], FloatArray]:
+        """Return by how many steps the grid is moved up to each item, and how far its middle then is above the item."""
+        moves, offsets = [0], [0.0]
+        for gap in np.diff(self.locations).tolist():
+            move = round((gap - offsets[-1]) / self.step) if gap < most * self.step else most
+            moves.append(move)
+            offsets.append(offsets[-1] + move * self.step - gap if move < most else 0.0)
+        return moves, np.array(offsets)
 
 
 def _step(locations: FloatArray, tied: float) -> float:
     """Return how far apart z are: where an item stands among many close ones varies less than each of them does."""
     close = np.searchsorted(locations, locations + _CLOSE, side="right") - np.arange(len(locations))
     return float(_STEP / np.sqrt(max(close.max() / _FEW, tied, 1.0)))
-
-
-def _moves(gaps: FloatArray, step: float, most: int) -> tuple[list[int], FloatArray]:
-    """Return by how many steps the grid is moved up to each item, and how far its middle then is above the item."""
-    moves, offsets = [0], [0.0]
-    for gap in gaps.tolist():
-        move = round((gap - offsets[-1]) / step) if gap < most * step else most
-        moves.append(move)
-        offsets.append(offsets[-1] + move * step - gap if move < most else 0.0)
-    return moves, np.array(offsets)
-
-
-def _all_below(noisy: NoisyGroups, border: int, tied: float, z: FloatArray) -> FloatArray:
-    """Return the chance that so many items tied with rank k, and all below them, are below each z."""
-    cdf, survival = noisy.noise.cdf(z), noisy.noise.survival(z)
-    result: FloatArray = np.exp(noisy.log_below(z, border + 1) + tied * log_of_first(cdf, survival))
-    return result
 
 
 @cache

@@ -23,6 +23,14 @@ def farthest(noise: Distribution) -> float:
     return _FARTHEST_NORMAL if noise.name == "normal" else _FARTHEST
 
 
+def log_normal(x: FloatArray) -> FloatArray:
+    """Return log F of normal noise to all digits, by a function of its own, which is faster than from F and S."""
+    from scipy.special import log_ndtr
+
+    result: FloatArray = log_ndtr(x)
+    return result
+
+
 def values_at(noise: Distribution, z: FloatArray, locations: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return F, S = 1 − F and f at z − a as [group, z]; the three share `t = e^{a − z}`, and it its factors.
 

@@ -25,7 +25,7 @@ from dpselect.forecast.binomials import binomial, log_of_first, log_power, logar
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.close_items import CloseItems
 from dpselect.forecast.contour import Circle, ComplexArray
-from dpselect.forecast.noise_values import farthest, merged, values_at
+from dpselect.forecast.noise_values import farthest, log_normal, merged, values_at
 from dpselect.forecast.panels import (
     and_neighbours,
     ascending,
@@ -156,8 +156,7 @@ class NoisyGroups:
         items = self.items.since(first)
         points, weights = items.points, items.weights(items.sizes)
         near = points > float(z.min()) - farthest(self.noise)
-        cdf, survival, _ = values_at(self.noise, z, points[near])
-        result: FloatArray = weights[near] @ log_of_first(cdf, survival)
+        result: FloatArray = weights[near] @ log_normal(z - points[near, None])
         return result
 
     def _nodes(self, patterns: list[Pattern]) -> tuple[FloatArray, FloatArray, list[FloatArray]]:

@@ -28,11 +28,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpselect.forecast.binomials import log_of_first
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.close_items import CloseItems
 from dpselect.forecast.contour import Array, ComplexArray, powers_of, real_times, upto
-from dpselect.forecast.noise_values import values_at
+from dpselect.forecast.noise_values import log_normal, values_at
 from dpselect.forecast.tail_segments import SIZE
 from dpselect.forecast.tails import Tail
 from dpselect.sampling.normal import NORMAL
@@ -66,13 +65,13 @@ def _falling_odds() -> tuple[FloatArray, FloatArray]:
 def log_law(items: CloseItems, z: FloatArray, log_radius: FloatArray) -> FloatArray:
     """Return the coefficients [z, power] of the logarithm of `Π (F + S x)` over rare items."""
     survival = NORMAL.survival(z - items.points[:, None])
-    return _log_law(items.weights(items.sizes), 1 - survival, survival, np.exp(log_radius))
+    return _log_law(items, items.weights(items.sizes), z, survival / (1 - survival) * np.exp(log_radius))
 
 
-def _log_law(weights: FloatArray, cdf: FloatArray, survival: FloatArray, radius: FloatArray) -> FloatArray:
-    terms = np.empty((SIZE, *survival.shape))
-    terms[0] = log_of_first(cdf, survival)
-    _powers(survival / cdf * radius, terms[1:])
+def _log_law(items: CloseItems, weights: FloatArray, z: FloatArray, raised: FloatArray) -> FloatArray:
+    terms = np.empty((SIZE, *raised.shape))
+    terms[0] = log_normal(z - items.points[:, None])
+    _powers(raised, terms[1:])
     result: FloatArray = (weights @ terms).T * _LOG_SIGNS
     return result
 
@@ -147,17 +146,17 @@ class NormalTail:
     def at(self, z: FloatArray, log_radius: FloatArray) -> FloatArray:
         """Return coefficients [kind, z, power] of powers of e^{iθ} on the circles of these radii."""
         cdf, survival, density = self._values(z)
-        radius, terms = np.exp(log_radius), np.empty((SIZE, *cdf.shape))
-        law = _log_law(self._weights[0], cdf, survival, radius)
+        raised, terms = survival / cdf * np.exp(log_radius), np.empty((SIZE, *cdf.shape))
+        law = _log_law(self.items, self._weights[0], z, raised)
         terms[0] = 1.0
-        _powers(-survival / cdf * radius, terms[1:])
+        _powers(-raised, terms[1:])
         terms *= density / cdf
         return np.concatenate([law[None], (self._weights @ terms).T.swapaxes(0, 1)])
 
     def plainly(self, z: FloatArray) -> FloatArray:
         """Return `Σ log F`, `Σ f/F`, and how many stand at z, plain and by costs."""
-        cdf, survival, density = self._values(z)
-        known = self._weights[0] @ np.stack([log_of_first(cdf, survival), density / cdf])
+        cdf, _, density = self._values(z)
+        known = self._weights[0] @ np.stack([log_normal(z - self.items.points[:, None]), density / cdf])
         return np.concatenate([known, self._weights @ density])
 
     def passed(self, z: FloatArray, log_radius: FloatArray, turns: ComplexArray) -> ComplexArray:
@@ -219,7 +218,7 @@ class NormalTail:
         # Where next to nothing is above z each item adds its rate times all steps before it.
         result: FloatArray = (self._weights[1] - self.costs[0] * self._weights[0]) @ rates
         dense = self._weights[0] @ survival > _NOTHING
-        values = np.stack([log_of_first(cdf[:, dense], survival[:, dense]), rates[:, dense]])
+        values = np.stack([log_normal(z[dense] - self.items.points[:, None]), rates[:, dense]])
         parts = [self._plainly_passed(values[..., part]) for part in self._parts(values.shape[2])]
         result[dense] = np.concatenate([np.empty(0), *parts])
         return result
