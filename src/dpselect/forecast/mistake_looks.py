@@ -38,10 +38,14 @@ class Looks:
     to_last: FloatArray
 
     @classmethod
-    def between(cls, places: FloatArray, number: int) -> Looks:
-        """Return looks between the least and the largest of some values of the variable."""
+    def between(cls, places: FloatArray, number: int, inset: float = 0.0) -> Looks:
+        """Return looks between the least and the largest of some values of the variable, or so far from both ends.
+
+        That is a share of their distance. Where next to nothing happens at both ends, polynomials may be less exact
+        there; what their last terms contribute tells whether they are.
+        """
         low, high = float(places.min()), float(places.max())
-        middle, half = (low + high) / 2, (high - low) / 2
+        middle, half = (low + high) / 2, (0.5 - inset) * (high - low)
         points, transform = _chebyshev(number)
         terms = chebyshev.chebvander((places - middle) / half, number - 1)
         last = terms[:, -_LAST:].astype(np.float64)

@@ -30,7 +30,7 @@ from dpselect.forecast.mistake_upper import Upper
 from dpselect.forecast.normal_tails import AnyTail
 from dpselect.forecast.panels import BoolArray
 
-SMOOTH, KINKED, ONE_SIDED = (5.0, 13.0, 20.0), (3.0, 15.4, 2.4), (2.0, 12.0, 4.6)
+SMOOTH, KINKED, ONE_SIDED = (5.0, 12.0, 20.0), (3.0, 15.4, 2.4), (2.0, 12.0, 4.6)
 """For which noise from which variance v on looks are all but never too few, and how many are tried first.
 
 That is a + b/√v, and for noise with kinks a + b times how far the variable spans, or 1. For other noise there are more
@@ -38,6 +38,7 @@ if the mean cost of what is above z falls along it: then few items take over fro
 """
 _MORE, _MOST = 6, 38
 _MIXED, _FALLEN = 7.0, 0.6
+_INSET = 0.08
 _SPAN_ABOVE = 3.2
 """How long a span counts at most above all kinks, where poles are farther away."""
 _FEWEST, _PAYS, _PAYS_NORMAL = 36, 2.1, 1.4
@@ -76,6 +77,7 @@ class Smooth:
     fit: Fit
     one_sided: bool
     looks: tuple[int, ...]
+    inset: float
 
     @classmethod
     def of(cls, reach: Reach, nodes: Nodes) -> Smooth | None:
@@ -117,7 +119,7 @@ class Smooth:
         if where.sum() < looks * (_PAYS_NORMAL if noise.name == "normal" else _PAYS):
             return None
         tries = looks, looks + _MORE, max(looks + 2 * _MORE, _MOST)
-        return cls(nodes.only(where), where, first, places, fit, one_sided, tries)
+        return cls(nodes.only(where), where, first, places, fit, one_sided, tries, 0.0 if noise.kinks else _INSET)
 
     @cached_property
     def log_radius(self) -> FloatArray:
@@ -134,7 +136,10 @@ class Smooth:
 
         The latter include what is surely chosen at further nodes. None if looks turn out to be too few.
         """
-        tried = (self._by_looks(Looks.between(self.places, number), groups, last, tail, sure) for number in self.looks)
+        tried = (
+            self._by_looks(Looks.between(self.places, number, self.inset), groups, last, tail, sure)
+            for number in self.looks
+        )
         return next((found for found in tried if found is not None), None)
 
     def _by_looks(

@@ -46,7 +46,7 @@ _FAR = 2.2
 _LOST = 1e-17
 _TERMS = 20
 _PANEL, _PANELS, _SMALL = 2.6, 7, 60
-_CELL = 3.0
+_CELL, _CELL_NORMAL = 3.0, 1.2
 _CELLS, _FEW_CELLS, _MOST_CELLS = 24, 7, 240
 _DEPTH, _DEEPER, _LOWEST = 30.0, 34.0, 1e3
 _VISIBLE = 16.0
@@ -172,7 +172,7 @@ class NoisyGroups:
         tail = farthest(self.noise)
         low = 0.0 if one_sided else base - tail
         high = tail + float(np.log(self.ends[max(pattern.lowest for pattern in patterns)])) + 1.0
-        count = int((high - low) / _CELL) + 1
+        count = int((high - low) / (_CELL_NORMAL if self.noise.name == "normal" else _CELL)) + 1
         tied = slice(0, max(pattern.lowest for pattern in patterns) + 1 if one_sided else 0)
         jumps = behind_jumps(self.locations[tied], self.sizes[tied])
         far = self._rough(max(pattern.lowest for pattern in patterns) + 1)
