@@ -178,9 +178,8 @@ class NormalTail:
         values = np.empty((SIZE, *cdf.shape))
         np.divide(density, cdf, out=values[0])
         _powers(survival / cdf * np.exp(log_radius), values[1:])
-        masses = (self._weights[0] @ values[1:]).max(axis=1)
         # As many powers as make a difference.
-        values = values[: 1 + max(int((masses > _NOTHING).sum()), 1)]
+        values = values[: 2 + int(((self._weights[0] @ values[2:]).max(axis=1) > _NOTHING).sum())]
         further, middles, added = np.zeros((len(values), 1, len(z))), [], []
         for groups, points, cell in self.items.from_last():
             known = values[:, points]
@@ -191,12 +190,15 @@ class NormalTail:
                 break
             whole = float((behind[unseen] - behind[-1]).max())
             orders, most = next((pair for pair in _ORDERS if whole <= _FEW * pair[1]), _ORDERS[-1])
-            starts = unseen + _segments(behind[unseen:], cell.sizes[unseen:], orders, most)
+            masses = (behind[unseen:-1] - behind[unseen + 1 :]).max(axis=1)
+            odds = masses / cell.sizes[unseen + 1 :]
+            starts = unseen + _segments(masses, odds, orders, most)
             ends = np.append(starts[1:], len(behind))
             # All powers are needed at the borders of segments only.
             border = cell.behind(known, further, np.concatenate([starts, ends - 1]))
             middle = (border[1:, : len(starts)] + border[1:, len(starts) :]) / 2
-            sums = cell.behind(known[: orders + 1], further[: orders + 1], slice(unseen, None))
+            powers = 2 + int((most * odds.max(initial=0.0) ** np.arange(1, orders) > _NOTHING).sum())
+            sums = cell.behind(known[:powers], further[:powers], slice(unseen, None))
             for own, other in zip(sums[1:], middle, strict=False):
                 np.subtract(np.repeat(other, ends - starts, axis=0), own, out=own)
             products = _products(sums[1:], self.steps[groups][unseen:, None] * sums[0], orders)
@@ -237,19 +239,18 @@ AnyTail = Tail | NormalTail
 """Rare items, whatever their noise is."""
 
 
-def _segments(behind: FloatArray, sizes: FloatArray, orders: int, most: float) -> Array:
-    """Return where segments begin, from `Σ o r` over the items behind each group, [group, z].
+def _segments(masses: FloatArray, odds: FloatArray, orders: int, most: float) -> Array:
+    """Return where segments begin, from the largest `Σ o r` of each group but the first, and `o r` of its items.
 
     A segment holds at most `most − n q`, with q the largest `o r` of an item; its first group does not count.
     """
-    each = (behind[:-1] - behind[1:]).max(axis=1)
-    masses = np.append(0.0, np.cumsum(each)).tolist()
-    limits = np.append(np.maximum(most - orders * each / sizes[1:], 0.0), 0.0).tolist()
+    sums = np.append(0.0, np.cumsum(masses)).tolist()
+    limits = np.append(np.maximum(most - orders * odds, 0.0), 0.0).tolist()
     found, place = [], 0
-    while place < len(masses):
+    while place < len(sums):
         found.append(place)
         # Of those that count the next group has the largest odds.
-        place = bisect_right(masses, masses[place] + limits[place], place + 1)
+        place = bisect_right(sums, sums[place] + limits[place], place + 1)
     return np.array(found)
 
 
