@@ -18,9 +18,9 @@ larger than the ones before it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,17 +44,17 @@ _LEAST = 1e-13
 def chance_in_order(noisy: NoisyGroups) -> float | None:
     """P[the score at every rank up to k is right], for normal noise; None if that is too much work."""
     chain = Chain.of(noisy)
-    near = round(_REACH / chain.step)
-    if noisy.k > MOST or noisy.k * near > _MOST_WORK:
+    if noisy.k > MOST or noisy.k * len(chain.grid) > _MOST_WORK:
         return None
-    grid: FloatArray = chain.step * np.arange(-near, near + 1.0)
-    # Where items are close, their own order is often next to impossible, and takes less time.
-    if chain.step < _STEP and not chain.last(grid, np.ones(len(grid))):
-        return 0.0
+    # Where items are close but not tied, their own order is often next to impossible: a few of them tell.
+    if chain.step < _STEP and chain.counts.max() == 1:
+        rough = replace(chain, step=_STEP)
+        if not rough.last(np.ones(len(rough.grid))):
+            return 0.0
     border = noisy.group(noisy.k)
     others = float(noisy.ends[border]) - noisy.k
     with np.errstate(under="ignore"):
-        return chain.last(grid, np.exp(noisy.log_below(grid, border + 1) + others * log_normal(grid)))
+        return chain.last(np.exp(noisy.log_below(chain.grid, border + 1) + others * log_normal(chain.grid)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,8 +77,15 @@ class Chain:
         counts = np.repeat(sizes, taken.astype(np.intp)) - (np.arange(len(before)) - before)
         return cls(locations, counts[::-1], _step(locations, float(taken.max())))
 
-    def last(self, grid: FloatArray, values: FloatArray) -> float:
-        """Return V_k(∞) for V_0 on the grid around the first item, 0 if it is next to nothing."""
+    @cached_property
+    def grid(self) -> FloatArray:
+        """Values z about the location of an item."""
+        near = round(_REACH / self.step)
+        return self.step * np.arange(-near, near + 1.0)
+
+    def last(self, values: FloatArray) -> float:
+        """Return V_k(∞) for V_0 on the grid about the first item, 0 if it is next to nothing."""
+        grid = self.grid
         moves, offsets = self._moves(len(grid))
         weights, together = self.step * _weights(), max(_TOGETHER // len(grid), 1)
         for start in range(0, len(moves), together):

@@ -65,12 +65,13 @@ def _falling_odds() -> tuple[FloatArray, FloatArray]:
 def log_law(items: CloseItems, z: FloatArray, log_radius: FloatArray) -> FloatArray:
     """Return the coefficients [z, power] of the logarithm of `Π (F + S x)` over rare items."""
     survival = NORMAL.survival(z - items.points[:, None])
-    return _log_law(items, items.weights(items.sizes), z, survival / (1 - survival) * np.exp(log_radius))
+    raised = survival / (1 - survival) * np.exp(log_radius)
+    return _log_law(items.weights(items.sizes), np.log1p(-survival), raised)
 
 
-def _log_law(items: CloseItems, weights: FloatArray, z: FloatArray, raised: FloatArray) -> FloatArray:
+def _log_law(weights: FloatArray, log_cdf: FloatArray, raised: FloatArray) -> FloatArray:
     terms = np.empty((SIZE, *raised.shape))
-    terms[0] = log_normal(z - items.points[:, None])
+    terms[0] = log_cdf
     _powers(raised, terms[1:])
     result: FloatArray = (weights @ terms).T * _LOG_SIGNS
     return result
@@ -134,20 +135,21 @@ class NormalTail:
         return np.stack([self.items.weights(sizes), self.items.weights(sizes * self.costs)])
 
     @cached_property
-    def _latest(self) -> list[tuple[FloatArray, tuple[FloatArray, FloatArray, FloatArray]]]:
+    def _latest(self) -> list[tuple[FloatArray, ...]]:
         return []
 
-    def _values(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return F, S and f at all points; for the same z as before they are known."""
+    def _values(self, z: FloatArray) -> tuple[FloatArray, ...]:
+        """Return F, S, f and log F at all points; for the same z as before they are known."""
         if not self._latest or self._latest[0][0] is not z:
-            self._latest[:] = [(z, values_at(NORMAL, z, self.items.points))]
-        return self._latest[0][1]
+            points = self.items.points
+            self._latest[:] = [(z, *values_at(NORMAL, z, points), log_normal(z - points[:, None]))]
+        return self._latest[0][1:]
 
     def at(self, z: FloatArray, log_radius: FloatArray) -> FloatArray:
         """Return coefficients [kind, z, power] of powers of e^{iθ} on the circles of these radii."""
-        cdf, survival, density = self._values(z)
+        cdf, survival, density, log_cdf = self._values(z)
         raised, terms = survival / cdf * np.exp(log_radius), np.empty((SIZE, *cdf.shape))
-        law = _log_law(self.items, self._weights[0], z, raised)
+        law = _log_law(self._weights[0], log_cdf, raised)
         terms[0] = 1.0
         _powers(-raised, terms[1:])
         terms *= density / cdf
@@ -155,8 +157,8 @@ class NormalTail:
 
     def plainly(self, z: FloatArray) -> FloatArray:
         """Return `Σ log F`, `Σ f/F`, and how many stand at z, plain and by costs."""
-        cdf, _, density = self._values(z)
-        known = self._weights[0] @ np.stack([log_normal(z - self.items.points[:, None]), density / cdf])
+        cdf, _, density, log_cdf = self._values(z)
+        known = self._weights[0] @ np.stack([log_cdf, density / cdf])
         return np.concatenate([known, self._weights @ density])
 
     def passed(self, z: FloatArray, log_radius: FloatArray, turns: ComplexArray) -> ComplexArray:
@@ -174,7 +176,7 @@ class NormalTail:
         return [slice(start, start + step) for start in range(0, count, step)]
 
     def _passed(self, z: FloatArray, log_radius: FloatArray, turns: ComplexArray) -> ComplexArray:
-        cdf, survival, density = self._values(z)
+        cdf, survival, density, _ = self._values(z)
         values = np.empty((SIZE, *cdf.shape))
         np.divide(density, cdf, out=values[0])
         _powers(survival / cdf * np.exp(log_radius), values[1:])
@@ -215,12 +217,12 @@ class NormalTail:
         """Return `passed` for x = 1."""
         if not len(self.steps):
             return np.zeros(len(z))
-        cdf, survival, density = self._values(z)
+        cdf, survival, density, log_cdf = self._values(z)
         rates = density / cdf
         # Where next to nothing is above z each item adds its rate times all steps before it.
         result: FloatArray = (self._weights[1] - self.costs[0] * self._weights[0]) @ rates
         dense = self._weights[0] @ survival > _NOTHING
-        values = np.stack([log_normal(z[dense] - self.items.points[:, None]), rates[:, dense]])
+        values = np.stack([log_cdf[:, dense], rates[:, dense]])
         parts = [self._plainly_passed(values[..., part]) for part in self._parts(values.shape[2])]
         result[dense] = np.concatenate([np.empty(0), *parts])
         return result
