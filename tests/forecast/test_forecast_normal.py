@@ -47,12 +47,7 @@ def test_close_items_need_few_points():
 
 
 def test_fewer_points_would_show(monkeypatch):
-    spots = np.polynomial.chebyshev.chebpts1(6)
-    terms = np.polynomial.chebyshev.chebvander(spots, 5).T / 3
-    terms[0] /= 2
     monkeypatch.setattr(close_items, "_POINTS", 6)
-    monkeypatch.setattr(close_items, "_SPOTS", spots)
-    monkeypatch.setattr(close_items, "_TO_TERMS", terms)
     locations, sizes = _groups(3.0)
     items = CloseItems.of(locations, sizes)
     found, expected = items.weights(sizes) @ NORMAL.survival(4 - items.points), sizes @ NORMAL.survival(4 - locations)

@@ -40,11 +40,24 @@ def binomial(size: float, constant: FloatArray, linear: FloatArray, low: int, hi
     return np.exp(log_binomial(size, constant, linear, low, high))
 
 
+def coefficient(size: float, constant: FloatArray, linear: FloatArray, power: int) -> FloatArray:
+    """Return one of these coefficients, however far out it is; 0 behind the last."""
+    if power > size:
+        return np.zeros(len(constant))
+    result: FloatArray = np.exp(_log_coefficients(size, constant, linear, np.array([[float(power)]])))[0]
+    return result
+
+
 def log_binomial(size: float, constant: FloatArray, linear: FloatArray, low: int, high: int) -> FloatArray:
     """Return the logarithms of these coefficients."""
     powers = np.arange(max(0, int(min(high, size)) + 1), dtype=np.float64)[:, None]
     if not len(powers):
         return np.full((1, len(constant)), -np.inf)
+    return np.where(powers >= low, _log_coefficients(size, constant, linear, powers), -np.inf)
+
+
+def _log_coefficients(size: float, constant: FloatArray, linear: FloatArray, powers: FloatArray) -> FloatArray:
     exponent = np.where(powers < size, (size - powers) * constant, 0.0) + np.where(powers > 0, powers * linear, 0.0)
     log_ways = log_falling(size, powers) - log_falling(powers, powers)
-    return np.where(powers >= low, exponent + log_ways, -np.inf)
+    result: FloatArray = exponent + log_ways
+    return result

@@ -26,14 +26,12 @@ import numpy.typing as npt
 from numpy.polynomial import chebyshev
 
 from dpselect.forecast.chances import FloatArray
+from dpselect.forecast.panels import chebyshev_points
 
 Array = npt.NDArray[Any]
 
 _WIDTH, _POINTS = 0.75, 14
 _ALL = slice(None)
-_SPOTS = chebyshev.chebpts1(_POINTS).astype(np.float64)
-_TO_TERMS = chebyshev.chebvander(_SPOTS, _POINTS - 1).T.astype(np.float64) * (2 / _POINTS)
-_TO_TERMS[0] /= 2
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,8 +50,9 @@ class Cell:
         high, low = float(locations[0]), float(locations[-1])
         # Scores that differ may be at the same location.
         middle, half = (high + low) / 2, (high - low) / 2 or 1.0
+        spots, to_terms = chebyshev_points(_POINTS)
         terms = chebyshev.chebvander((locations - middle) / half, _POINTS - 1)
-        return cls(sizes, middle + half * _SPOTS, terms @ _TO_TERMS)
+        return cls(sizes, middle + half * spots, terms @ to_terms)
 
     def weights(self, each: FloatArray) -> FloatArray:
         """Return the weights of points from those of groups."""

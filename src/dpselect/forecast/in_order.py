@@ -43,8 +43,10 @@ _LEAST = 1e-13
 
 def chance_in_order(noisy: NoisyGroups) -> float | None:
     """P[the score at every rank up to k is right], for normal noise; None if that is too much work."""
+    if noisy.k > MOST:
+        return None
     chain = Chain.of(noisy)
-    if noisy.k > MOST or noisy.k * len(chain.grid) > _MOST_WORK:
+    if noisy.k * len(chain.grid) > _MOST_WORK:
         return None
     # Where items are close but not tied, their own order is often next to impossible: a few of them tell.
     if chain.step < _STEP and chain.counts.max() == 1:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -15,6 +14,7 @@ from dpselect.forecast.mistake_nodes import Groups
 from dpselect.forecast.mistake_upper import Upper
 from dpselect.forecast.noisy import log_series
 from dpselect.forecast.normal_tails import AnyTail
+from dpselect.forecast.panels import chebyshev_points
 
 _PLAIN, _MORE_PLAIN, _FEW_POINTS = 10, 12, 28
 _PLAIN_CHUNK = 52
@@ -46,19 +46,10 @@ class Looks:
         """
         low, high = float(places.min()), float(places.max())
         middle, half = (low + high) / 2, (0.5 - inset) * (high - low)
-        points, transform = _chebyshev(number)
+        points, transform = chebyshev_points(number)
         terms = chebyshev.chebvander((places - middle) / half, number - 1)
         last = terms[:, -_LAST:].astype(np.float64)
         return cls(middle + half * points, terms @ transform, last, transform[-_LAST:])
-
-
-@cache
-def _chebyshev(number: int) -> tuple[FloatArray, FloatArray]:
-    """Return so many Chebyshev points, and the matrix from values there to the coefficients of their polynomial."""
-    points = chebyshev.chebpts1(number).astype(np.float64)
-    transform = chebyshev.chebvander(points, number - 1).T.astype(np.float64) * (2 / number)
-    transform[0] /= 2
-    return points, transform
 
 
 def plain_looks(points: int) -> tuple[int, ...]:

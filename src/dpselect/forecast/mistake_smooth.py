@@ -38,7 +38,9 @@ if the mean cost of what is above z falls along it: then few items take over fro
 """
 _MORE, _MOST = 6, 38
 _MIXED, _FALLEN = 7.0, 0.6
+"""How many looks more for each e-fold by which that falls, and from how many on."""
 _INSET = 0.08
+"""How far from the ends looks begin, for noise without kinks."""
 _SPAN_ABOVE = 3.2
 """How long a span counts at most above all kinks, where poles are farther away."""
 _FEWEST, _PAYS, _PAYS_NORMAL = 36, 2.1, 1.4

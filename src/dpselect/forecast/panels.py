@@ -1,13 +1,15 @@
-"""Nodes and weights: Gauss–Legendre rules on neighbouring panels, or evenly spaced; and which to take together."""
+"""Nodes and weights: Gauss–Legendre rules on panels, or evenly spaced; Chebyshev points; and which to take together."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.polynomial import chebyshev
 
 from dpselect.forecast.chances import FloatArray
 
@@ -21,6 +23,15 @@ _LONGEST = 0.9
 _SMOOTHED = 1.5
 _FEW_TIED, _MOST_CELLS = 4, 2_000
 _POINTS = {count: np.polynomial.legendre.leggauss(count) for count, _ in _RULES}
+
+
+@cache
+def chebyshev_points(number: int) -> tuple[FloatArray, FloatArray]:
+    """Return so many Chebyshev points, and the matrix from values there to the coefficients of their polynomial."""
+    points = chebyshev.chebpts1(number).astype(np.float64)
+    transform = chebyshev.chebvander(points, number - 1).T.astype(np.float64) * (2 / number)
+    transform[0] /= 2
+    return points, transform
 
 
 def paced(
