@@ -46,20 +46,40 @@ def test_it_is_the_one_of_the_law(scores: list[float], k: int, epsilon: float) -
     assert chance(scores, mechanism) == pytest.approx(wanted, rel=1e-9)
 
 
-def test_ties_at_the_top_are_in_order_anyway() -> None:
-    """With all items tied any answer is right; and 30 of 1,000 leaders far ahead are."""
-    assert chance([3.0] * 2_000, gaussian(30, 0.2)) == pytest.approx(1.0, abs=1e-10)
-    assert chance([1e5] * 1_000 + [0.0] * 50, gaussian(30, 0.2)) == pytest.approx(1.0, abs=1e-10)
+@pytest.mark.parametrize("size", [2, 9, 300, 10**4, 10**6, 10**9])
+@pytest.mark.parametrize("k", [1, 8, 9, 100, 300, 10**4, 10**8])
+def test_ties_at_the_top_are_in_order_anyway(size: int, k: int) -> None:
+    """With all items tied any answer is right; and any choice of leaders far ahead of others is."""
+    if k <= size:
+        assert chance(dps.Scores.from_histogram([3], [size]), gaussian(k, 0.2)) == pytest.approx(1.0, abs=1e-10)
+        far_ahead = dps.Scores.from_histogram([10**7, 3, 2], [size, 10**4, 10])
+        assert chance(far_ahead, gaussian(k, 0.2)) == pytest.approx(1.0, abs=1e-10)
+    far_behind = dps.Scores.from_histogram([3 * 10**7, 2 * 10**7, 0], [1, 2, size])
+    if 3 < k <= size + 3:
+        assert chance(far_behind, gaussian(k, 0.2)) == pytest.approx(1.0, abs=1e-10)
+
+
+@pytest.mark.parametrize(("size", "k"), [(30, 12), (30, 30), (12, 9), (3000, 12), (50, 40)])
+@pytest.mark.parametrize("gap", [0.5, 2.0, 5.0])
+def test_tied_items_taken_at_once_are_those_taken_one_by_one(
+    size: int, k: int, gap: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mechanism = gaussian(k + 2, 0.2)
+    unit = gap * mechanism.sigma
+    table = dps.Scores.from_histogram([9 * unit, 4 * unit, 0.0, -unit, -2 * unit], [1, 1, size, 40, 400])
+    at_once = chance(table, mechanism)
+    monkeypatch.setattr(in_order, "_ONE_BY_ONE", 100)
+    assert at_once == pytest.approx(chance(table, mechanism), rel=1e-9, abs=1e-13)
 
 
 @pytest.mark.parametrize("k", [1, 4, 25, 100])
-@pytest.mark.parametrize("gap", [6.0, 9.0, 40.0])
+@pytest.mark.parametrize("gap", [6.0, 7.0, 8.0])
 def test_far_apart_each_pair_of_neighbours_decides_for_itself(k: int, gap: float) -> None:
     """P[some pair is wrong] is the sum over neighbours, up to two at a time; gaps are in deviations."""
     mechanism = gaussian(k, 1.0)
     scores = gap * mechanism.sigma * np.arange(k + 1)
     wrong = float(NORMAL.survival(np.array(gap / np.sqrt(2))))
-    assert 1 - chance(scores, mechanism) == pytest.approx(k * wrong, rel=0.1, abs=1e-12)
+    assert 1 - chance(scores, mechanism) == pytest.approx(k * wrong, rel=1e-3, abs=2e-13)
 
 
 def test_a_finer_grid_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,16 +99,17 @@ def test_a_finer_grid_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [chance(*case) for case in cases] != pytest.approx(found, rel=1e-9, abs=1e-12)
 
 
-def test_what_next_to_never_happens_is_0_and_what_is_too_much_is_left_out() -> None:
+def test_what_next_to_never_happens_is_0_and_what_is_too_much_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert chance(np.arange(1_000.0), gaussian(200, 0.01)) == 0
-    tied = dps.Scores.from_histogram([9, 3, 1], [50_000, 10, 10])
-    mechanism = gaussian(50_000, 1.0)
-    assert chance_in_order(noisy_groups(tied, 50_000, 1 / exact(mechanism.sigma), NORMAL)) is None
-    assert dps.forecast.forecast(tied, mechanism, draws=0).exact is None
-    with pytest.raises(dps.InvalidInput, match="k: 50000 was given; less is needed"):
-        dps.forecast.smallest_epsilon(tied, mechanism, 0.9)
-    with pytest.raises(dps.InvalidInput, match="no exact curve"):
-        dps.forecast.success(dps.Scores.from_histogram([2, 1], [100_001, 5]), gaussian(100_001, 1.0))
+    assert chance(np.arange(12_000.0), gaussian(6_000, 1e-3)) == 0
+    assert dps.forecast.smallest_epsilon(np.arange(12_000.0), gaussian(200, 1.0), 0.4) > 0.1
+    counts = np.arange(60.0) ** 2
+    monkeypatch.setattr(in_order, "MOST", 40)
+    assert chance_in_order(noisy_groups(dps.Scores.of(counts), 50, 1 / exact(gaussian(50, 1.0).sigma), NORMAL)) is None
+    assert dps.forecast.forecast(counts, gaussian(50, 1.0), draws=0).exact is None
+    assert dps.forecast.forecast(counts, gaussian(40, 1.0), draws=0).exact is not None
+    with pytest.raises(dps.InvalidInput, match="k: 50 was given; less is needed"):
+        dps.forecast.smallest_epsilon(counts, gaussian(50, 1.0), 0.9)
 
 
 def test_the_curve_grows_and_is_solved_for() -> None:

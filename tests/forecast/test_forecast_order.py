@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -91,6 +92,7 @@ def order_error(epsilon: float) -> float:
 def test_finer_nodes_and_wider_windows_change_nothing(epsilon: float, monkeypatch: pytest.MonkeyPatch) -> None:
     found, windows = order_error(epsilon), misplaced.Order._windows
     monkeypatch.setattr(misplaced, "_STEP", misplaced._STEP / 2)
+    monkeypatch.setattr(misplaced, "_STEP_NORMAL", misplaced._STEP_NORMAL / 2)
     monkeypatch.setattr(misplaced, "_DENSE", misplaced._DENSE / 2)
     monkeypatch.setattr(misplaced, "_SURE", 60.0)
     monkeypatch.setattr(misplaced.Order, "_windows", lambda order, z, log_radius, _=None: windows(order, z, log_radius))
@@ -167,3 +169,32 @@ def test_an_order_that_is_all_but_never_wrong() -> None:
     wanted = error_by_ranks(NORMAL, scores, 1 / float(mechanism.sigma), 28)
     assert 0 < wanted < 1e-8
     assert exact_figures(dps.Scores.of(scores), mechanism)["total_error"] == pytest.approx(wanted, rel=1e-5, abs=0)
+
+
+def test_nodes_are_close_enough_for_tied_groups_under_normal_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table of few groups, of which tied ones swap seldom, at twice as many nodes."""
+    mechanism = dps.Gaussian(k=15, epsilon=1.0, delta=1e-6, max_items_per_person=1)
+    places = np.repeat([20.0, 12.0, 8.0, 5.0, 1.5, 0.0], [3, 2, 1, 1, 4, 5])
+    table = dps.Scores.of(places * mechanism.sigma)
+    found = exact_figures(table, mechanism)["total_error"]
+    monkeypatch.setattr(misplaced, "_STEP_NORMAL", 0.08)
+    assert found == pytest.approx(exact_figures(table, mechanism)["total_error"], rel=1e-9)
+    monkeypatch.setattr(misplaced, "_STEP_NORMAL", 0.25)
+    assert found != pytest.approx(exact_figures(table, mechanism)["total_error"], rel=1e-9)
+
+
+@pytest.mark.parametrize("highest", [1e3, 1e20, 1e200, 1e298])
+def test_scores_so_far_apart_that_floats_have_no_room_between_them(highest: float) -> None:
+    scores = [highest, highest / 10, 5.0, 4.0, 3.0, 2.0, 1.0, 0.0]
+    for mechanism in (
+        dps.Gaussian(k=3, epsilon=1000.0, delta=1e-6, max_items_per_person=1),
+        dps.Peeling(k=3, epsilon=1000.0, noise="gumbel"),
+        dps.Peeling(k=3, epsilon=9.0),
+    ):
+        figures = exact_figures(dps.Scores.of(scores), mechanism)
+        last = exact_figures(
+            dps.Scores.of([100.0, *scores[2:]]), replace(mechanism, k=2, epsilon=2 / 3 * mechanism.epsilon)
+        )
+        expected = last["exact"] if isinstance(mechanism, dps.Peeling) else 1.0
+        assert figures["exact"] == pytest.approx(expected, rel=1e-9)
+        assert figures.get("total_error", 0.0) == pytest.approx(0.0, abs=1e-9)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
 from typing import Any
 
@@ -68,25 +67,13 @@ def _column(argument: str, file: Path, column: str) -> Any:
     raise dpselect.InvalidInput(argument, file.name, refused)
 
 
-def counts_of_rows(
-    table: str, item: str, person: str, domain: str, k: int, max_items_per_person: int | None, progress: Any
-) -> dpselect.Scores:
+def counts_of_rows(table: str, item: str, person: str, domain: str, k: int, progress: Any) -> dpselect.Scores:
     """Return how many people have each item of the domain, counted as `top` counts them."""
-    from dpselect.sources import Contribution, Domain, open_counts
+    from dpselect.sources import Domain, open_counts
 
-    bounded = Contribution.of(None, None, None, max_items_per_person)
     possible = Domain.of(int(domain) if domain.isdecimal() else Path(domain))
     try:
-        with open_counts(
-            table,
-            item=item,
-            person=person,
-            domain=possible,
-            k=k,
-            contribution=bounded,
-            key=secrets.token_hex(16),
-            progress=progress,
-        ) as counts:
+        with open_counts(table, item=item, person=person, domain=possible, k=k, progress=progress) as counts:
             return dpselect.Scores.from_histogram(*counts.histogram())
     except dpselect.InvalidInput as error:
         if error.argument != "table":

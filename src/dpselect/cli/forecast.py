@@ -36,9 +36,7 @@ def forecast_command(
     ordered: Annotated[bool, typer.Option("--ordered", help="The order of the answer has to be right too.")] = False,
     max_items_per_person: Annotated[
         int | None,
-        typer.Option(
-            parser=whole_number, help="How many items one person can have; for --ordered --delta.", metavar="N"
-        ),
+        typer.Option(parser=whole_number, help="Nobody is in more counts; for --ordered --delta.", metavar="N"),
     ] = None,
     draws: Annotated[
         int,
@@ -62,9 +60,13 @@ def forecast_command(
 
     if plot is not None:
         check_plot(plot)
+    if max_items_per_person is not None and item is not None:
+        raise dpselect.InvalidInput(
+            "max_items_per_person", max_items_per_person, "leave it out with rows: it says how FILE was counted"
+        )
     note(dpselect.forecast.WARNING)
     with progress_bar("Computing") as progress:
-        scores = _scores(file, count, item, person, domain, k, max_items_per_person, progress)
+        scores = _scores(file, count, item, person, domain, k, progress)
         progress(None)
         compared = dpselect.forecast.compare(
             scores,
@@ -92,7 +94,6 @@ def _scores(
     person: str | None,
     domain: str | None,
     k: int,
-    max_items_per_person: int | None,
     progress: Any,
 ) -> dpselect.Scores:
     from dpselect.cli.counts_file import counts_in_file, counts_of_rows
@@ -104,7 +105,7 @@ def _scores(
     for argument, given in (("item", item), ("person", person), ("domain", domain)):
         if given is None:
             raise dpselect.InvalidInput(argument, None, "people's rows need --item, --person and --domain")
-    return counts_of_rows(file, str(item), str(person), str(domain), k, max_items_per_person, progress)
+    return counts_of_rows(file, str(item), str(person), str(domain), k, progress)
 
 
 def _text(compared: Any, form: Format) -> str:

@@ -41,9 +41,7 @@ def plan_command(
     ordered: Annotated[bool, typer.Option("--ordered", help="The order of the answer has to be right too.")] = False,
     max_items_per_person: Annotated[
         int | None,
-        typer.Option(
-            parser=whole_number, help="How many items one person can have; for --ordered --delta.", metavar="N"
-        ),
+        typer.Option(parser=whole_number, help="Nobody has more items; for --ordered --delta.", metavar="N"),
     ] = None,
     plot: Annotated[
         str | None, typer.Option(help="Draw success against epsilon: .png, .svg or .html.", metavar="FILE")

@@ -70,23 +70,20 @@ def success(scores: Any, mechanism: Mechanism, *, smallest: float | None = None)
     if isinstance(mechanism, Joint):
         levels = Sequences.of(mechanism.k, mechanism.sensitivity.spread, table, smallest or 0.0)
         return Success(mechanism, lambda many: [levels.chance(e, mechanism.noise) for e in many], 1.0, start)
-    if isinstance(mechanism, OneShot | Peeling | Gaussian) and has_curve(mechanism):
+    if isinstance(mechanism, OneShot | Peeling | Gaussian):
         return Success(
             mechanism, lambda many: [exact_chance(table, replace(mechanism, epsilon=e)) for e in many], 1.0, start
         )
     raise InvalidInput(
         "mechanism",
         mechanism.name,
-        f"canonical, joint, oneshot, peeling, or gaussian with k of at most {in_order.MOST} is needed: others have no "
-        "exact curve",
+        "canonical, joint, oneshot, peeling or gaussian is needed: others have no exact curve",
     )
 
 
 def has_curve(mechanism: Mechanism) -> bool:
     """Return whether P[exact top-k] is known exactly at every ε."""
-    if isinstance(mechanism, Gaussian):
-        return mechanism.k <= in_order.MOST
-    return isinstance(mechanism, Canonical | Joint | OneShot | Peeling)
+    return isinstance(mechanism, Canonical | Joint | OneShot | Peeling | Gaussian)
 
 
 def exact_chance(table: Scores, mechanism: OneShot | Peeling | Gaussian) -> float:
@@ -96,7 +93,9 @@ def exact_chance(table: Scores, mechanism: OneShot | Peeling | Gaussian) -> floa
     if isinstance(mechanism, Gaussian):
         chance = in_order.chance_in_order(noisy_groups(table, mechanism.k, 1 / exact(mechanism.sigma), NORMAL))
         if chance is None:
-            raise InvalidInput("k", mechanism.k, "less is needed: so many tied items have no exact curve here")
+            raise InvalidInput(
+                "k", mechanism.k, "less is needed: a list of so many close scores has no exact curve here"
+            )
         return chance
     noisy = noisy_groups(table, mechanism.k, mechanism.rate(table.size), NOISES[mechanism.noise])
     return noisy.within(mechanism.k, mechanism.k)

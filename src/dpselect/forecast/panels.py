@@ -76,10 +76,11 @@ def _graded(cells: FloatArray, steps: FloatArray) -> tuple[FloatArray, FloatArra
     changing = changes != 0
     if not changing.any():
         low, high = float(cells[0]), float(cells[-1])
-        count = math.ceil((high - low) / float(steps[0]))
+        # Far out cells may have no width.
+        count = max(math.ceil((high - low) / float(steps[0])), 1)
         return low + (high - low) / count * np.arange(count + 1.0), np.full(count + 1, (high - low) / count)
     borders = np.append(0.0, np.cumsum(np.diff(cells) / steps))
-    u = np.linspace(0.0, borders[-1], int(np.ceil(borders[-1])) + 1)
+    u = np.linspace(0.0, borders[-1], max(int(np.ceil(borders[-1])), 1) + 1)
     before = (borders[1:-1][changing, None] - u) / _SMOOTHED
     fallen = np.exp(-np.abs(before))
     nodes = cells[0] + steps[0] * u + _SMOOTHED * (changes[changing] @ (np.log1p(fallen) + np.maximum(-before, 0.0)))

@@ -23,6 +23,18 @@ from dpselect.scores import Scores
 Array = npt.NDArray[Any]
 
 _TOGETHER = 16
+_WIDEST = 2000.0
+
+
+def _depths(scores: Scores, rate: Fraction) -> FloatArray:
+    """Return how many e-folds each group is below the best one.
+
+    Behind a very wide gap the differences of others would lose their digits, so that it is cut to where p is 0.
+    """
+    gaps = scaled(scores.values[:-1] - scores.values[1:], rate)
+    if (gaps > _WIDEST).any():
+        return np.append(0.0, np.cumsum(np.minimum(gaps, _WIDEST)))
+    return scaled(scores.values[0] - scores.values, rate)
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,7 +53,7 @@ class Rounds:
         ranks = np.arange(min(k, int(sizes.sum())))
         groups = np.searchsorted(np.cumsum(sizes), ranks, side="right")
         left = np.cumsum(sizes)[groups] - ranks
-        return cls(sizes, scaled(scores.values[0] - scores.values, Fraction(rate)), groups, left)
+        return cls(sizes, _depths(scores, Fraction(rate)), groups, left)
 
     def chance(self, noise: str) -> float:
         """Return the chance that every round takes one of its best group."""
