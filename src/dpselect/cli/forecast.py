@@ -134,7 +134,6 @@ def _rows(compared: Any) -> list[dict[str, Any]]:
 
 def _overview(compared: Any) -> list[Any]:
     from dpselect.forecast.comparison import LIMIT_WORDS, shown_epsilon, shown_limit
-    from dpselect.forecast.simulation import shown
 
     table = Table(pad_edge=False)
     table.add_column("mechanism", no_wrap=True)
@@ -142,7 +141,7 @@ def _overview(compared: Any) -> list[Any]:
         table.add_column(f"ε = {epsilon:g}", justify="right", no_wrap=True)
     table.add_column(f"ε for {compared.accuracy:g}", justify="right", no_wrap=True)
     for need, (label, curve) in zip(compared.needs, compared.curves(), strict=True):
-        chances = [shown(chance) for chance in curve.chances(_SHOWN)]
+        chances = [_shown_chance(chance) for chance in curve.chances(_SHOWN)]
         table.add_row(label, *chances, shown_epsilon(need.epsilon))
     parts: list[Any] = [Text(f"Probability of exactly the top {compared.k}", style="bold"), table]
     if compared.limit:
@@ -150,10 +149,17 @@ def _overview(compared: Any) -> list[Any]:
     return parts
 
 
+def _shown_chance(chance: float) -> str:
+    """Return a chance to three digits; what is next to nothing may be left out in part, and would fill the table."""
+    from dpselect.forecast.simulation import shown
+
+    return "<1e-9" if chance < 1e-9 else shown(chance)
+
+
 def _closely(compared: Any) -> list[Any]:
     from dpselect.forecast.comparison import shown_epsilon
     from dpselect.forecast.outcome import TITLES
-    from dpselect.forecast.simulation import shown
+    from dpselect.forecast.simulation import PROBABILITIES, shown
 
     columns = {"exact": "exact", "great": "great", "good": "good", "correct": "correct", "score_ratio": "score\nratio"}
     table = Table(pad_edge=False)
@@ -167,8 +173,12 @@ def _closely(compared: Any) -> list[Any]:
         for name in columns:
             figure = outlook.figures()[name]
             simulated |= figure is not None and not figure.exact
-            mark = "" if figure is None or figure.exact else "≈"
-            cells.append("" if figure is None else f"{mark}{shown(figure.value)}")
+            if figure is None:
+                cells.append("")
+            elif figure.exact and name in PROBABILITIES:
+                cells.append(_shown_chance(figure.value))
+            else:
+                cells.append(f"{'' if figure.exact else '≈'}{shown(figure.value)}")
         table.add_row(need.label, *cells, shown_epsilon(need.epsilon))
     parts: list[Any] = [Text(f"Top {compared.k} at epsilon = {compared.epsilon:g}", style="bold"), table]
     best = compared.forecasts[0]
