@@ -30,7 +30,7 @@ from dpselect.forecast.panels import chebyshev_points
 
 Array = npt.NDArray[Any]
 
-_WIDTH, _POINTS = 0.75, 14
+_WIDTH, _POINTS, _MANY = 0.75, 14, 28
 _ALL = slice(None)
 
 
@@ -99,7 +99,7 @@ class CloseItems:
         """Return groups in cells."""
         bins = np.floor((locations[:1] - locations) / _WIDTH)
         starts = np.flatnonzero(np.diff(bins, prepend=-1.0))
-        crowded = np.diff(np.append(starts, len(bins))) > _POINTS
+        crowded = np.diff(np.append(starts, len(bins))) > _MANY
         # Neighbouring cells of few groups are one.
         first = crowded | np.append(True, crowded)[:-1]
         borders = pairwise([*starts[first].tolist(), len(bins)])
@@ -122,7 +122,7 @@ class CloseItems:
             own = slice(max(first, stop - len(cell.sizes)), min(end, stop))
             count = own.stop - own.start
             if count < len(cell.sizes):
-                crowded = cell.polynomials is not None and count > _POINTS
+                crowded = cell.polynomials is not None and count > _MANY
                 cells[side] = Cell.of(self.locations[own], self.sizes[own], crowded=crowded)
         return CloseItems(self.locations[first:end], self.sizes[first:end], cells)
 

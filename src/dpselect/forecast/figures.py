@@ -15,6 +15,7 @@ from dpselect.forecast.in_order import chance_in_order
 from dpselect.forecast.misplaced import Order
 from dpselect.forecast.noisy import NoisyGroups
 from dpselect.forecast.noisy_expectations import Split
+from dpselect.forecast.one_thread import one_thread
 from dpselect.forecast.sequence_figures import SequenceFigures
 from dpselect.forecast.sequences import Sequences
 from dpselect.forecast.subsets import Subsets
@@ -41,6 +42,7 @@ class ExactFigures:
     mechanism: Any
 
     @cached_property
+    @one_thread()
     def chances(self) -> dict[str, float]:
         """P[exact], P[great] and P[good]; for Canonical all figures, which come together."""
         table, mechanism = self.table, self.mechanism
@@ -65,6 +67,7 @@ class ExactFigures:
         return _in_order(figures | dict(zip(ranks, self._noisy.within_each(list(ranks.values())), strict=True)))
 
     @cached_property
+    @one_thread()
     def expectations(self) -> dict[str, float]:
         """The other figures."""
         table, k = self.table, self.mechanism.k

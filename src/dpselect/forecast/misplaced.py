@@ -21,14 +21,15 @@ import numpy as np
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.contour import Array
 from dpselect.forecast.misplaced_at import Ranked
-from dpselect.forecast.noise_values import merged
+from dpselect.forecast.noise_values import deepest, farthest, merged
 from dpselect.forecast.noisy import NoisyGroups
 from dpselect.forecast.panels import BoolArray, and_neighbours, batches, least_near, paced
 from dpselect.forecast.radii import tilted
 
-_REACH, _DEPTH = 45.0, 26.0
+_REACH, _MARGIN, _DEPTH = 45.0, 2.0, 26.0
 _NEVER, _SURE = 31.0, 20.0
-_PANEL, _STEP, _STEP_NORMAL, _DENSE = 2.6, 0.145, 0.16, 2.0
+_PANEL, _STEP, _STEP_NORMAL, _DENSE = 2.6, 0.145, 0.175, 2.0
+_SMALL, _FINER = 60, 0.85
 _CELL, _ACROSS = 1.0, 9
 _FEW = 3
 _MANY, _ABOUT = 24, 0.9
@@ -36,7 +37,7 @@ _FAINT, _NOTHING, _WITHIN = 11.0, 30.0, 40.0
 """Where all that might be lost is more e-folds above what is lost at most, digits get lost for r = 1."""
 _MOST_WORK = 2_000_000
 _POINTS, _FOR_EACH, _SEEN = 11.0, 6.5, 2.5
-_TOGETHER, _MOST_NODES = 120_000, 256
+_TOGETHER, _MOST_NODES = 160_000, 256
 _BATCH, _FEWEST = 2_000, 4
 
 
@@ -112,7 +113,8 @@ class Order:
         near = np.isfinite(swaps) & (swaps > swaps.max() - _DEPTH)
         if not near.any():
             return np.zeros(1), np.zeros(0, dtype=bool)
-        starts, ends = (locations[1:][near] - _REACH)[::-1], (locations[:-1][near] + _REACH)[::-1]
+        down, up = (min(_REACH, part(self.noisy.noise) + _MARGIN) for part in (deepest, farthest))
+        starts, ends = (locations[1:][near] - down)[::-1], (locations[:-1][near] + up)[::-1]
         apart = np.append(True, starts[1:] > np.maximum.accumulate(ends)[:-1])
         starts, ends = starts[apart], np.maximum.accumulate(ends)[np.append(apart[1:], True)]
         parts = [np.linspace(x, y, int((y - x) / _CELL) + 2) for x, y in zip(starts, ends, strict=True)]
@@ -145,7 +147,10 @@ class Order:
         # The number of items above z varies by its deviation, which is how finely z has to be cut.
         spread = _DENSE * np.sqrt(variances) / at_z.sum(axis=0)
         paces = _PANEL * least_near(np.where(and_neighbours(unsettled) & (spread < 1), spread, 1.0))
-        noise, step = self.noisy.noise, _STEP_NORMAL if self.noisy.noise.name == "normal" else _STEP
+        noise, step = self.noisy.noise, _STEP
+        if noise.name == "normal":
+            # Where groups are few, finer nodes cost little.
+            step = _STEP_NORMAL * (_FINER if len(self.noisy.sizes) <= _SMALL else 1.0)
         nodes, weights = paced(cells, kept, paces, self.noisy.kinks, smooth=not noise.kinks, step=step)
         mean = np.exp(np.interp(nodes, z, log_mean))
         about = np.interp(nodes, z, variances)

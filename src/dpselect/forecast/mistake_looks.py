@@ -17,9 +17,9 @@ from dpselect.forecast.normal_tails import AnyTail
 from dpselect.forecast.panels import chebyshev_points
 
 _PLAIN, _MORE_PLAIN, _FEW_POINTS = 10, 12, 28
-_PLAIN_CHUNK = 52
+_PLAIN_CHUNK = 96
 _LAST = 4
-_DOUBT = 2e-9
+_DOUBT, _FASTEST, _SLOWEST = 5e-10, 0.1, 0.9
 _LOST, _CHOSEN, _DEPTH = 0, slice(1, None), 3
 """Where `Sums` have what is lost, what is chosen, and of that how far the lowest lies below rank k."""
 
@@ -90,14 +90,27 @@ def _surely_by_looks(
         found = Below.of(groups, last, tail, at, np.zeros_like(at)).surely() / looks.values**2
         factors = np.exp(base - z) * weights
         result = found @ (factors @ looks.matrix)
-        doubt = np.abs((found @ looks.to_last.T) * (factors @ looks.last)).sum(axis=1)
-        if enough(doubt, result):
+        terms = (found @ looks.to_last.T) * (factors @ looks.last)
+        if enough(left_out(terms.T), result):
             return result
     return None
 
 
+def left_out(last: FloatArray) -> FloatArray:
+    """Return how much is left out behind the last four terms, from what these contribute, [term, result].
+
+    Terms fall like a geometric sequence or faster, so that the last two are to the two before them as all further ones
+    are to the last two; what is left out counts twice, for it also falls on terms before it. A very fast fall is not
+    trusted; where there is none, all of them are rounding errors, or too few.
+    """
+    earlier, latest = np.abs(last).reshape(2, -1, last.shape[1]).sum(axis=1)
+    ratio = np.clip(np.divide(latest, earlier, out=np.ones_like(latest), where=earlier > 0), _FASTEST, _SLOWEST)
+    result: FloatArray = 2 * latest * ratio / (1 - ratio)
+    return result
+
+
 def enough(doubt: FloatArray, results: FloatArray) -> bool:
-    """Return whether the last terms contribute next to nothing to results."""
+    """Return whether next to nothing of results is left out."""
     return bool((doubt <= _DOUBT * np.abs(results)).all())
 
 
@@ -167,10 +180,10 @@ class Sums:
         self.by_last += real_times(ending.T, kernel)
 
     def result(self) -> tuple[float, FloatArray, FloatArray]:
-        """Return what is lost, then what is chosen; and how much the last terms contribute to each of the four."""
+        """Return what is lost, then what is chosen; and how much is left out of each of the four."""
         shares = self.by_look.reshape(1 + _LAST, *self.logs.shape).copy()
         shares[1:] *= real_times(self.looks.to_last, self.logs + self.log_scale[:, None])[:, None]
         shares[1:] += self.looks.to_last[..., None] * self.by_last[:, None]
         found = self.direct.copy()
         found[:, _CHOSEN] += (self.chosen * shares[:, None]).real.sum(axis=(2, 3))
-        return self.whole - float(found[0, _LOST]), found[0, _CHOSEN], np.abs(found[1:]).sum(axis=0)
+        return self.whole - float(found[0, _LOST]), found[0, _CHOSEN], left_out(found[1:])

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.mistake_nodes import Nodes
-from dpselect.forecast.noise_values import farthest, merged, values_at
+from dpselect.forecast.noise_values import deepest, farthest, merged, values_at
 from dpselect.forecast.noisy import NoisyGroups, log_series
 from dpselect.forecast.panels import (
     BoolArray,
@@ -30,7 +30,7 @@ from dpselect.forecast.tilted import Tilted
 _DEPTH, _FARTHER, _LOWEST = 25.0, 35.0, 1e3
 _SURE = 30.0
 _VISIBLE, _SEEN = 14.0, 22.0
-_PANEL, _EVEN, _EVEN_NORMAL = 2.6, 0.14, 0.115
+_PANEL, _EVEN, _EVEN_NORMAL = 2.6, 0.14, 0.12
 _SMALL = 60
 _STEPS, _MANY = 5.0, 2.0
 _DEVIATIONS = 9.0
@@ -39,6 +39,7 @@ _LOOKS = 12
 _APART = 0.75
 _EXPONENTIAL_TAILS = ("laplace", "logistic")
 _VARIED = 0.3
+_HARDLY_ANY = 0.05
 _NEVER = 1e-20
 _ELEMENTS = 1_000_000
 _HALVINGS = 60
@@ -153,12 +154,12 @@ class Reach:
         # With noise that is never negative k values are at rank k's location or above.
         one_sided = noisy.noise.cdf(np.zeros(1))[0] == 0
         next_one = float(noisy.locations[noisy.group(noisy.k + 1)])
-        tail = farthest(noisy.noise)
-        low, high = 0.0 if one_sided else next_one - tail, tail + float(np.log(noisy.ends[-1])) + 1.0
+        low = 0.0 if one_sided else next_one - farthest(noisy.noise)
+        high = farthest(noisy.noise, float(noisy.ends[-1])) + 1.0
         turn, width, variance = self._turn(low, high)
         # Below the turn and rank k + 1 a mistake takes two items of rank k + 1 or less that far down, or a missing one
-        # there, and is an e-fold less likely with each further e-fold of z.
-        low = max(low, min(turn, next_one) - _FARTHER)
+        # there, and is an e-fold less likely with each further e-fold of z, or much less.
+        low = max(low, min(turn, next_one) - min(_FARTHER, deepest(noisy.noise)))
         cells = np.linspace(low, high, int(high - low) + 2)
         near = np.concatenate(
             [
@@ -191,9 +192,11 @@ class Reach:
         # Where they are few, finer panels cost little; of normal noise the largest of many changes faster than each.
         series = log_series(noisy.noise.name) is not None
         widest = _PANEL / 3 if len(sizes) <= _SMALL else _PANEL if series else _PANEL / 2.5
+        # Where all that is above z is surely chosen, and that is hardly ever any, it is like each.
+        calm = (above < _HARDLY_ANY) & (log_enough < -_SURE) & (len(sizes) > _SMALL)
         # The number of few undecided items changes less evenly.
         evenly = min(max(np.sqrt(variance) / _MANY, 1 / 3), 1.0)
-        paces = np.where(middle, min(widest, _PANEL * width * evenly), widest)
+        paces = np.where(middle, min(widest, _PANEL * width * evenly), np.where(calm, _PANEL, widest))
         # Many items together change faster than each: what matters is when as many are below z as others above it.
         spreads = np.sqrt(np.maximum(np.minimum(below, above), 1.0)) / (sizes @ values[2])
         paces = np.minimum(paces, least_near(np.where(undecided > -_DEPTH, _STEPS * spreads, np.inf)))

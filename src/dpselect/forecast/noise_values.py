@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -15,12 +16,19 @@ _WIDTH, _WIDTH_NORMAL = 0.25, 0.1
 _LARGEST, _LARGEST_LOG = 1e300, 690.0
 _NEAR = 0.25
 _WIDEST = 200.0
-_FARTHEST, _FARTHEST_NORMAL = 50.0, 10.0
+_FARTHEST, _FARTHEST_NORMAL, _DEEPEST_GUMBEL = 50.0, 10.0, 4.1
 
 
-def farthest(noise: Distribution) -> float:
-    """Return what noise exceeds with a chance of no more than some e^−50."""
-    return _FARTHEST_NORMAL if noise.name == "normal" else _FARTHEST
+def farthest(noise: Distribution, number: float = 1.0) -> float:
+    """Return what the largest of so many noises exceeds with a chance of no more than some e^−50."""
+    if noise.name == "normal":
+        return math.sqrt(_FARTHEST_NORMAL**2 + 2 * math.log(number))
+    return _FARTHEST + math.log(number)
+
+
+def deepest(noise: Distribution) -> float:
+    """Return how far below 0 noise is with a chance, and a density, of no more than some e^−50."""
+    return {"gumbel": _DEEPEST_GUMBEL, "normal": _FARTHEST_NORMAL}.get(noise.name, _FARTHEST)
 
 
 def log_normal(x: FloatArray) -> FloatArray:

@@ -91,6 +91,13 @@ class NoisyGroups:
         end = int(np.searchsorted(-self.locations, 2 * farthest(self.noise) + 1 - base))
         return CloseItems.of(self.locations[:end], self.sizes[:end])
 
+    def upto(self, end: int) -> NoisyGroups:
+        """Return the groups before one, which is below rank k."""
+        result = NoisyGroups(self.locations[:end], self.sizes[:end], self.k, self.noise)
+        if "items" in vars(self):
+            vars(result)["items"] = self.items.upto(min(end, len(self.items.sizes)))
+        return result
+
     def group(self, rank: int) -> int:
         """Return the group of a rank, counted from 1."""
         return int(np.searchsorted(self.ends, rank))
@@ -168,9 +175,8 @@ class NoisyGroups:
         # With noise that is never negative k values are at rank k's location or above.
         one_sided = self.noise.cdf(np.zeros(1))[0] == 0
         base = float(self.locations[self.group(self.k + 1)]) if any(pattern.excluded for pattern in patterns) else 0.0
-        tail = farthest(self.noise)
-        low = 0.0 if one_sided else base - tail
-        high = tail + float(np.log(self.ends[max(pattern.lowest for pattern in patterns)])) + 1.0
+        low = 0.0 if one_sided else base - farthest(self.noise)
+        high = farthest(self.noise, float(self.ends[max(pattern.lowest for pattern in patterns)])) + 1.0
         count = int((high - low) / (_CELL_NORMAL if self.noise.name == "normal" else _CELL)) + 1
         tied = slice(0, max(pattern.lowest for pattern in patterns) + 1 if one_sided else 0)
         jumps = behind_jumps(self.locations[tied], self.sizes[tied])

@@ -36,7 +36,7 @@ from dpselect.forecast.radii import FARTHEST
 from dpselect.forecast.tails import RareItems
 
 _FAR, _LOWEST = 2.0, -7.0
-_NEGLIGIBLE, _FAINT = 1e-15, 1e-13
+_NEGLIGIBLE, _FAINT = 1e-15, 1e-9
 _CHUNK, _LEAST, _MOST = 8_000, 3, 128
 _MOST_WORK = 2e7
 
@@ -68,7 +68,7 @@ class Split:
         kept = _lasting(noisy, costs, _LOWEST if log_series(noisy.noise.name) is None else _FAR)
         if kept == len(costs):
             return cls(noisy, costs)
-        return cls(NoisyGroups(noisy.locations[:kept], noisy.sizes[:kept], noisy.k, noisy.noise), costs[:kept])
+        return cls(noisy.upto(kept), costs[:kept])
 
     @cached_property
     def groups(self) -> Groups:

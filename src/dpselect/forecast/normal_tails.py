@@ -22,6 +22,7 @@ the others.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
@@ -42,7 +43,7 @@ _ORDERS, _FEW = ((2, 0.0021), (3, 0.0166), (4, 0.06), (5, 0.144), (6, 0.278)), 8
 """The orders n of polynomials, and 2 M for small q; few segments of a cell with a lower order take less time."""
 _MOST_ORDERS = _ORDERS[-1][0]
 _NOTHING, _UNSEEN = 1e-11, 33.0
-_CHUNK = 100_000
+_CHUNK, _CACHED = 100_000, 8_000
 _LOG_SIGNS = np.append(1.0, (-1.0) ** np.arange(SIZE - 1) / np.arange(1, SIZE))
 """The coefficients of powers of o in log(1 + o), behind 1."""
 _DISTANCES = np.linspace(-8.0, 37.0, 1_801)
@@ -185,7 +186,7 @@ class NormalTail:
         further, middles, added = np.zeros((len(values), 1, len(z))), [], []
         for groups, points, cell in self.items.from_last():
             known = values[:, points]
-            (behind,) = cell.behind(known[1:2], further[1:2])
+            rates, behind = cell.behind(known[:2], further[:2])
             # Behind the first groups too much follows for an answer to end there.
             unseen = int((behind.min(axis=1) > _UNSEEN).sum())
             if unseen == len(behind):
@@ -200,12 +201,15 @@ class NormalTail:
             border = cell.behind(known, further, np.concatenate([starts, ends - 1]))
             middle = (border[1:, : len(starts)] + border[1:, len(starts) :]) / 2
             powers = 2 + int((most * odds.max(initial=0.0) ** np.arange(1, orders) > _NOTHING).sum())
-            sums = cell.behind(known[:powers], further[:powers], slice(unseen, None))
-            for own, other in zip(sums[1:], middle, strict=False):
-                np.subtract(np.repeat(other, ends - starts, axis=0), own, out=own)
-            products = _products(sums[1:], self.steps[groups][unseen:, None] * sums[0], orders)
             added.append(np.zeros((_MOST_ORDERS + 1, len(starts), len(z))))
-            np.add.reduceat(products, starts - unseen, axis=1, out=added[-1][: orders + 1])
+            for part in _together(ends, _CACHED // len(z)):
+                own = slice(int(starts[part.start]), int(ends[part.stop - 1]))
+                sums = np.repeat(middle[: powers - 1, part], (ends - starts)[part], axis=1)
+                sums[0] -= behind[own]
+                if powers > 2:
+                    sums[1:] -= cell.behind(known[2:powers], further[2:powers], own)
+                products = _products(sums, self.steps[groups][own, None] * rates[own], orders)
+                np.add.reduceat(products, starts[part] - own.start, axis=1, out=added[-1][: orders + 1, part])
             middles.append(middle)
             further = further + cell.whole(known)
         terms = _none_above(np.concatenate(middles[::-1], axis=1), turns)
@@ -254,6 +258,15 @@ def _segments(masses: FloatArray, odds: FloatArray, orders: int, most: float) ->
         # Of those that count the next group has the largest odds.
         place = bisect_right(sums, sums[place] + limits[place], place + 1)
     return np.array(found)
+
+
+def _together(ends: Array, most: int) -> Iterator[slice]:
+    """Yield which neighbouring segments to take at a time: with so many groups, unless one has more."""
+    place, before = 0, 0
+    while place < len(ends):
+        stop = max(int(np.searchsorted(ends, before + most, side="right")), place + 1)
+        yield slice(place, stop)
+        place, before = stop, int(ends[stop - 1])
 
 
 def _on_circles(coefficients: FloatArray, turns: ComplexArray) -> ComplexArray:
