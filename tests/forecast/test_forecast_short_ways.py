@@ -12,7 +12,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import dpselect as dps
-from dpselect.forecast import misplaced, mistake_reach, noisy_expectations, normal_tails
+from dpselect.forecast import misplaced, mistake_reach, noisy, noisy_expectations, normal_tails
 from dpselect.forecast.figures import ExactFigures, exact_figures
 from dpselect.forecast.mistake_looks import enough, left_out
 from dpselect.forecast.noise_values import deepest, farthest
@@ -90,6 +90,15 @@ def test_segments_may_be_taken_in_any_parts(monkeypatch: pytest.MonkeyPatch) -> 
     for most in (1, 500, 1_000_000):
         monkeypatch.setattr(normal_tails, "_CACHED", most)
         assert exact_figures(dps.Scores.of(LONG_TAIL), GAUSSIAN) == pytest.approx(found, rel=1e-12)
+
+
+@pytest.mark.parametrize("noise", ["exponential", "gumbel", "normal"])
+def test_values_may_be_taken_in_any_parts(noise: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanism = GAUSSIAN if noise == "normal" else dps.OneShot(k=40, epsilon=2.0, noise=noise)
+    found = exact_figures(dps.Scores.of(LONG_TAIL), mechanism)
+    for elements in (1, 20_000):
+        monkeypatch.setattr(noisy, "_ELEMENTS", elements)
+        assert exact_figures(dps.Scores.of(LONG_TAIL), mechanism) == pytest.approx(found, rel=1e-12)
 
 
 def _threads() -> set[int]:

@@ -50,7 +50,7 @@ _CELL, _CELL_NORMAL = 3.0, 1.2
 _CELLS, _FEW_CELLS, _MOST_CELLS = 24, 7, 240
 _DEPTH, _DEEPER, _LOWEST = 30.0, 34.0, 1e3
 _VISIBLE = 16.0
-_CHUNK = 256
+_CHUNK, _ELEMENTS = 256, 4_000_000
 
 
 @cache
@@ -114,20 +114,30 @@ class NoisyGroups:
             return [1.0] * len(patterns)
         with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
             z, weights, log_radii = self._nodes(open_ones)
-            last = max(pattern.lowest for pattern in open_ones) + 1
-            cdf, survival, density = values_at(self.noise, z, self.locations[:last])
-            first = min(pattern.lowest for pattern in open_ones) + 1
-            log_cdf, log_rest = log_of_first(cdf[first:], survival[first:]), self.log_below(z, last)
-            values = []
-            for pattern, log_radius in zip(open_ones, log_radii, strict=True):
-                musts, free = slice(0, pattern.edge), slice(pattern.edge, pattern.lowest + 1)
-                rates = np.where(survival[musts] > 0, density[musts] / survival[musts], 0.0)
-                log_sure = log_rest + self.sizes[free.stop : last] @ log_cdf[free.stop - first :]
-                log_sure += self.sizes[musts] @ np.log(survival[musts])
-                found = Tilted(self.sizes[free], log_radius, cdf[free], survival[free], density[free])
-                values.append(Free(found, pattern).chance(self.sizes[musts] @ rates, log_sure))
+            parts = [self._at(z[part], open_ones, [each[part] for each in log_radii]) for part in self._parts(len(z))]
+            values = [np.concatenate(each) for each in zip(*parts, strict=True)]
         chances = iter([min(float(weights @ np.where(np.isfinite(part), part, 0.0)), 1.0) for part in values])
         return [1.0 if pattern.certain else next(chances) for pattern in patterns]
+
+    def _at(self, z: FloatArray, patterns: list[Pattern], log_radii: list[FloatArray]) -> list[FloatArray]:
+        """Return the integrands of patterns."""
+        first, last = (extreme(pattern.lowest for pattern in patterns) + 1 for extreme in (min, max))
+        cdf, survival, density = values_at(self.noise, z, self.locations[:last])
+        log_cdf, log_rest = log_of_first(cdf[first:], survival[first:]), self.log_below(z, last)
+        values = []
+        for pattern, log_radius in zip(patterns, log_radii, strict=True):
+            musts, free = slice(0, pattern.edge), slice(pattern.edge, pattern.lowest + 1)
+            rates = np.where(survival[musts] > 0, density[musts] / survival[musts], 0.0)
+            log_sure = log_rest + self.sizes[free.stop : last] @ log_cdf[free.stop - first :]
+            log_sure += self.sizes[musts] @ np.log(survival[musts])
+            found = Tilted(self.sizes[free], log_radius, cdf[free], survival[free], density[free])
+            values.append(Free(found, pattern).chance(self.sizes[musts] @ rates, log_sure))
+        return values
+
+    def _parts(self, count: int) -> list[slice]:
+        """Return which z to take at a time, so that numbers for all groups at these take little memory."""
+        step = max(1, _ELEMENTS // len(self.sizes))
+        return [slice(start, start + step) for start in range(0, count, step)]
 
     def log_below(self, z: FloatArray, first: int) -> FloatArray:
         """Return `Σ m log F(z − a)` over the groups from `first` on: those far below z together, by the series."""
@@ -185,7 +195,8 @@ class NoisyGroups:
             width = (high - low) / count
             cells = ascending(np.linspace(low, high, count + 1), jumps[(jumps > low) & (jumps < high)])
             middles = (cells[1:] + cells[:-1]) / 2
-            bounds, log_radii = self._log_bounds(middles, patterns, far)
+            parts = [self._log_bounds(middles[part], patterns, far) for part in self._parts(len(middles))]
+            bounds, log_radii = np.concatenate(parts, axis=2)
             kept = [and_neighbours(bound > bound.max() - _DEPTH) for bound in bounds]
             shortest, every = min(float(np.diff(cells)[part].sum()) for part in kept), np.any(kept, axis=0)
             places = np.flatnonzero(every)
@@ -213,10 +224,10 @@ class NoisyGroups:
         """Where some item's density is not smooth, those of the highest items first, for they matter most."""
         return np.concatenate([self.locations + kink for kink in self.noise.kinks] or [np.empty(0)])
 
-    def _log_bounds(
-        self, z: FloatArray, patterns: list[Pattern], far: NoisyGroups
-    ) -> tuple[list[FloatArray], list[FloatArray]]:
+    def _log_bounds(self, z: FloatArray, patterns: list[Pattern], far: NoisyGroups) -> FloatArray:
         """Return bounds on the logarithms of the integrands, up to a factor k, and log r for which each is least.
+
+        They are [bound or log r, pattern, z].
 
         No hazard f/S exceeds 1, but for normal noise, where it grows like z, so that marking an item multiplies by at
         most k, or some times that; some item that is not of the rest has to be at z; and the number of free items above
@@ -239,7 +250,7 @@ class NoisyGroups:
             log_rest = log_far + sizes[free.stop :] @ log_cdf[free.stop - first :]
             bounds.append(log_rest + np.minimum(log_pattern, log_density))
             log_radii.append(log_radius)
-        return bounds, log_radii
+        return np.array([bounds, log_radii])
 
     def _rough(self, first: int) -> NoisyGroups:
         """Return the groups from `first` on, merged for rough sums."""
