@@ -216,6 +216,11 @@ def test_a_figure_has_several_spellings(name: str) -> None:
     assert [study.name for study in studies_named(PAPERS["joint"], name)] == ["figure-4"]
 
 
+@pytest.mark.parametrize("name", ["2.2", "theorem-2.2", "Theorem 2.2"])
+def test_a_theorem_has_as_many(name: str) -> None:
+    assert [study.name for study in studies_named(PAPERS["oneshot"], name)] == ["theorem-2.2"]
+
+
 def test_generated_counts_have_the_shape_they_say() -> None:
     counts = look_alike(5000, 1000, 10, 1.1)
     assert len(counts) == 5000

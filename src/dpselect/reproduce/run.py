@@ -81,13 +81,12 @@ def paper_named(name: str) -> Paper:
 
 
 def studies_named(paper: Paper, figure: str | None) -> Sequence[Study]:
-    """Return all studies of a paper, or the one that "4", "figure-4" or "table-1" names."""
+    """Return all studies of a paper, or the one that "4", "figure-4", "table-1" or, of a theorem, "2.2" names."""
     if figure is None:
         return paper.studies
     wanted = str(figure).strip().lower().replace(" ", "-")
-    wanted = f"figure-{wanted}" if wanted.isdigit() else wanted
     for study in paper.studies:
-        if study.name == wanted:
+        if study.name in (wanted, f"figure-{wanted}", f"theorem-{wanted}"):
             return [study]
     names = [study.name.removeprefix("figure-") for study in paper.studies]
     raise InvalidInput("figure", figure, f"one of {', '.join(names)} is needed for the {paper.name} paper")
