@@ -12,7 +12,15 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import dpselect as dps
-from dpselect.forecast import misplaced, mistake_reach, noisy, noisy_expectations, normal_tails
+from dpselect.forecast import (
+    misplaced,
+    mistake_looks,
+    mistake_reach,
+    mistake_smooth,
+    noisy,
+    noisy_expectations,
+    normal_tails,
+)
 from dpselect.forecast.figures import ExactFigures, exact_figures
 from dpselect.forecast.mistake_looks import enough, left_out
 from dpselect.forecast.noise_values import deepest, farthest
@@ -41,6 +49,16 @@ def test_terms_that_do_not_fall_leave_much_out() -> None:
     assert doubt[2] == 0
     assert enough(doubt[1:], np.ones(2))
     assert not enough(doubt, np.ones(3))
+
+
+def test_too_few_looks_are_noticed_under_normal_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As test_forecast_rare.py has it for other noise."""
+    found = exact_figures(dps.Scores.of(LONG_TAIL), GAUSSIAN)
+    monkeypatch.setattr(mistake_smooth, "NORMAL", (2.0, 6.0, 0.0))
+    monkeypatch.setattr(mistake_smooth, "_MIXED", 0.0)
+    assert exact_figures(dps.Scores.of(LONG_TAIL), GAUSSIAN) == pytest.approx(found, rel=2e-9)
+    monkeypatch.setattr(mistake_looks, "_DOUBT", np.inf)
+    assert exact_figures(dps.Scores.of(LONG_TAIL), GAUSSIAN) != pytest.approx(found, rel=1e-6)
 
 
 @pytest.mark.parametrize("noise", [*NOISES.values(), NORMAL], ids=lambda noise: noise.name)
