@@ -275,3 +275,27 @@ def test_looks_are_doubted_soon_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     exact = exact_figures(table, mechanism)["relative_error"]
     assert found == pytest.approx(exact, rel=1e-9)
     assert doubted != pytest.approx(exact, rel=3e-9)
+
+
+GUMBEL = NOISES["gumbel"]
+
+
+@pytest.mark.parametrize("spacing", [0.05, 1.0])
+@pytest.mark.parametrize("gap", [10.0, 14.0])
+def test_the_least_of_a_large_tie_that_fills_the_top(gap: float, spacing: float, monkeypatch: Any) -> None:
+    """Gumbel noise: it changes faster than each item, in a range of z that is short beside an e-fold."""
+    size = 30_000
+    noisy = NoisyGroups(np.append(0.0, -gap - spacing * np.arange(100.0)), np.append(size, np.ones(100)), size, GUMBEL)
+    costs = np.abs(noisy.locations)
+
+    def figures() -> list[float]:
+        mistakes = Split.of(noisy, costs).mistakes()
+        assert mistakes is not None
+        return [mistakes.wrong, mistakes.depth]
+
+    found = figures()
+    with monkeypatch.context() as finer:
+        finer.setattr(mistake_reach, "_PANEL", 0.6)
+        assert figures() == pytest.approx(found, rel=1e-9, abs=0)
+    monkeypatch.setattr(mistake_reach.Reach, "_where_the_least_is", lambda *_: np.empty(0))
+    assert figures() != pytest.approx(found, rel=1e-8, abs=0)

@@ -198,3 +198,23 @@ def test_scores_so_far_apart_that_floats_have_no_room_between_them(highest: floa
         expected = last["exact"] if isinstance(mechanism, dps.Peeling) else 1.0
         assert figures["exact"] == pytest.approx(expected, rel=1e-9)
         assert figures.get("total_error", 0.0) == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("kind", "gap", "size"), [("normal", 11.0, 5000), ("normal", 11.0, 500), ("gumbel", 32.0, 30_000)]
+)
+def test_large_ties_far_apart_swap_as_often_as_their_pairs_do(kind, gap, size, monkeypatch) -> None:
+    """Two close items at the top lose most of it; of the ties below them each pair swaps far more seldom."""
+    places = np.repeat([1.0, 0.0, -gap, -2 * gap, -4 * gap], [1, 1, size, size, 5]) + 5 * gap
+    k = 2 + 2 * size
+    mechanism: Any = dps.Gaussian(k=k, epsilon=1.0, delta=1e-6, max_items_per_person=1)
+    scores = places * mechanism.sigma
+    if kind == "gumbel":
+        mechanism, scores = dps.Peeling(k=k, epsilon=1.0, noise="gumbel"), places * k
+    table = dps.Scores.of(scores)
+    found = exact_figures(table, mechanism)["total_error"]
+    monkeypatch.setattr(misplaced, "_DEPTH", 45.0)
+    assert found == pytest.approx(exact_figures(table, mechanism)["total_error"], rel=3e-9)
+    monkeypatch.undo()
+    monkeypatch.setattr(misplaced.Order, "_lost", property(lambda order: order._swaps + np.log(order._ranked.gaps)))
+    assert found != pytest.approx(exact_figures(table, mechanism)["total_error"], rel=1e-8)

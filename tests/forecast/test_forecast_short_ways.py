@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_info
 
 import dpselect as dps
 from dpselect.forecast import (
@@ -24,7 +25,7 @@ from dpselect.forecast import (
 from dpselect.forecast.figures import ExactFigures, exact_figures
 from dpselect.forecast.mistake_looks import enough, left_out
 from dpselect.forecast.noise_values import deepest, farthest
-from dpselect.forecast.one_thread import _libraries, one_thread
+from dpselect.forecast.one_thread import _libraries
 from dpselect.sampling import NOISES
 from dpselect.sampling.normal import NORMAL
 
@@ -123,44 +124,67 @@ def _threads() -> set[int]:
     return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
 
 
-@pytest.fixture
-def two_threads() -> Iterator[None]:
-    with threadpool_limits(limits=2, user_api="blas"):
-        if _threads() != {2}:
-            pytest.skip("matrix products have one thread here")
-        _libraries.cache_clear()
-        yield
+THREADS = """
+import threading
+import numpy as np
+import dpselect as dps
+from concurrent.futures import ThreadPoolExecutor
+from threadpoolctl import ThreadpoolController
+from dpselect.forecast.figures import exact_figures
+from dpselect.forecast.one_thread import one_thread
+
+libraries = ThreadpoolController()
 
 
-@pytest.mark.usefixtures("two_threads")
-def test_one_thread_inside_and_as_many_as_before_outside() -> None:
+def threads():
+    return {each["num_threads"] for each in libraries.info() if each["user_api"] == "blas"} - {None}
+
+
+before = threads()
+with one_thread():
     with one_thread():
-        with one_thread():
-            assert _threads() == {1}
-        assert _threads() == {1}
-    assert _threads() == {2}
-    with pytest.raises(ZeroDivisionError), one_thread():
+        assert threads() <= {1}
+    assert threads() <= {1}
+assert threads() == before
+try:
+    with one_thread():
         print(1 / 0)
-    assert _threads() == {2}
+except ZeroDivisionError:
+    assert threads() == before
+
+entered, leave = threading.Event(), threading.Event()
 
 
-@pytest.mark.usefixtures("two_threads")
-def test_threads_of_python_do_not_undo_each_others_setting() -> None:
-    entered, leave = threading.Event(), threading.Event()
-
-    def stay() -> None:
-        with one_thread():
-            entered.set()
-            leave.wait(30)
-
-    other = threading.Thread(target=stay)
+def stay():
     with one_thread():
-        other.start()
-        assert entered.wait(30)
-        assert _threads() == {1}
-    leave.set()
-    other.join(30)
-    assert _threads() == {2}
+        entered.set()
+        leave.wait(30)
+
+
+other = threading.Thread(target=stay)
+with one_thread():
+    other.start()
+    assert entered.wait(30)
+    assert threads() <= {1}
+leave.set()
+other.join(30)
+assert threads() == before
+
+table = dps.Scores.of(np.round(900 / np.arange(1, 301) ** 0.7))
+with ThreadPoolExecutor(4) as pool:
+    found = list(pool.map(lambda k: exact_figures(table, dps.OneShot(k=k, epsilon=1.0)), range(1, 25)))
+assert len(found) == 24
+assert threads() == before
+print("as before:", before)
+"""
+
+
+def test_whoever_is_inside_threads_are_as_many_as_before_afterwards() -> None:
+    """In a process of its own, in which nothing else limits threads."""
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2"}
+    run = subprocess.run([sys.executable, "-c", THREADS], env=environment, capture_output=True, text=True, timeout=120)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "as before" in run.stdout
 
 
 def test_forecasts_use_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,13 +23,13 @@ from dpselect.forecast.contour import Array
 from dpselect.forecast.misplaced_at import Ranked
 from dpselect.forecast.noise_values import deepest, farthest, merged
 from dpselect.forecast.noisy import NoisyGroups
-from dpselect.forecast.panels import BoolArray, and_neighbours, batches, least_near, paced
+from dpselect.forecast.panels import SMALL, BoolArray, and_neighbours, batches, least_near, paced
 from dpselect.forecast.radii import tilted
 
 _REACH, _MARGIN, _DEPTH = 45.0, 2.0, 26.0
 _NEVER, _SURE = 31.0, 20.0
 _PANEL, _STEP, _STEP_NORMAL, _DENSE = 2.6, 0.145, 0.175, 2.0
-_SMALL, _FINER = 60, 0.85
+_FINER = 0.85
 _CELL, _ACROSS = 1.0, 9
 _FEW = 3
 _MANY, _ABOUT = 24, 0.9
@@ -107,10 +107,17 @@ class Order:
         result: FloatArray = np.log((noise.density(across - high) * noise.survival(across - low)).max(axis=0))
         return result
 
+    @cached_property
+    def _lost(self) -> FloatArray:
+        """About the logarithm of what each gap costs on average: all pairs may swap, but each item once at most."""
+        sizes = np.log(self.noisy.sizes[: self.border + 1])
+        result: FloatArray = np.log(self._ranked.gaps) + sizes[:-1] + np.minimum(self._swaps + sizes[1:], 0.0)
+        return result
+
     def _cells(self) -> tuple[FloatArray, Array]:
         """Return cells around those pairs of neighbouring groups that may swap, and which of them are not between."""
-        locations, swaps = self.noisy.locations[: self.border + 1], self._swaps + np.log(self._ranked.gaps)
-        near = np.isfinite(swaps) & (swaps > swaps.max() - _DEPTH)
+        locations, lost = self.noisy.locations[: self.border + 1], self._lost
+        near = np.isfinite(lost) & (lost > lost.max() - _DEPTH)
         if not near.any():
             return np.zeros(1), np.zeros(0, dtype=bool)
         down, up = (min(_REACH, part(self.noisy.noise) + _MARGIN) for part in (deepest, farthest))
@@ -149,8 +156,7 @@ class Order:
         paces = _PANEL * least_near(np.where(and_neighbours(unsettled) & (spread < 1), spread, 1.0))
         noise, step = self.noisy.noise, _STEP
         if noise.name == "normal":
-            # Where groups are few, finer nodes cost little.
-            step = _STEP_NORMAL * (_FINER if len(self.noisy.sizes) <= _SMALL else 1.0)
+            step = _STEP_NORMAL * (_FINER if len(self.noisy.sizes) <= SMALL else 1.0)
         nodes, weights = paced(cells, kept, paces, self.noisy.kinks, smooth=not noise.kinks, step=step)
         mean = np.exp(np.interp(nodes, z, log_mean))
         about = np.interp(nodes, z, variances)
@@ -215,7 +221,7 @@ class Order:
         """
         noise, places = self.noisy.noise, -self.noisy.locations
         # The rarer the swap is that costs most on average, the rarer items matter.
-        never = _NEVER - float(self._swaps[np.argmax(self._swaps + np.log(self._ranked.gaps))])
+        never = _NEVER - float(self._swaps[np.argmax(self._lost)])
         distances = np.linspace(0.0, 4 * never, 16 * int(never) + 1)
         above = float(distances[min(int((noise.cdf(-distances) > np.exp(-never)).sum()), len(distances) - 1)])
         rarity = -np.log(noise.survival(distances))

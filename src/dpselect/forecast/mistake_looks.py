@@ -29,7 +29,7 @@ class Looks:
     """Chebyshev points of some variable, and the matrix from functions there to those at given places.
 
     Then the last few terms of their polynomials at these places, [place, term], and what leads to their coefficients,
-    [term, look]: they contribute more than those left out would.
+    [term, look]: what these contribute tells how much those left out would (`left_out`).
     """
 
     values: FloatArray

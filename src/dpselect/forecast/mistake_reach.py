@@ -15,6 +15,7 @@ from dpselect.forecast.mistake_nodes import Nodes
 from dpselect.forecast.noise_values import deepest, farthest, merged, values_at
 from dpselect.forecast.noisy import NoisyGroups, log_series
 from dpselect.forecast.panels import (
+    SMALL,
     BoolArray,
     and_neighbours,
     ascending,
@@ -31,7 +32,6 @@ _DEPTH, _FARTHER, _LOWEST = 25.0, 35.0, 1e3
 _SURE = 30.0
 _VISIBLE, _SEEN = 14.0, 22.0
 _PANEL, _EVEN, _EVEN_NORMAL = 2.6, 0.14, 0.12
-_SMALL = 60
 _STEPS, _MANY = 5.0, 2.0
 _DEVIATIONS = 9.0
 _ROUNDS, _GRID = 3, 18
@@ -161,12 +161,9 @@ class Reach:
         # there, and is an e-fold less likely with each further e-fold of z, or much less.
         low = max(low, min(turn, next_one) - min(_FARTHER, deepest(noisy.noise)))
         cells = np.linspace(low, high, int(high - low) + 2)
-        near = np.concatenate(
-            [
-                turn + width * _PANEL * np.arange(-4, 5) if width < 1 else [],
-                self._where_ties_change(one_sided=one_sided),
-            ]
-        )
+        least = self._where_the_least_is(low, max(turn, 0.0) + 1)
+        ties = self._where_ties_change(one_sided=one_sided)
+        near = np.concatenate([turn + width * _PANEL * np.arange(-4, 5) if width < 1 else [], ties, least])
         cells = ascending(cells, near[(near > low) & (near < high)])
         z = (cells[1:] + cells[:-1]) / 2
         values = self._values(z)
@@ -191,15 +188,17 @@ class Reach:
         middle = np.abs(z - turn) < _DEVIATIONS * width
         # Where they are few, finer panels cost little; of normal noise the largest of many changes faster than each.
         series = log_series(noisy.noise.name) is not None
-        widest = _PANEL / 3 if len(sizes) <= _SMALL else _PANEL if series else _PANEL / 2.5
+        widest = _PANEL / 3 if len(sizes) <= SMALL else _PANEL if series else _PANEL / 2.5
         # Where all that is above z is surely chosen, and that is hardly ever any, it is like each.
-        calm = (above < _HARDLY_ANY) & (log_enough < -_SURE) & (len(sizes) > _SMALL)
+        calm = (above < _HARDLY_ANY) & (log_enough < -_SURE) & (len(sizes) > SMALL)
         # The number of few undecided items changes less evenly.
         evenly = min(max(np.sqrt(variance) / _MANY, 1 / 3), 1.0)
         paces = np.where(middle, min(widest, _PANEL * width * evenly), np.where(calm, _PANEL, widest))
         # Many items together change faster than each: what matters is when as many are below z as others above it.
-        spreads = np.sqrt(np.maximum(np.minimum(below, above), 1.0)) / (sizes @ values[2])
-        paces = np.minimum(paces, least_near(np.where(undecided > -_DEPTH, _STEPS * spreads, np.inf)))
+        steps = _STEPS * np.sqrt(np.maximum(np.minimum(below, above), 1.0))
+        if len(least):
+            steps = np.where(below < 1, _PANEL, steps)
+        paces = np.minimum(paces, least_near(np.where(undecided > -_DEPTH, steps / (sizes @ values[2]), np.inf)))
         if self.border and sizes[self.border] > self.room:
             paces = np.minimum(paces, self._tied_paces(*values))
         # Where what stands at z is all but surely missing, or chosen, kinks of items that do not are hardly seen.
@@ -243,6 +242,23 @@ class Reach:
         if one_sided:
             found.append(behind_jumps(locations[: self.border + 1], sizes[: self.border + 1]))
         return np.concatenate([np.empty(0), *found])
+
+    def _where_the_least_is(self, low: float, high: float) -> FloatArray:
+        """Return where cells of their own are needed, because the least of the top k changes faster than each.
+
+        That is where one of them is below z on average. For noise whose density falls like e^z, or is finely cut for
+        other reasons, it makes no difference.
+        """
+        noise, inside = self.noisy.noise, self._by_rank[0]
+        if noise.name != "gumbel":
+            return np.empty(0)
+        locations = self._outline[0][: self.border + 1]
+        for _ in range(_ROUNDS):
+            z = np.linspace(low, high, _GRID)
+            place = int(np.clip((inside @ noise.cdf(z - locations[:, None]) < 1).sum(), 1, _GRID - 1))
+            low, high = float(z[place - 1]), float(z[place])
+        slope = float(inside @ noise.density(high - locations))
+        return high + _PANEL / slope * np.arange(-4.0, 5.0) if slope > 1 else np.empty(0)
 
     def _tied_paces(self, cdf: FloatArray, survival: FloatArray, density: FloatArray) -> FloatArray:
         """Return how finely z has to be cut where about as many tied items are above it as have room."""

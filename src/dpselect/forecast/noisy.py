@@ -26,6 +26,7 @@ from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.close_items import CloseItems
 from dpselect.forecast.noise_values import farthest, log_normal, merged, values_at
 from dpselect.forecast.panels import (
+    SMALL,
     and_neighbours,
     ascending,
     behind_jumps,
@@ -45,7 +46,7 @@ WIDEST_GAP = 120.0
 _FAR = 2.2
 _LOST = 1e-17
 _TERMS = 20
-_PANEL, _PANELS, _SMALL = 2.6, 7, 60
+_PANEL, _PANELS = 2.6, 7
 _CELL, _CELL_NORMAL = 3.0, 1.2
 _CELLS, _FEW_CELLS, _MOST_CELLS = 24, 7, 240
 _DEPTH, _DEEPER, _LOWEST = 30.0, 34.0, 1e3
@@ -206,7 +207,7 @@ class NoisyGroups:
             count = int(min(_CELLS * (high - low) / shortest + 1e-9, _MOST_CELLS))
         # Where groups are few, finer panels cost little, and tell chances of all but 1 from each other; of normal noise
         # the least or the largest of many changes faster than each.
-        widest = _PANEL / (2.5 if log_series(self.noise.name) is None else 1.0 if len(self.sizes) > _SMALL else 2.0)
+        widest = _PANEL / (2.5 if log_series(self.noise.name) is None else 1.0 if len(self.sizes) > SMALL else 2.0)
         pace = min(widest, max(shortest, width) / _PANELS)
         paces = np.minimum(pace, _PANEL * paces_behind_jumps(middles, self.locations[tied], self.sizes[tied]))
         shown = np.any([and_neighbours(bound > bound.max() - _VISIBLE) for bound in bounds], axis=0)

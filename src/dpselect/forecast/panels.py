@@ -15,6 +15,9 @@ from dpselect.forecast.chances import FloatArray
 
 BoolArray = npt.NDArray[np.bool_]
 
+SMALL = 60
+"""Up to how many groups finer nodes cost little."""
+
 _MOST_KINKS, _MOST_JUMPS = 600, 20_000
 _SAME = (1e-11, 1e-10, 1e-9, 1e-8)
 _RULES = ((2, 0.008), (3, 0.05), (4, 0.12), (5, 0.2), (6, 0.32), (8, 0.55), (12, np.inf))
