@@ -12,7 +12,7 @@ import numpy as np
 
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.mistake_nodes import Nodes
-from dpselect.forecast.noise_values import deepest, farthest, merged, values_at
+from dpselect.forecast.noise_values import chances_at, deepest, farthest, merged, values_at
 from dpselect.forecast.noisy import NoisyGroups, log_series
 from dpselect.forecast.panels import (
     SMALL,
@@ -73,7 +73,7 @@ class Reach:
         result = np.zeros(len(z))
         if not crowded:
             looks = np.linspace(z[0], z[-1], _LOOKS + int((z[-1] - z[0]) / _APART))
-            found = tilted(*values_at(noise, looks, locations)[:2], sizes, wanted)
+            found = tilted(*chances_at(noise, looks, locations), sizes, wanted)
             result = np.interp(z, looks, found)
             if noise.name in _EXPONENTIAL_TAILS:
                 # No chance S or F falls faster than e^z, and log r changes no faster than z.
@@ -89,16 +89,24 @@ class Reach:
 
     def tilted_at(self, z: FloatArray, wanted: float) -> FloatArray:
         """Return log r at which about so many items are above each z."""
-        locations, sizes, _ = self._outline
-        return tilted(*values_at(self.noisy.noise, z, locations)[:2], sizes, wanted)
+        return tilted(*self._chances(z), self._outline[1], wanted)
 
     def moments(self, z: FloatArray, log_radius: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the mean and the variance of the number of items above z on these circles."""
-        locations, sizes, _ = self._outline
-        below, above, _ = values_at(self.noisy.noise, z, locations)
+        sizes, (below, above) = self._outline[1], self._chances(z)
         raised = above * np.exp(log_radius)
         shares = raised / (below + raised)
         return sizes @ shares, sizes @ (shares * (1 - shares))
+
+    @cached_property
+    def _latest(self) -> list[tuple[FloatArray, tuple[FloatArray, FloatArray]]]:
+        return []
+
+    def _chances(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return F and S of each group; for the same z as before they are known."""
+        if not self._latest or self._latest[0][0] is not z:
+            self._latest[:] = [(z, chances_at(self.noisy.noise, z, self._outline[0]))]
+        return self._latest[0][1]
 
     def falling_cost(self, low: float, high: float) -> float:
         """Return by how many e-folds the mean cost of the items below rank k that are above z falls between two z."""
@@ -272,7 +280,7 @@ class Reach:
         noise, (locations, sizes, _) = self.noisy.noise, self._outline
         for _ in range(_ROUNDS):
             z = np.linspace(low, high, _GRID)
-            below, above = self._expected(*values_at(noise, z, locations)[:2])
+            below, above = self._expected(*chances_at(noise, z, locations))
             place = int(np.clip((above > below).sum(), 1, _GRID - 1))
             low, high = float(z[place - 1]), float(z[place])
         middle = (low + high) / 2
