@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 MOST = 100_000
 """How many distinct scores the top k may have, for seconds of work."""
-_STEP, _ROUGH, _REACH = 0.05, 0.1, 9.5
+_STEP, _REACH = 0.05, 9.5
 _CLOSE, _FEW = 1.5, 4
 _POINTS, _DEGREE = 20, 9
 _ONE_BY_ONE = 8
@@ -57,7 +57,7 @@ def chance_in_order(noisy: NoisyGroups) -> float | None:
     chain = Chain.of(noisy, border)
     # Where items are close, their own order is often next to impossible: a few of them tell.
     if chain.step < _STEP:
-        rough = replace(chain, step=_ROUGH)
+        rough = replace(chain, step=_STEP)
         if not rough.last(np.ones(len(rough.grid))):
             return 0.0
     if len(chain.gaps) * len(chain.grid) > _MOST_WORK:
