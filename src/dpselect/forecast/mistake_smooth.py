@@ -9,8 +9,8 @@ those above rank k.
 
 Error: it falls by a constant factor with each further look. What each of the last four terms of the polynomials
 contributes to a result is computed beside it, and tells how much the further ones would. Where that is more than 5e-10
-of the result, more looks are taken, and at last nodes one by one. That is an estimate: compared with many more looks in
-a thousand random tables, it was seldom exceeded, and never more than six times.
+of the result, more looks are taken, and at last nodes one by one. That is an estimate, which errors may exceed some
+times over.
 """
 
 from __future__ import annotations
