@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.polynomial import chebyshev
+from scipy import stats
 
 from dpselect.forecast import marks
 from dpselect.forecast.contour import Circle, factors, powers_of, product
 from dpselect.forecast.marks import Damped, marked, marked_by, marked_upto
-from dpselect.forecast.panels import ascending, paced
+from dpselect.forecast.panels import ascending, chebyshev_terms, paced
 from dpselect.forecast.radii import tilted
 from dpselect.forecast.tilted import Tilted
 
@@ -35,7 +37,9 @@ def circle_and_shares(log_radius: float) -> tuple[Circle, np.ndarray, np.ndarray
     scale = 1 - ABOVE + ABOVE * np.exp(logs)
     shares = ABOVE * np.exp(logs) / scale
     variances = SIZES @ (shares * (1 - shares))
-    return Circle.of(logs, variances, times=2), shares, SIZES @ np.log(scale)
+    # Both places share the circle, and are asked for the numbers between their means.
+    off = float(np.ptp(SIZES @ shares)) / 2 + 2
+    return Circle.of(logs, variances, times=2, off=off), shares, SIZES @ np.log(scale)
 
 
 @pytest.mark.parametrize("log_radius", LOG_RADII)
@@ -54,6 +58,24 @@ def test_coefficients_and_their_sums(log_radius: float) -> None:
         assert (np.abs(circle.exactly(number, terms, log_scale) - wanted) <= close).all(), number
         assert (np.abs(circle.at_most(number, terms, log_scale, ones) - at_most) <= close).all(), number
         assert (np.abs(circle.more_than(number, terms, log_scale, ones) - more) <= close).all(), number
+
+
+@pytest.mark.parametrize("chance", [1e-3, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize("size", [1.0, 5.0, 40.0, 1000.0, 10.0**6])
+def test_a_circle_has_as_many_points_as_leave_out_next_to_nothing(chance: float, size: float) -> None:
+    """Binomial numbers are that far from their mean, on either side, with a chance of at most e^−22.
+
+    Bennett's inequality is not far from the truth: with two thirds of the points more than that would be left out.
+    """
+    mean, variance = size * chance, size * chance * (1 - chance)
+    number = Circle.of(np.zeros(1), np.full(1, variance)).number
+
+    def beyond(distance: float) -> float:
+        return float(stats.binom.sf(mean + distance, size, chance) + stats.binom.cdf(mean - distance, size, chance))
+
+    assert beyond(number - 3) < 2 * math.exp(-22)
+    if size > 100:
+        assert beyond(2 / 3 * (number - 3)) > 2 * math.exp(-22)
 
 
 def test_a_tail_of_one_in_a_billion_keeps_its_digits() -> None:
@@ -215,7 +237,7 @@ def test_groups_of_any_size_are_powers() -> None:
 def test_nodes_integrate_what_is_smooth(smooth: bool) -> None:
     cells = np.linspace(-40.0, 60.0, 101)
     kept = (cells[1:] > -12) & (cells[:-1] < 45)
-    nodes, weights = paced(cells, kept, np.full(100, 2.6), np.empty(0), smooth=smooth)
+    nodes, weights = paced(cells, kept, np.full(100, 2.6), np.empty(0), smooth=smooth, step=0.115)
     assert len(nodes) < (200 if smooth else 320)
     # The density of Gumbel noise, and that of the second largest of three.
     density = np.exp(-nodes - np.exp(-nodes))
@@ -227,13 +249,13 @@ def test_nodes_integrate_what_is_smooth(smooth: bool) -> None:
 def test_nodes_end_at_kinks_and_follow_the_pace() -> None:
     kinks = np.array([-1.0, 0.0, 0.03, 1.7, 30.0])
     cells = np.linspace(-30.0, 30.0, 61)
-    nodes, weights = paced(cells, np.ones(60, dtype=bool), np.full(60, 2.6), kinks)
+    nodes, weights = paced(cells, np.ones(60, dtype=bool), np.full(60, 2.6), kinks, step=0.115)
     for kink in kinks[:-1]:
         total = 2 - math.exp(-30 - kink) - math.exp(kink - 30)
         assert weights @ np.exp(-np.abs(nodes - kink)) == pytest.approx(total, rel=1e-9)
     narrow, spread = cells[:-1] == 0.0, 0.01
     paces = np.where(narrow, 2.6 * spread, 2.6)
-    nodes, weights = paced(cells, np.ones(60, dtype=bool), paces, kinks)
+    nodes, weights = paced(cells, np.ones(60, dtype=bool), paces, kinks, step=0.115)
     bell = np.exp(-0.5 * ((nodes - 0.5) / spread) ** 2) / (spread * math.sqrt(2 * math.pi))
     assert weights @ bell == pytest.approx(1.0, rel=1e-9)
 
@@ -241,7 +263,7 @@ def test_nodes_end_at_kinks_and_follow_the_pace() -> None:
 def test_panels_between_near_kinks_are_not_cut_again() -> None:
     """They have as few nodes as their length asks for, and all of them integrate what is smooth between kinks."""
     kinks, cells = np.linspace(-5.0, 5.0, 101), np.linspace(-30.0, 30.0, 61)
-    nodes, weights = paced(cells, np.ones(60, dtype=bool), np.full(60, 2.6), kinks)
+    nodes, weights = paced(cells, np.ones(60, dtype=bool), np.full(60, 2.6), kinks, step=0.115)
     inside = np.histogram(nodes, kinks)[0]
     assert (inside == inside[0]).all()
     assert inside[0] < 5
@@ -255,10 +277,10 @@ def test_smooth_nodes_follow_the_pace(narrower: float) -> None:
     """A bell is integrated wherever it is as narrow as the pace says, also where the pace changes."""
     cells = np.linspace(-30.0, 30.0, 61)
     paces = 2.6 * np.where(np.abs(cells[1:] + cells[:-1]) < 8, narrower, 1.0)
-    nodes, weights = paced(cells, np.ones(60, dtype=bool), paces, np.empty(0), smooth=True)
+    nodes, weights = paced(cells, np.ones(60, dtype=bool), paces, np.empty(0), smooth=True, step=0.115)
     assert (np.diff(nodes) > 0).all()
     assert weights.sum() == pytest.approx(60.0, rel=0.02)
-    even, _ = paced(cells, np.ones(60, dtype=bool), np.full(60, paces.min()), np.empty(0), smooth=True)
+    even, _ = paced(cells, np.ones(60, dtype=bool), np.full(60, paces.min()), np.empty(0), smooth=True, step=0.115)
     assert len(nodes) < (0.85 if narrower == 0.7 else 0.4) * len(even)
     for middle, spread in ((-3.0, narrower), (0.3, narrower), (2.8, narrower), (12.0, 1.0), (6.5, 1.0), (-6.1, 1.0)):
         bell = np.exp(-0.5 * ((nodes - middle) / spread) ** 2) / (spread * math.sqrt(2 * math.pi))
@@ -268,7 +290,14 @@ def test_smooth_nodes_follow_the_pace(narrower: float) -> None:
 def test_nodes_lie_in_the_cells_kept_only() -> None:
     cells = np.arange(0.0, 11.0)
     kept = np.isin(np.arange(10), [1, 2, 7])
-    nodes, weights = paced(cells, kept, np.full(10, 2.6), np.empty(0))
+    nodes, weights = paced(cells, kept, np.full(10, 2.6), np.empty(0), step=0.115)
     assert weights.sum() == pytest.approx(3.0)
     assert (((nodes > 1) & (nodes < 3)) | ((nodes > 7) & (nodes < 8))).all()
     assert (np.diff(nodes) > 0).all()
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 14, 25, 64])
+def test_chebyshev_polynomials(number: int) -> None:
+    places = np.linspace(-1.1, 1.1, 57)
+    wanted = chebyshev.chebvander(places, number - 1).T
+    np.testing.assert_allclose(chebyshev_terms(places, number), wanted, rtol=1e-11, atol=1e-13)

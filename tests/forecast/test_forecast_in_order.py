@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +13,7 @@ import dpselect as dps
 from dpselect.forecast import in_order
 from dpselect.forecast.curves import exact_chance, noisy_groups
 from dpselect.forecast.in_order import chance_in_order
+from dpselect.forecast.noisy import NoisyGroups
 from dpselect.mechanisms.ranking import exact
 from dpselect.sampling.normal import NORMAL
 
@@ -135,3 +137,28 @@ def test_it_stands_beside_others_where_it_is_known_how_many_items_one_person_has
     for wrong in ({"ordered": True}, {"delta": 1e-6}):
         with pytest.raises(dps.InvalidInput, match="max_items_per_person"):
             dps.forecast.compare(counts, 5, max_items_per_person=3, **wrong)
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.02, 0.1, 0.5, 2.0])
+@pytest.mark.parametrize("k", [2, 3, 6, 12])
+def test_no_order_is_likelier_than_its_bound(gap: float, k: int) -> None:
+    """And of tied items, whose order has a chance of 1/k!, the bound tells all."""
+    locations = gap * np.arange(k, 0.0, -1.0) ** 1.5
+    found = chance_in_order(NoisyGroups(locations - locations[-1], np.ones(k), k, NORMAL)) if gap else None
+    bound = in_order._log_most(locations)
+    assert bound <= 0
+    if found is None:
+        assert bound == pytest.approx(-math.lgamma(k + 1))
+    elif found:
+        assert math.log(found) <= bound + 1e-9
+        # Without the spread of locations it would be none.
+        if gap * k > 1:
+            assert math.log(found) > -math.lgamma(k + 1)
+
+
+def test_an_order_that_is_next_to_impossible_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred close items: no integral is computed; with items farther apart one is."""
+    monkeypatch.setattr(in_order.Chain, "last", lambda *_: 0.25)
+    for gap, wanted in ((0.05, 0.0), (1.0, 0.25)):
+        locations = gap * np.arange(99.0, -1.0, -1.0)
+        assert chance_in_order(NoisyGroups(locations, np.ones(100), 100, NORMAL)) == wanted

@@ -46,6 +46,36 @@ def test_close_items_need_few_points():
     assert len(CloseItems.of(400 * locations, sizes).points) == len(locations)
 
 
+@pytest.mark.parametrize("spread", [0.2, 3.0, 400.0])
+def test_items_far_down_are_left_out_by_whole_cells(spread):
+    locations, sizes = _groups(spread)
+    items = CloseItems.of(locations, sizes)
+    for lowest in (1.0, 0.0, -0.1, -1.0, -2.9, -1e3):
+        found = items.down_to(lowest)
+        kept = int((locations >= lowest).sum())
+        assert kept <= len(found.sizes)
+        # A cell is made anew only if it is cut.
+        assert all(cell is other for cell, other in zip(found.cells, items.cells, strict=False))
+        if lowest > 0:
+            assert not len(found.sizes)
+    below = NORMAL.survival(9.0 - items.down_to(-1.0).points)
+    assert items.down_to(-1.0).weights(items.down_to(-1.0).sizes) @ below <= sizes @ NORMAL.survival(9.0 - locations)
+
+
+@pytest.mark.parametrize("spread", [0.2, 3.0, 400.0])
+def test_sums_behind_some_groups_are_those_behind_all_of_them(spread):
+    """Whether a cell is crowded or not, and in any order."""
+    locations, sizes = _groups(spread, 40)
+    for crowded in (False, True):
+        cell = close_items.Cell(locations, sizes, crowded)
+        values = np.stack([NORMAL.survival(np.arange(3.0) - cell.points[:, None]) ** power for power in (1, 2)])
+        further, some = np.arange(6.0).reshape(2, 1, 3), np.array([5, 39, 0, 17, 5, 38])
+        every = cell.behind(values, further)
+        np.testing.assert_allclose(cell.behind(values, further, some), every[:, some], rtol=1e-12)
+        np.testing.assert_allclose(every[:, -1:], further)
+        np.testing.assert_allclose(cell.behind(values, further, slice(3, 9)), every[:, 3:9], rtol=1e-12)
+
+
 def test_fewer_points_would_show(monkeypatch):
     monkeypatch.setattr(close_items, "_POINTS", 6)
     locations, sizes = _groups(3.0)

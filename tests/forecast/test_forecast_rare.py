@@ -168,7 +168,7 @@ def test_finer_nodes_change_nothing(noise, monkeypatch):
     monkeypatch.setattr(mistake_reach, "_DEPTH", mistake_reach._DEPTH + 6)
     monkeypatch.setattr("dpselect.forecast.noisy._PANELS", 14)
     monkeypatch.setattr("dpselect.forecast.noisy._PANEL", 1.3)
-    monkeypatch.setattr("dpselect.forecast.contour._DEVIATIONS", 10)
+    monkeypatch.setattr("dpselect.forecast.contour._NEVER", 50.0)
     monkeypatch.setattr("dpselect.forecast.contour._UNSEEN", 40.0)
     assert exact_figures(table, mechanism) == pytest.approx(found, rel=2e-9)
 

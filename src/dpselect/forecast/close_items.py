@@ -23,10 +23,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numpy.polynomial import chebyshev
 
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.panels import chebyshev_points
+from dpselect.forecast.panels import chebyshev_points, chebyshev_terms
 
 Array = npt.NDArray[Any]
 
@@ -36,39 +35,52 @@ _ALL = slice(None)
 
 @dataclass(frozen=True, repr=False)
 class Cell:
-    """Neighbouring groups of some sizes, their points, and Lagrange polynomials [group, point], if they are many."""
+    """Neighbouring groups of some sizes; their points are themselves or, if the cell is crowded, Chebyshev points."""
 
+    locations: FloatArray
     sizes: FloatArray
-    points: FloatArray
-    polynomials: FloatArray | None
+    crowded: bool
 
-    @classmethod
-    def of(cls, locations: FloatArray, sizes: FloatArray, *, crowded: bool) -> Cell:
-        """Return a cell whose points are its groups, or Chebyshev points."""
-        if not crowded:
-            return cls(sizes, locations, None)
-        high, low = float(locations[0]), float(locations[-1])
+    @cached_property
+    def _middle_and_half(self) -> tuple[float, float]:
+        high, low = float(self.locations[0]), float(self.locations[-1])
         # Scores that differ may be at the same location.
-        middle, half = (high + low) / 2, (high - low) / 2 or 1.0
-        spots, to_terms = chebyshev_points(_POINTS)
-        terms = chebyshev.chebvander((locations - middle) / half, _POINTS - 1)
-        return cls(sizes, middle + half * spots, terms @ to_terms)
+        return (high + low) / 2, (high - low) / 2 or 1.0
+
+    @cached_property
+    def points(self) -> FloatArray:
+        """Where functions have to be known."""
+        if not self.crowded:
+            return self.locations
+        middle, half = self._middle_and_half
+        return middle + half * chebyshev_points(_POINTS)[0]
+
+    @cached_property
+    def _terms(self) -> FloatArray:
+        """Chebyshev polynomials [term, group] of a crowded cell."""
+        middle, half = self._middle_and_half
+        return chebyshev_terms((self.locations - middle) / half, _POINTS)
 
     def weights(self, each: FloatArray) -> FloatArray:
         """Return the weights of points from those of groups."""
-        return each if self.polynomials is None else each @ self.polynomials
+        return self._terms @ each @ chebyshev_points(_POINTS)[1] if self.crowded else each
 
     def behind(self, values: FloatArray, further: FloatArray, groups: slice | Array = _ALL) -> FloatArray:
         """Return sums [kind, group, z] of functions [kind, point, z] over the items behind each of some groups.
 
         What is further below adds [kind, 1, z] to each of them.
         """
-        if self._weights is None:
-            terms = np.concatenate([further, (self.sizes[1:, None] * values[:, 1:])[:, ::-1]], axis=1)
-            return np.cumsum(terms, axis=1)[:, ::-1][:, groups]
-        # The weight of what is further below is 1.
-        result: FloatArray = self._weights[1:][groups] @ np.concatenate([values, further], axis=1)
-        return result
+        if self.crowded:
+            # The weight of what is further below is 1.
+            result: FloatArray = self._weights_behind[groups] @ np.concatenate([values, further], axis=1)
+            return result
+        terms = np.concatenate([self.sizes[1:, None] * values[:, 1:], further], axis=1)
+        if isinstance(groups, slice):
+            return np.cumsum(terms[:, ::-1], axis=1)[:, ::-1][:, groups]
+        # Between the groups asked for only whole sums are needed.
+        borders, places = np.unique(groups, return_inverse=True)
+        between = np.add.reduceat(terms, borders, axis=1)
+        return np.cumsum(between[:, ::-1], axis=1)[:, ::-1][:, places]
 
     def whole(self, values: FloatArray) -> FloatArray:
         """Return the sums [kind, 1, z] over all items."""
@@ -76,13 +88,12 @@ class Cell:
         return sums[:, None]
 
     @cached_property
-    def _weights(self) -> FloatArray | None:
-        """The weights of points for the items from each group on, and at last for none; and 1."""
-        if self.polynomials is None:
-            return None
-        result = np.zeros((len(self.sizes) + 1, len(self.points) + 1))
-        np.cumsum((self.sizes[:, None] * self.polynomials)[::-1], axis=0, out=result[-2::-1, :-1])
-        result[:, -1] = 1.0
+    def _weights_behind(self) -> FloatArray:
+        """The weights [group, point] of a crowded cell's points for the items behind each group; and 1."""
+        behind = np.zeros((_POINTS, len(self.sizes)))
+        np.cumsum((self.sizes * self._terms)[:, :0:-1], axis=1, out=behind[:, -2::-1])
+        result = np.ones((len(self.sizes), _POINTS + 1))
+        result[:, :-1] = behind.T @ chebyshev_points(_POINTS)[1]
         return result
 
 
@@ -104,7 +115,7 @@ class CloseItems:
         first = crowded | np.append(True, crowded)[:-1]
         borders = pairwise([*starts[first].tolist(), len(bins)])
         pairs = zip((slice(*pair) for pair in borders), crowded[first].tolist(), strict=True)
-        return cls(locations, sizes, [Cell.of(locations[own], sizes[own], crowded=many) for own, many in pairs])
+        return cls(locations, sizes, [Cell(locations[own], sizes[own], many) for own, many in pairs])
 
     def since(self, first: int) -> CloseItems:
         """Return the groups from one on."""
@@ -114,16 +125,20 @@ class CloseItems:
         """Return the groups before one."""
         return self._between(0, end)
 
+    def down_to(self, lowest: float) -> CloseItems:
+        """Return the groups at a location or above, and all in a cell with one of these."""
+        count = bisect_right(self.cells, -lowest, key=lambda cell: -float(cell.locations[0]))
+        return self.upto(self._ends[count - 1] if count else 0)
+
     def _between(self, first: int, end: int) -> CloseItems:
         place, last = bisect_right(self._ends, first), bisect_left(self._ends, end) + 1
-        cells = self.cells[place:last]
+        cells = self.cells[place:last] if first < end else []
         for side in {0, len(cells) - 1} if cells else ():
             cell, stop = cells[side], self._ends[place + side]
             own = slice(max(first, stop - len(cell.sizes)), min(end, stop))
             count = own.stop - own.start
             if count < len(cell.sizes):
-                crowded = cell.polynomials is not None and count > _MANY
-                cells[side] = Cell.of(self.locations[own], self.sizes[own], crowded=crowded)
+                cells[side] = Cell(self.locations[own], self.sizes[own], cell.crowded and count > _MANY)
         return CloseItems(self.locations[first:end], self.sizes[first:end], cells)
 
     @cached_property

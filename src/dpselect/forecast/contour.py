@@ -11,14 +11,16 @@ that is `C_n − G(1) r^M / (1 + r^M)`, up to what the tilted number is more tha
 away from: r may even be 1. What lies above n is `G(1) − C_n`, by the same sum.
 
 Error: r is chosen so that the tilted mean is near n; then nothing in the sum is much larger than its result. With v the
-tilted variance and `M = 11 + 6.5 √v` less than 2e-9 of it is left out (Bennett's inequality for both sides), and less
-than 2e-10 for v up to 140. Angles are left out at which `|G(x)| <= G(r) exp(−v (1 − cos θ))` is below e^−32 of G(r).
-What is about all items but R of them that are expected above z, none of which is, has about R less variance, but is
-also e^−R times smaller; so angles are left out for v > 24 only.
+tilted variance the number is t or more away from its mean with a chance of at most `exp(−v h(t/v))` on each side, with
+`h(u) = (1 + u) log(1 + u) − u` (Bennett's inequality). M is 3 more than the t for which that is e^−22, for the mean may
+be a little off n, and one item left out. Angles are left out at which `|G(x)| <= G(r) exp(−v (1 − cos θ))` is below
+e^−26 of G(r). What is about all items but R of them that are expected above z, none of which is, has about R less
+variance, but is also e^−R times smaller; so angles are left out for v > 20 only.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -32,8 +34,8 @@ from dpselect.forecast.chances import FloatArray
 ComplexArray = npt.NDArray[np.complex128]
 Array = npt.NDArray[Any]
 
-_LEAST, _DEVIATIONS = 11, 6.5
-_UNSEEN, _LARGE_VARIANCE = 32.0, 24.0
+_NEVER, _BESIDE, _NEWTONS = 22.0, 3.0, 3
+_UNSEEN, _LARGE_VARIANCE = 26.0, 20.0
 _FEW_TIED = 1_000
 _WIDE = 100
 LARGE = 1e4
@@ -75,7 +77,7 @@ class Circle:
         the tilted mean is off the one wanted, as many points more make up for that. `shrinking` are the variances of
         those items whose law is part of all terms, if these are not all; `all_but_one` says that no term lacks more.
         """
-        number = times * (_LEAST + _DEVIATIONS * float(variances.max()) ** 0.5 + off)
+        number = times * (_farthest(float(variances.max())) + off)
         number = 2 * int(np.ceil(min(number, undecided + 2) / 2))
         least = float((variances if shrinking is None else shrinking).min())
         angles, falls, turns = _half_circle(number)
@@ -129,6 +131,20 @@ class Circle:
         scale = np.exp(log_scale - last * self.log_radius) * (2 / self.number)
         result: ComplexArray = scale[:, None] * (np.exp(-1j * last * self.angles) / (1 - points))
         return result
+
+
+def _farthest(variance: float) -> float:
+    """Return how far a number of items of this variance may be from where it is expected.
+
+    That is by Newton's method for t/v; as h is convex, none of its steps falls short.
+    """
+    if variance <= 0:
+        return _BESIDE
+    share = math.sqrt(2 * _NEVER / variance) + _NEVER / (3 * variance)
+    for _ in range(_NEWTONS):
+        log = math.log1p(share)
+        share -= ((1 + share) * log - share - _NEVER / variance) / log
+    return share * variance + _BESIDE
 
 
 @lru_cache(maxsize=128)

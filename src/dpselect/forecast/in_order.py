@@ -24,6 +24,7 @@ ones before it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property
@@ -54,6 +55,8 @@ def chance_in_order(noisy: NoisyGroups) -> float | None:
     border = noisy.group(noisy.k)
     if border >= MOST:
         return None
+    if _log_most(noisy.locations[: border + 1]) < math.log(_LEAST):
+        return 0.0
     chain = Chain.of(noisy, border)
     # Where items are close, their own order is often next to impossible: a few of them tell.
     if chain.step < _STEP:
@@ -64,6 +67,20 @@ def chance_in_order(noisy: NoisyGroups) -> float | None:
         return None
     with np.errstate(under="ignore"):
         return chain.last(np.exp(noisy.log_below(chain.grid, border + 1)))
+
+
+def _log_most(locations: FloatArray) -> float:
+    """Return a bound on the logarithm of the chance that items at falling locations stand in their order.
+
+    That of the n lowest is 1/n! if they are tied. If their locations differ by `a` from the mean of them, the chance
+    is, by Hölder's inequality with the exponent p, at most `e^{(p − 1) |a|²/2} (1/n!)^{1 − 1/p}`. With the best p that
+    is `exp(−(√(ln n!) − |a|/√2)²)`, if the difference is positive.
+    """
+    rising, number = locations[::-1], np.arange(1.0, len(locations) + 1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.maximum(np.cumsum(rising**2) - np.cumsum(rising) ** 2 / number, 0.0)
+        apart = np.sqrt(np.cumsum(np.log(number))) - np.sqrt(squares / 2)
+    return -(float(np.fmax.reduce(apart, initial=0.0)) ** 2)
 
 
 @dataclass(frozen=True, repr=False)

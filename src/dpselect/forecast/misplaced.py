@@ -220,6 +220,9 @@ class Order:
         sums, and many.
         """
         noise, places = self.noisy.noise, -self.noisy.locations
+        if not len(z):
+            nothing = np.zeros(0, dtype=np.intp)
+            return nothing, nothing, nothing.astype(bool)
         # The rarer the swap is that costs most on average, the rarer items matter.
         never = _NEVER - float(self._swaps[np.argmax(self._lost)])
         distances = np.linspace(0.0, 4 * never, 16 * int(never) + 1)

@@ -31,7 +31,7 @@ from dpselect.forecast.mistake_upper import Upper
 from dpselect.forecast.normal_tails import AnyTail
 from dpselect.forecast.panels import BoolArray
 
-SMOOTH, NORMAL, KINKED, ONE_SIDED = (5.0, 10.0, 25.0), (5.0, 9.0, 20.0), (3.0, 13.4, 2.4), (2.0, 11.0, 4.6)
+SMOOTH, NORMAL, KINKED, ONE_SIDED = (5.0, 12.0, 25.0), (5.0, 12.0, 20.0), (3.0, 16.4, 2.4), (2.0, 13.0, 4.6)
 """For which noise from which variance v on looks are hardly ever too few, and how many are tried first.
 
 That is a + b/√v, and for noise with kinks a + b times how far the variable spans, or 1. For other noise there are more

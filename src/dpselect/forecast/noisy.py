@@ -46,7 +46,7 @@ WIDEST_GAP = 120.0
 _FAR = 2.2
 _LOST = 1e-17
 _TERMS = 20
-_PANEL, _PANELS = 2.6, 7
+_PANEL, _PANELS, _STEP, _STEP_NORMAL = 2.6, 7, 0.115, 0.14
 _CELL, _CELL_NORMAL = 3.0, 1.2
 _CELLS, _FEW_CELLS, _MOST_CELLS = 24, 7, 240
 _DEPTH, _DEEPER, _LOWEST = 30.0, 34.0, 1e3
@@ -170,10 +170,8 @@ class NoisyGroups:
 
     def _log_below_normal(self, z: FloatArray, first: int) -> FloatArray:
         """Return the same for normal noise."""
-        items = self.items.since(first)
-        points, weights = items.points, items.weights(items.sizes)
-        near = points > float(z.min()) - farthest(self.noise)
-        result: FloatArray = weights[near] @ log_normal(z - points[near, None])
+        items = self.items.since(first).down_to(float(z.min()) - farthest(self.noise))
+        result: FloatArray = items.weights(items.sizes) @ log_normal(z - items.points[:, None])
         return result
 
     def _nodes(self, patterns: list[Pattern]) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
@@ -213,7 +211,8 @@ class NoisyGroups:
         shown = np.any([and_neighbours(bound > bound.max() - _VISIBLE) for bound in bounds], axis=0)
         kinks = self.kinks[shown[np.clip(np.searchsorted(cells, self.kinks) - 1, 0, len(middles) - 1)]]
         kinks = nearest(kinks, float(middles[np.argmax(bounds[0])]), jumps=bool(one_sided))
-        nodes, weights = paced(cells, every, paces, kinks, smooth=not self.noise.kinks)
+        step = _STEP_NORMAL if self.noise.name == "normal" else _STEP
+        nodes, weights = paced(cells, every, paces, kinks, smooth=not self.noise.kinks, step=step)
         if not one_sided:
             tops = np.max(bounds, axis=1, keepdims=True)
             matter = np.any(highest_at(nodes, middles, np.maximum(bounds, tops - _LOWEST)) > tops - _DEEPER, axis=0)

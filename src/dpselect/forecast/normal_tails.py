@@ -21,6 +21,7 @@ the others.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ import numpy as np
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.close_items import CloseItems
 from dpselect.forecast.contour import Array, ComplexArray, powers_of, real_times, upto
-from dpselect.forecast.noise_values import log_normal, values_at
+from dpselect.forecast.noise_values import farthest, log_normal, values_at
 from dpselect.forecast.tail_segments import SIZE
 from dpselect.forecast.tails import Tail
 from dpselect.sampling.normal import NORMAL
@@ -42,7 +43,7 @@ _HEAVY, _CHAINED = 0.25, 11
 _ORDERS, _FEW = ((2, 0.0021), (3, 0.0166), (4, 0.06), (5, 0.144), (6, 0.278)), 8
 """The orders n of polynomials, and 2 M for small q; few segments of a cell with a lower order take less time."""
 _MOST_ORDERS = _ORDERS[-1][0]
-_NOTHING, _UNSEEN = 1e-11, 33.0
+_NOTHING, _UNSEEN, _VANISHING = 1e-11, 33.0, 1e-19
 _CHUNK, _CACHED = 100_000, 8_000
 _LOG_SIGNS = np.append(1.0, (-1.0) ** np.arange(SIZE - 1) / np.arange(1, SIZE))
 """The coefficients of powers of o in log(1 + o), behind 1."""
@@ -65,6 +66,7 @@ def _falling_odds() -> tuple[FloatArray, FloatArray]:
 
 def log_law(items: CloseItems, z: FloatArray, log_radius: FloatArray) -> FloatArray:
     """Return the coefficients [z, power] of the logarithm of `Π (F + S x)` over rare items."""
+    items = items.down_to(float(z.min()) - farthest(NORMAL, math.exp(max(float(log_radius.max()), 0.0))))
     survival = NORMAL.survival(z - items.points[:, None])
     raised = survival / (1 - survival) * np.exp(log_radius)
     return _log_law(items.weights(items.sizes), np.log1p(-survival), raised)
@@ -79,10 +81,13 @@ def _log_law(weights: FloatArray, log_cdf: FloatArray, raised: FloatArray) -> Fl
 
 
 def _powers(values: FloatArray, result: FloatArray) -> None:
-    """Find powers from the first on."""
+    """Find powers of values [point, z], from the first on; those of the last points soon are next to nothing."""
+    largest = np.maximum.accumulate(np.abs(values).max(axis=1, initial=0.0)[::-1])[::-1]
     result[0] = values
-    for before, each in pairwise(result):
-        np.multiply(before, values, out=each)
+    for power, (before, each) in enumerate(pairwise(result), 2):
+        end = int((largest**power > _VANISHING).sum())
+        np.multiply(before[:end], values[:end], out=each[:end])
+        each[end:] = 0.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -143,7 +148,9 @@ class NormalTail:
         """Return F, S, f and log F at all points; for the same z as before they are known."""
         if not self._latest or self._latest[0][0] is not z:
             points = self.items.points
-            self._latest[:] = [(z, *values_at(NORMAL, z, points), log_normal(z - points[:, None]))]
+            values = values_at(NORMAL, z, points)
+            rare = bool((values[1] < 0.5).all())
+            self._latest[:] = [(z, *values, np.log1p(-values[1]) if rare else log_normal(z - points[:, None]))]
         return self._latest[0][1:]
 
     def at(self, z: FloatArray, log_radius: FloatArray) -> FloatArray:
@@ -235,9 +242,10 @@ class NormalTail:
         """Return the same from log F and f/F at all points, [2, point, z]."""
         further, result = np.zeros((2, 1, values.shape[2])), np.zeros(values.shape[2])
         for groups, points, cell in self.items.from_last():
-            log_none, rate = cell.behind(values[:, points], further)
+            known = values[:, points]
+            log_none, rate = cell.behind(known, further)
             result += self.steps[groups] @ (np.exp(log_none) * rate)
-            further = further + cell.whole(values[:, points])
+            further = further + cell.whole(known)
         return result
 
 

@@ -37,6 +37,23 @@ def chebyshev_points(number: int) -> tuple[FloatArray, FloatArray]:
     return points, transform
 
 
+def chebyshev_terms(places: FloatArray, number: int) -> FloatArray:
+    """Return the first Chebyshev polynomials at places in [−1, 1], as [term, place].
+
+    From those up to T_m the next m follow at once, by `T_{m+j} = 2 T_m T_j − T_{m−j}`.
+    """
+    result = np.ones((number, len(places)))
+    result[1:2] = places
+    last = 1
+    while last < number - 1:
+        more = min(last, number - 1 - last)
+        following = result[last + 1 : last + 1 + more]
+        np.multiply(2 * result[last], result[1 : more + 1], out=following)
+        following -= result[last - more : last][::-1]
+        last += more
+    return result
+
+
 def paced(
     cells: FloatArray,
     kept: BoolArray,
@@ -44,7 +61,7 @@ def paced(
     kinks: FloatArray,
     *,
     smooth: bool = False,
-    step: float = 0.115,
+    step: float,
 ) -> tuple[FloatArray, FloatArray]:
     """Return nodes and weights for the cells kept: panels are about as long as the pace there, and end at kinks.
 
