@@ -6,6 +6,7 @@ import time
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from statistics import median
 from typing import Any
 
 
@@ -50,6 +51,20 @@ def best_times(baseline: Callable[[], object], ours: Callable[[], object], round
     baseline()
     pairs = [(_seconds(baseline), _seconds(ours)) for _ in range(rounds)]
     return min(first for first, _ in pairs), min(second for _, second in pairs)
+
+
+def typical_times(baseline: Callable[[], object], ours: Callable[[], object], rounds: int) -> tuple[float, float]:
+    """Return the median time of each, run in turns, the baseline before and after each of ours.
+
+    For many cases of which the slowest counts: the shortest of some rounds would be another number of rounds' luck.
+    """
+    ours()
+    baseline()
+    base, own = [_seconds(baseline)], []
+    for _ in range(rounds):
+        own.append(_seconds(ours))
+        base.append(_seconds(baseline))
+    return median(base), median(own)
 
 
 def best_time(work: Callable[[], object], rounds: int) -> float:
