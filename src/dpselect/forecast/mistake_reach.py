@@ -5,6 +5,7 @@ Notation as in noisy_expectations.py, and r, G(r) and "tilted" as in contour.py.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -35,6 +36,7 @@ _PANEL, _EVEN, _EVEN_NORMAL = 2.6, 0.14, 0.12
 _STEPS, _MANY = 5.0, 2.0
 _DEVIATIONS = 9.0
 _ROUNDS, _GRID = 3, 18
+_NEAR_TURN, _MOST_STEPS = 0.1, 60
 _LOOKS = 12
 _APART = 0.75
 _EXPONENTIAL_TAILS = ("laplace", "logistic")
@@ -147,14 +149,23 @@ class Reach:
 
         They hold whichever item is left out. Then f of each group times how much less that is if one of its items is.
         By Chernoff's bound, for r <= 1, `P[N < k] <= G(r) r^{−k}` times `r / (F + S r) <= 1`; and for r >= 1,
-        `P[N >= k] <= G(r) r^{−k}` times `1 / (F + S r) <= 1`. The products are least about where r is tilted to k.
+        `P[N >= k] <= G(r) r^{−k}` times `1 / (F + S r) <= 1`. The products are least about where r is tilted to k, or
+        for r = 1, where the chance may be 1.
         """
-        (cdf, survival, density), sizes, k = values, self._outline[1], self.noisy.k
-        log_radius = tilted(cdf, survival, sizes, k - 0.5 if fewer else k + 0.5)
-        log_radius = np.minimum(log_radius, 0.0) if fewer else np.maximum(log_radius, 0.0)
-        scale = cdf + survival * np.exp(log_radius)
-        log_chance: FloatArray = sizes @ np.log(scale) - k * log_radius
-        return log_chance, density * (np.exp(np.minimum(log_radius, 0.0)) / scale)
+        (_, survival, density), sizes, k = values, self._outline[1], self.noisy.k
+        # The higher z, the fewer items are above it.
+        count, wanted = len(density.T), k - 0.5 if fewer else k + 0.5
+        border = int((sizes @ survival > wanted).sum())
+        some = slice(border) if fewer else slice(border, count)
+        log_chance, at_z = np.zeros(count), density.copy()
+        if some.start != some.stop and some.stop:
+            cdf, survival, density = (part[:, some] for part in values)
+            log_radius = tilted(cdf, survival, sizes, wanted)
+            log_radius = np.minimum(log_radius, 0.0) if fewer else np.maximum(log_radius, 0.0)
+            scale = cdf + survival * np.exp(log_radius)
+            log_chance[some] = sizes @ np.log(scale) - k * log_radius
+            at_z[:, some] = density * (np.exp(np.minimum(log_radius, 0.0)) / scale)
+        return log_chance, at_z
 
     def nodes(self) -> Nodes:
         """Return nodes and weights where a mistake can happen."""
@@ -276,17 +287,20 @@ class Reach:
         return np.where(near, _PANEL * np.maximum(spread, 0.5) / (size * density[self.border]), np.inf)
 
     def _turn(self, low: float, high: float) -> tuple[float, float, float]:
-        """Return the z with k items above it on average, the spread in z of the number of items above, its variance."""
-        noise, (locations, sizes, _) = self.noisy.noise, self._outline
-        for _ in range(_ROUNDS):
-            z = np.linspace(low, high, _GRID)
-            below, above = self._expected(*chances_at(noise, z, locations))
-            place = int(np.clip((above > below).sum(), 1, _GRID - 1))
-            low, high = float(z[place - 1]), float(z[place])
-        middle = (low + high) / 2
-        shifted = middle - locations
-        variance = float(sizes @ (noise.cdf(shifted) * noise.survival(shifted)))
-        slope = float(sizes @ noise.density(shifted))
+        """Return the z with k items above it on average, the spread in z of the number of items above, its variance.
+
+        That is by Newton's method, and by halves where it leads too far, to a tenth of that spread.
+        """
+        noise, (locations, sizes, _), middle = self.noisy.noise, self._outline, (low + high) / 2
+        for _ in range(_MOST_STEPS):
+            cdf, survival, density = (part(middle - locations) for part in (noise.cdf, noise.survival, noise.density))
+            below, above = self._expected(cdf, survival)
+            variance, slope, excess = float(sizes @ (cdf * survival)), float(sizes @ density), float(above - below)
+            if abs(excess) <= _NEAR_TURN * math.sqrt(variance):
+                break
+            low, high = (middle, high) if excess > 0 else (low, middle)
+            ahead = excess / slope if slope else np.inf
+            middle = middle + ahead if low < middle + ahead < high else (low + high) / 2
         return middle, np.sqrt(variance) / slope if slope else np.inf, variance
 
 
