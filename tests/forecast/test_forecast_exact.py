@@ -14,6 +14,7 @@ from dpselect.forecast import metrics
 from dpselect.forecast.bounded_rows import BoundedRows
 from dpselect.forecast.curves import noisy_groups
 from dpselect.forecast.figures import exact_figures
+from dpselect.forecast.loss_bounds import LossBounds
 from dpselect.forecast.outcome import TITLES
 from dpselect.forecast.row_counts import within as sequences_within
 from dpselect.forecast.sequences import Sequences
@@ -64,9 +65,9 @@ def test_every_pair_of_ranks_to_be_within(scores: list[float], k: int, kind: Any
                 assert noisy.within(held, last) == pytest.approx(wanted, rel=1e-8), (held, last)
                 continue
             if kind is dps.Joint:
-                rows = BoundedRows.of(
-                    Sequences.of(k, 1.0, table, 1.3), Ranking.of(table.distinct), k, 1.3, "exponential"
-                )
+                levels = Sequences.of(k, 1.0, table, 1.3)
+                bounds = LossBounds.of(levels, 1.3, "exponential")
+                rows = BoundedRows.of(levels.steps, Ranking.of(table.distinct), k, bounds)
                 assert sequences_within(rows, held, last) == pytest.approx(wanted, rel=1e-8), (held, last)
                 continue
             subsets = Subsets.of(mechanism, table, 1.3)

@@ -21,76 +21,61 @@ import numpy as np
 import numpy.typing as npt
 
 from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.sequences import Sequences
+from dpselect.forecast.loss_bounds import LossBounds
 from dpselect.mechanisms.level_steps import LevelSteps
 from dpselect.mechanisms.ranking import Ranking
 
 Array = npt.NDArray[Any]
-
-_NEGLIGIBLE = 2e-14
-"""What the first bounds, and the last ones, may weigh together to be left out."""
-
-_TOGETHER = 1e-11
-"""Which share of the loss bounds may have to be counted with one before them."""
 
 
 @dataclass(frozen=True, repr=False)
 class BoundedRows:
     """The rows for each bound that matters; a bound has a weight, and N sequences within it.
 
-    Runs follow each other by row and then by bound: a run of `row` lets it hold groups up to `group`, from the bound
-    numbered `start` up to `stop`. Row r may hold the group of rank j >= r from the bound numbered `entries[r, j]` on.
-    `values` and `ends` are the distinct scores relative to that of rank k, and how many items have at least each. All
-    are counted from 0.
+    Runs follow each other by row and then by bound, those of row r from `offsets[r]` on: a run lets its row hold groups
+    up to `group`, for `lengths` bounds from the one numbered `start` on. Row r may hold the group of rank j >= r from
+    the bound numbered `entries[r, j]` on. `values` and `ends` are the distinct scores relative to that of rank k, and
+    how many items have at least each. All are counted from 0.
     """
 
     weights: FloatArray
     log_within: FloatArray
-    row: Array
+    offsets: Array
     group: Array
     start: Array
-    stop: Array
+    lengths: Array
     entries: Array
     values: FloatArray
     ends: FloatArray
 
     @classmethod
-    def of(cls, levels: Sequences, ranking: Ranking, k: int, epsilon: float, noise: str) -> BoundedRows:
-        """Return the rows between the first bound that matters and the last."""
-        weights, steps = levels.mixture(epsilon, noise), levels.steps
-        # Where hardly anything is lost, what can be lost counts all the same.
-        light = _NEGLIGIBLE * min(float(weights[1:].sum()) or 1.0, 1.0)
-        begin, beyond = (int((np.cumsum(some) <= light).sum()) for some in (weights, weights[::-1]))
-        begin, end = max(begin, 0 if steps.whole else 1), len(weights) - beyond
+    def of(cls, steps: LevelSteps, ranking: Ranking, k: int, bounds: LossBounds) -> BoundedRows:
+        """Return the rows for some bounds."""
+        numbers, offsets, count = bounds.places(len(steps.losses)), steps.offsets, len(bounds)
         own, values = ranking.groups(np.arange(k)), ranking.grouping.values
-        # Nothing below rank k is chosen unless the loss is that of the next score.
-        losses, next_one = weights[begin:end] * levels.losses[begin:end], values[min(own[-1] + 1, len(values) - 1)]
-        kept, numbers = _apart(losses, np.where(steps.losses[begin:end] < values[own[-1]] - next_one, 0.0, losses))
-        places, offsets, count = steps.levels - begin, steps.offsets, len(kept)
-        places = numbers[np.clip(places, 0, end - begin, out=places)]
+        places = numbers[steps.levels]
         # A row begins with what it has taken in by the first bound, and each later step begins another run; of several
         # at one bound the last one counts.
         last = np.append(places[1:] > places[:-1], True)
         last[offsets[1:] - 1] = True
-        taken = np.diff(np.append(0, np.cumsum(places == 0))[offsets])
+        taken = np.diff(np.searchsorted(np.flatnonzero(places == 0), offsets))
         later = np.flatnonzero(last & (places > 0) & (places < count))
         counts = np.diff(np.searchsorted(later, offsets)) + 1
-        begins = np.cumsum(counts) - counts
-        row, stepped = np.repeat(np.arange(k), counts), np.ones(int(counts.sum()), dtype=bool)
-        stepped[begins] = False
-        group, start = (steps.first + taken)[row], np.zeros(len(row), dtype=np.intp)
-        group[stepped] = (steps.first - offsets[:-1] + 1)[row[stepped]] + later
+        borders = np.append(0, np.cumsum(counts))
+        stepped = np.ones(borders[-1], dtype=bool)
+        stepped[borders[:-1]] = False
+        group, start = np.repeat(steps.first - offsets[:-1] + 1, counts), np.zeros(borders[-1], dtype=np.intp)
+        group[stepped] += later
+        group[borders[:-1]] = steps.first + taken
         start[stepped] = places[later]
-        stop = np.append(start[1:], count)
-        stop[begins[1:] - 1] = count
         return cls(
-            np.add.reduceat(weights[begin:end], kept),
-            steps.log_within[begin:end][kept],
-            row,
+            bounds.weights,
+            steps.log_within[bounds.numbers],
+            borders,
             group,
             start,
-            stop,
-            numbers[_entries(steps, own, begin, end)],
+            run_lengths(start, borders, count),
+            numbers[_entries(steps, own)],
             (values - values[own[-1]]).astype(np.float64),
             ranking.ends.astype(np.float64),
         )
@@ -117,57 +102,43 @@ class BoundedRows:
     @cached_property
     def runs(self) -> list[slice]:
         """The runs of each row."""
-        borders = np.searchsorted(self.row, np.arange(self.k + 1)).tolist()
-        return [slice(start, stop) for start, stop in pairwise(borders)]
+        return [slice(start, stop) for start, stop in pairwise(self.offsets.tolist())]
 
     @cached_property
     def choices(self) -> FloatArray:
         """How many ranks are left for the row of each run: n."""
-        return self.ends[self.group] - self.row
-
-    @cached_property
-    def lengths(self) -> Array:
-        """How many bounds each run has."""
-        return self.stop - self.start
+        return self.ends[self.group] - np.repeat(np.arange(self.k), np.diff(self.offsets))
 
     def part(self, begin: int, end: int) -> BoundedRows:
         """Return some of the bounds."""
         if end - begin == len(self):
             return self
-        kept = np.flatnonzero((self.stop > begin) & (self.start < end))
+        start, stop = np.maximum(self.start, begin), np.minimum(self.start + self.lengths, end)
+        kept = np.flatnonzero(start < stop)
         return BoundedRows(
             self.weights[begin:end],
             self.log_within[begin:end],
-            self.row[kept],
+            np.searchsorted(kept, self.offsets),
             self.group[kept],
-            np.maximum(self.start[kept], begin) - begin,
-            np.minimum(self.stop[kept], end) - begin,
+            start[kept] - begin,
+            (stop - start)[kept],
             np.clip(self.entries, begin, end) - begin,
             self.values,
             self.ends,
         )
 
 
-def _apart(*losses: FloatArray) -> tuple[Array, Array]:
-    """Return the bounds to keep, and for each bound, and the end, the number of the first one kept from there on.
-
-    Behind the middle of each of the losses, weights times bounds, those that make up next to no share of any of them
-    are counted with a bound before them. What sequences lose is about as much as the bound, so that less than that
-    share changes by the ratio of one bound to the other.
-    """
-    apart = np.zeros(len(losses[0]), dtype=bool)
-    for each in losses:
-        before = np.cumsum(each)
-        cells = np.floor(before / max(_TOGETHER * before[-1], np.finfo(np.float64).tiny))
-        apart |= (np.diff(cells, prepend=-1.0) > 0) | (before < before[-1] / 2)
-    numbers: Array = np.append(np.cumsum(apart) - apart, int(apart.sum()))
-    return np.flatnonzero(apart), numbers
+def run_lengths(start: Array, offsets: Array, count: int) -> Array:
+    """Return how many bounds each run has: up to the next one of its row, or up to the end of all."""
+    lengths = np.diff(start, append=0)
+    lengths[offsets[1:] - 1] += count
+    return lengths
 
 
-def _entries(steps: LevelSteps, own: Array, begin: int, end: int) -> Array:
-    """Return the number of the bound, between two, from which on each row may hold the group of each rank."""
+def _entries(steps: LevelSteps, own: Array) -> Array:
+    """Return the number of the level from which on each row may hold the group of each rank."""
     counts = np.diff(steps.offsets)[:, None]
     ahead = own - steps.first[:, None]
     levels = np.append(steps.levels, 0)[np.clip(ahead - 1, 0, np.maximum(counts - 1, 0)) + steps.offsets[:-1, None]]
-    entries: Array = np.clip(np.where(ahead <= 0, begin, np.where(ahead > counts, end, levels)), begin, end) - begin
+    entries: Array = np.where(ahead <= 0, 0, np.where(ahead > counts, len(steps.losses), levels))
     return entries

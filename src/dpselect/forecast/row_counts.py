@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpselect.forecast.bounded_rows import Array, BoundedRows
+from dpselect.forecast.bounded_rows import Array, BoundedRows, run_lengths
 from dpselect.forecast.chances import FloatArray
 
 _MOST_TERMS = 400_000_000
@@ -45,27 +45,26 @@ def within(rows: BoundedRows, held: int, last: int) -> float | None:
 
 def _up_to(rows: BoundedRows, lowest: int) -> BoundedRows:
     """Return rows that reach no farther than a group, weighted by the chance that nothing does."""
-    begins = np.array([run.start for run in rows.runs])
-    group = np.minimum(rows.group, lowest)
-    start = float(np.log(rows.ends[group[begins]] - np.arange(rows.k)).sum())
+    begins, ranks = rows.offsets[:-1], np.arange(rows.k)
+    log_first = float(np.log(rows.ends[np.minimum(rows.group[begins], lowest)] - ranks).sum())
     # A row's share of ranks up to E falls with the bound, so the chance does.
-    if start - rows.log_within[0] < np.log(_NEGLIGIBLE):
+    if log_first - rows.log_within[0] < np.log(_NEGLIGIBLE):
         return replace(rows.part(0, 1), weights=np.zeros(1))
-    grown = np.diff(group, prepend=-1) > 0
-    grown[begins] = False
-    changes = np.flatnonzero(grown)
+    # A run says something new if it is a row's first, or the one before it falls short of the group.
+    new = np.append(True, rows.group[:-1] < lowest)
+    new[begins] = True
+    kept = np.flatnonzero(new)
+    group, start, offsets = np.minimum(rows.group[kept], lowest), rows.start[kept], np.searchsorted(kept, rows.offsets)
+    changes = np.delete(np.arange(len(kept)), offsets[:-1])
     ends, before = rows.ends[group[changes]], rows.ends[group[changes - 1]]
-    gains = np.log1p((ends - before) / (before - rows.row[changes]))
-    log_chances = start + np.cumsum(np.bincount(rows.start[changes], gains, minlength=len(rows))) - rows.log_within
+    gains = np.log1p((ends - before) / (before - np.repeat(ranks, np.diff(offsets) - 1)))
+    log_chances = log_first + np.cumsum(np.bincount(start[changes], gains, minlength=len(rows))) - rows.log_within
     chances = rows.weights * np.exp(np.minimum(log_chances, 0.0))
     differ = np.zeros(len(rows), dtype=bool)
-    differ[rows.start[changes]] = differ[0] = True
-    grown[begins] = True
-    kept = np.flatnonzero(grown)
-    row, place = rows.row[kept], (np.cumsum(differ) - 1)[rows.start[kept]]
-    stop = np.where(np.diff(row, append=rows.k) > 0, int(differ.sum()), np.append(place[1:], 0))
-    weights = np.add.reduceat(chances, np.flatnonzero(differ))
-    return replace(rows, weights=weights, row=row, group=group[kept], start=place, stop=stop)
+    differ[start] = True
+    start, weights = (np.cumsum(differ) - 1)[start], np.add.reduceat(chances, np.flatnonzero(differ))
+    lengths = run_lengths(start, offsets, len(weights))
+    return replace(rows, weights=weights, offsets=offsets, group=group, start=start, lengths=lengths)
 
 
 def _holding(rows: BoundedRows, held: int) -> float | None:

@@ -43,7 +43,7 @@ class Losses:
         """Return the losses of all bounds together."""
         top, ends, k = rows.top, rows.ends, rows.k
         fixed = _first_fixed(rows)
-        settled = slice(rows.runs[fixed].start if fixed < k else len(rows.row), None)
+        settled = slice(int(rows.offsets[fixed]), None)
         choices = rows.choices[settled]
         stays = 1 - 1 / choices
         after = np.append(np.cumprod(stays[::-1])[::-1], 1.0)
@@ -81,13 +81,13 @@ def _from_each_on(numbers: FloatArray) -> FloatArray:
 
 def _first_fixed(rows: BoundedRows) -> int:
     """Return the first row from which on none depends on the bound, and all may hold ranks up to k."""
-    varying = rows.row[(rows.lengths < len(rows)) | (rows.ends[rows.group] < rows.k)]
+    varying = np.flatnonzero((np.diff(rows.offsets) > 1) | (rows.ends[rows.group[rows.offsets[:-1]]] < rows.k))
     return int(varying[-1]) + 1 if len(varying) else 0
 
 
 def _masses(rows: BoundedRows, end: int) -> tuple[FloatArray, float]:
     """Return `Σ w/n_r Π_{i>r} q_i` over the bounds of each run of the rows before `end`, and `Σ w Π_i q_i`."""
-    masses, left = np.zeros(rows.runs[end - 1].stop if end else 0), rows.weights.copy()
+    masses, left = np.zeros(rows.offsets[end]), rows.weights.copy()
     for run in reversed(rows.runs[:end]):
         choices = rows.choices[run]
         np.divide(np.add.reduceat(left, rows.start[run]), choices, out=masses[run])

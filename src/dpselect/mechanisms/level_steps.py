@@ -6,7 +6,7 @@ takes in one group of tied items after another, the group of score v at the loss
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,13 @@ class LevelSteps:
             offsets,
             places + 1,
         )
+
+    def up_to(self, lowest: int) -> LevelSteps:
+        """Return the steps to groups up to one; the losses remain as they are."""
+        counts = np.clip(lowest - self.first, 0, np.diff(self.offsets))
+        offsets = np.append(0, np.cumsum(counts))
+        kept = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1] - offsets[:-1], counts)
+        return replace(self, first=np.minimum(self.first, lowest), offsets=offsets, levels=self.levels[kept])
 
 
 def _lowest(thresholds: Thresholds, threshold: Any) -> Array:
