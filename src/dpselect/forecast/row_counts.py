@@ -40,7 +40,12 @@ def within(rows: BoundedRows, held: int, last: int) -> float | None:
     """
     merged = _up_to(rows, int(np.searchsorted(rows.ends, last)))
     heavy = np.flatnonzero(merged.weights > _NEGLIGIBLE / len(merged))
-    return _holding(merged.part(int(heavy[0]), int(heavy[-1]) + 1), held) if len(heavy) else 0.0
+    if not len(heavy):
+        return 0.0
+    first, end = int(heavy[0]), int(heavy[-1]) + 1
+    settled = min(max(_settled(merged, held), first), end)
+    others = _holding(merged.part(settled, end), held) if settled < end else 0.0
+    return None if others is None else float(merged.weights[first:settled].sum()) + others
 
 
 def _up_to(rows: BoundedRows, lowest: int) -> BoundedRows:
@@ -65,6 +70,15 @@ def _up_to(rows: BoundedRows, lowest: int) -> BoundedRows:
     start, weights = (np.cumsum(differ) - 1)[start], np.add.reduceat(chances, np.flatnonzero(differ))
     lengths = run_lengths(start, offsets, len(weights))
     return replace(rows, weights=weights, offsets=offsets, group=group, start=start, lengths=lengths)
+
+
+def _settled(rows: BoundedRows, held: int) -> int:
+    """Return how many of the first bounds leave a row, from row `held` on, the last of the ranks up to its own.
+
+    Up to that row all those ranks are taken, so that the `held` highest scores are there for certain.
+    """
+    firsts = rows.offsets[held - 1 : -1]
+    return int(rows.lengths[firsts][rows.choices[firsts] == 1].max(initial=0))
 
 
 def _holding(rows: BoundedRows, held: int) -> float | None:
