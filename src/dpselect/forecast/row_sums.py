@@ -19,6 +19,7 @@ import numpy as np
 from dpselect.forecast.bounded_rows import BoundedRows
 from dpselect.forecast.chances import FloatArray
 
+_NEGLIGIBLE = 1e-13
 _RAISED = 100.0
 """By how many e-folds products are raised at a time; a part of the bounds spans 600 of them."""
 
@@ -99,44 +100,42 @@ def _disorder(rows: BoundedRows, end: int, steps: FloatArray) -> tuple[float, fl
     """Return `Σ w Σ_l (x_l − x_{l+1}) U_l` over rows before `end`, and `Σ w U` after them.
 
     `U_l = q_l (U_{l−1} + Π q)`, the product over the rows before l that may hold rank l: a ratio of products over all
-    rows before l, and before the first that may. A product is no farther from that of the last bound than N is from N
+    rows before l, and before the first that may. So U_l is the product over all rows up to l times a sum of inverses of
+    products, kept as `missing`. A product is no farther from that of the last bound than N is from N
     of that bound, and as that one falls all are raised. A row with one choice takes it, so no later rank could have
     been held by it, and 1 in place of its q does no harm.
     """
     first_holders, reaches = _first_holders(rows, end)
-    stays, inverses, product, fallen = 1 - 1 / rows.choices, [np.ones(len(rows))], rows.weights.copy(), 0.0
-    missing, left, total = np.zeros(len(rows)), np.empty(len(rows)), 0.0
+    inverses, product, fallen = [np.ones(len(rows))], rows.weights.copy(), 0.0
+    missing, total = np.zeros(len(rows)), 0.0
     for place, run in enumerate(rows.runs[:end]):
-        for first, start, stop in first_holders[place]:
-            left[start:stop] = inverses[first][start:stop]
-        left *= product
-        missing += left
-        own, lengths = stays[run], rows.lengths[run]
-        forced = int(lengths[0]) if own[0] == 0 else 0
-        if forced:
+        missing += np.concatenate([inverses[first][start:stop] for first, start, stop in first_holders[place]])
+        own, lengths = 1 - 1 / rows.choices[run], rows.lengths[run]
+        if own[0] == 0:
+            missing[: lengths[0]] = 0.0
             own[0] = 1.0
         factors = own.repeat(lengths)
-        missing *= factors
-        missing[:forced] = 0.0
-        total += float(steps[place] * np.add.reduce(missing))
         product *= factors
+        total += float(steps[place] * (product @ missing))
         inverses.append(inverses[-1][: reaches[place]] / factors[: reaches[place]])
         fallen -= math.log(own[-1])
         if fallen > _RAISED:
             product *= math.exp(_RAISED)
+            missing *= math.exp(-_RAISED)
             inverses = [each * math.exp(-_RAISED) for each in inverses]
             fallen -= _RAISED
-    return total, float(missing.sum())
+    return total, float(product @ missing)
 
 
 def _first_holders(rows: BoundedRows, end: int) -> tuple[list[list[tuple[int, int, int]]], list[int]]:
-    """Return, for each rank before `end`, the first rows that may hold it, each from a bound to another.
+    """Return, for each rank before `end`, the first rows that may hold it, each from a bound to another, in order.
 
     Then the bound up to which some row behind each is such a row.
     """
     entries = rows.entries[:end, :end]
     before = np.concatenate([np.full((1, end), len(rows)), entries])[:-1]
-    ranks, firsts = np.nonzero(np.triu(entries < before).T)
+    ranks, firsts = np.nonzero(np.triu(entries < before)[::-1].T)
+    firsts = end - 1 - firsts
     starts, stops = entries[firsts, ranks], before[firsts, ranks]
     found = list(zip(firsts.tolist(), starts.tolist(), stops.tolist(), strict=True))
     borders = np.searchsorted(ranks, np.arange(end + 1)).tolist()
@@ -152,26 +151,31 @@ def _depth(rows: BoundedRows) -> float:
     With E items above that, the chance is `1 − Π_r f_r`, `f_r = min((E − r + 1)/n_r, 1)`; that is
     `Σ_r (1 − f_r) Π_{i>r} f_i`, where `1 − f_r = (t_r − E)/n_r` if t_r > E, and 0 if not. So row r adds a sum over the
     scores that it may hold, which depends on t_r alone, divided by `Π_{i>=r} n_i`. Both are relative to the n of the
-    last bound.
+    last bound. All rows before r together add `Π_{i>=r} f_i` at most where t_r > E, which is less than n_r times what
+    row r adds.
     """
     first, last, fixed = rows.border, int(rows.group[-1]), _first_fixed(rows)
     ends, steps = rows.ends[first:last], -np.diff(rows.values[first : last + 1])
     sizes, weight = np.diff(rows.ends[first : last + 1]), float(rows.weights.sum())
-    left, shares, total = rows.weights.copy(), np.ones(max(last - first, 0)), 0.0
+    left, shares, total = rows.weights, np.ones(max(last - first, 0)), 0.0
     for number in range(rows.k - 1, -1, -1):
         run = rows.runs[number]
-        group, choices = rows.group[run] - first, rows.choices[run]
-        reach = int(group[-1])
-        if reach <= 0:
+        # Bounds up to which nothing below rank k is chosen add nothing, here or in any row before this one.
+        reaching = slice(run.start + int(rows.group[run].searchsorted(first, side="right")), run.stop)
+        group, choices, lengths = rows.group[reaching] - first, rows.choices[reaching], rows.lengths[reaching]
+        if not len(group):
             break
-        shares, within, most = shares[:reach], ends[:reach] - number, choices[-1]
+        reach, most = int(group[-1]), choices[-1]
+        shares, within = shares[:reach], ends[:reach] - number
         if number >= fixed:
-            total += weight * float(steps[:reach] @ (shares * (most - within))) / most
+            added = weight * float(steps[:reach] @ (shares * (most - within))) / most
         else:
             table = np.zeros(reach + 1)
             np.cumsum(sizes[:reach] * np.cumsum(steps[:reach] * shares), out=table[1:])
-            lengths = rows.lengths[run]
-            total += float(left @ (table[np.maximum(group, 0)] / choices).repeat(lengths))
-            left *= (most / choices).repeat(lengths)
+            left = left[int(rows.start[reaching.start]) - len(rows) :] * (most / choices).repeat(lengths)
+            added = float(left @ table[group].repeat(lengths)) / most
+        total += added
+        if most * added < _NEGLIGIBLE * total:
+            break
         shares = shares * (within / most)
     return total
