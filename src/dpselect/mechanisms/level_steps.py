@@ -62,8 +62,8 @@ class LevelSteps:
             steps = slice(offset, offset + stop - start)
             np.subtract(top[row], values[start + 1 : stop + 1], out=losses[steps])
             np.divide(sizes[start:stop], ends[start:stop] - row, out=gains[steps])
-        raw, places = _numbered(losses)
-        grown = np.bincount(places, np.log1p(gains, out=gains), minlength=len(raw))
+        raw, levels = _numbered(losses)
+        grown = np.bincount(levels, np.log1p(gains, out=gains), minlength=len(raw) + 1)[1:]
         best, inner = (float(np.log(ends[groups] - np.arange(k)).sum()) for groups in (own, first))
         log_within = inner + np.append(0.0, np.cumsum(grown))
         # log(N − N⁻) from log N⁻ and log N − log N⁻; what is beyond e^700 is all of N.
@@ -75,7 +75,7 @@ class LevelSteps:
             np.append(best, log_sizes),
             first,
             offsets,
-            places + 1,
+            levels,
         )
 
     def up_to(self, lowest: int) -> LevelSteps:
@@ -93,15 +93,16 @@ def _lowest(thresholds: Thresholds, threshold: Any) -> Array:
 
 
 def _numbered(losses: Array) -> tuple[Array, Array]:
-    """Return the distinct losses in order, and the number of each one given."""
+    """Return the distinct losses in order, and the number of each one given, from 1 on."""
     if losses.dtype == np.int64 and len(losses):
         low, high = int(losses.min()), int(losses.max())
         if high - low < _MOST_EMPTY * len(losses):
-            above, seen = losses - low, np.zeros(high - low + 1, dtype=bool)
-            seen[above] = True
-            return np.flatnonzero(seen) + low, (np.cumsum(seen) - 1)[above]
+            seen = np.zeros(high - low + 1, dtype=bool)
+            losses -= low
+            seen[losses] = True
+            return np.flatnonzero(seen) + low, np.cumsum(seen)[losses]
     distinct, places = np.unique(losses, return_inverse=True)
-    return distinct, places
+    return distinct, places + 1
 
 
 def _check_count(count: int) -> None:
