@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dpselect as dps
-from dpselect.forecast import metrics, sequence_figures
+from dpselect.forecast import loss_bounds, metrics, row_counts, sequence_figures
 from dpselect.forecast.figures import exact_figures
 from dpselect.forecast.sequence_figures import SequenceFigures
 from dpselect.forecast.sequences import Sequences
@@ -117,6 +117,34 @@ def test_bounds_may_be_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch, epsil
         with monkeypatch.context() as patch:
             patch.setattr(sequence_figures, limit, value)
             assert exact_figures(table, mechanism) == pytest.approx(whole, rel=1e-11)
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.068, 0.147, 0.5])
+def test_bounds_that_hardly_matter_may_be_counted_with_others(monkeypatch: pytest.MonkeyPatch, epsilon: float) -> None:
+    """Between small losses, which are likely, and large ones, which are many, are bounds that weigh nothing."""
+    table = dps.Scores.of(np.round(20_000 / np.arange(1, 1501) ** 0.7).astype(np.int64))
+    mechanism, ranking = dps.Joint(k=30, epsilon=epsilon), Ranking.of(table.distinct)
+    together = exact_figures(table, mechanism)
+    figures = SequenceFigures.of(Sequences.of(30, 1.0, table, epsilon, epsilon), ranking, 30, epsilon, mechanism.noise)
+    assert figures is not None
+    assert len(figures.coarser) < len(figures.bounds)
+    monkeypatch.setattr(loss_bounds, "_TOGETHER", 1e-17)
+    apart = exact_figures(table, mechanism)
+    for name, highest in (("correct", 30.0), ("f1", 1.0), ("score_ratio", 1.0)):
+        assert highest - together.pop(name) == pytest.approx(highest - apart.pop(name), rel=1e-10), name
+    assert together == pytest.approx(apart, rel=1e-10)
+    monkeypatch.setattr(loss_bounds, "_TOGETHER", 1e-3)
+    assert exact_figures(table, mechanism)["total_error"] != pytest.approx(apart["total_error"], rel=1e-10)
+
+
+def test_a_row_with_one_choice_settles_that_the_highest_scores_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = np.concatenate([[900, 860, 700, 640], tied_counts(8) % 300])
+    table, mechanism = dps.Scores.of(scores), dps.Joint(k=12, epsilon=0.5)
+    settled = exact_figures(table, mechanism)
+    monkeypatch.setattr(row_counts, "_settled", lambda rows, held: 0)
+    counted = exact_figures(table, mechanism)
+    assert 0.01 < settled["great"] < 0.99 < settled["good"]
+    assert settled == pytest.approx(counted, rel=1e-13)
 
 
 def test_losses_that_weigh_nothing_may_be_left_out() -> None:
