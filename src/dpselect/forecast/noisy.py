@@ -14,7 +14,7 @@ below 1e-7.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -189,12 +189,12 @@ class NoisyGroups:
         count = int((high - low) / (_CELL_NORMAL if self.noise.name == "normal" else _CELL)) + 1
         tied = slice(0, max(pattern.lowest for pattern in patterns) + 1 if one_sided else 0)
         jumps = behind_jumps(self.locations[tied], self.sizes[tied])
-        far = self._rough(max(pattern.lowest for pattern in patterns) + 1)
+        rough, rough_patterns = self._rough(patterns)
         while True:
             width = (high - low) / count
             cells = ascending(np.linspace(low, high, count + 1), jumps[(jumps > low) & (jumps < high)])
             middles = (cells[1:] + cells[:-1]) / 2
-            parts = [self._log_bounds(middles[part], patterns, far) for part in self._parts(len(middles))]
+            parts = [rough._log_bounds(middles[part], rough_patterns) for part in rough._parts(len(middles))]
             bounds, log_radii = np.concatenate(parts, axis=2)
             kept = [and_neighbours(bound > bound.max() - _DEPTH) for bound in bounds]
             shortest, every = min(float(np.diff(cells)[part].sum()) for part in kept), np.any(kept, axis=0)
@@ -224,7 +224,7 @@ class NoisyGroups:
         """Where some item's density is not smooth, those of the highest items first, for they matter most."""
         return np.concatenate([self.locations + kink for kink in self.noise.kinks] or [np.empty(0)])
 
-    def _log_bounds(self, z: FloatArray, patterns: list[Pattern], far: NoisyGroups) -> FloatArray:
+    def _log_bounds(self, z: FloatArray, patterns: list[Pattern]) -> FloatArray:
         """Return bounds on the logarithms of the integrands, up to a factor k, and log r for which each is least.
 
         They are [bound or log r, pattern, z].
@@ -237,7 +237,7 @@ class NoisyGroups:
         cdf, survival, density = values_at(self.noise, z, self.locations[:last])
         first = min(pattern.lowest for pattern in patterns) + 1
         sizes, log_cdf = self.sizes[:last], log_of_first(cdf[first:], survival[first:])
-        log_far = far.log_below(z, 0)
+        log_far = self.log_below(z, last)
         bounds, log_radii = [], []
         for pattern in patterns:
             musts, free = slice(0, pattern.edge), slice(pattern.edge, pattern.lowest + 1)
@@ -252,7 +252,21 @@ class NoisyGroups:
             log_radii.append(log_radius)
         return np.array([bounds, log_radii])
 
-    def _rough(self, first: int) -> NoisyGroups:
-        """Return the groups from `first` on, merged for rough sums."""
-        locations, sizes, _ = merged(self.noise, self.locations[first:], self.sizes[first:], self.sizes[first:])
-        return NoisyGroups(locations, sizes, self.k, self.noise)
+    def _rough(self, patterns: list[Pattern]) -> tuple[NoisyGroups, list[Pattern]]:
+        """Return groups merged for rough sums, and the patterns of these.
+
+        If noise has kinks these tell where z has to be cut: then only groups that are below all patterns are merged.
+        """
+        last = max(pattern.lowest for pattern in patterns) + 1
+        borders = {border for pattern in patterns for border in (pattern.edge, pattern.lowest + 1)} - {0}
+        parts, ends, start = [(self.locations[:0], self.sizes[:0])], {0: 0}, 0
+        for border in sorted(borders | {len(self.sizes)}):
+            part = self.locations[start:border], self.sizes[start:border]
+            if start >= last or not self.noise.kinks:
+                part = merged(self.noise, *part, part[1])[:2]
+            parts.append(part)
+            ends[border] = ends[start] + len(part[1])
+            start = border
+        locations, sizes = (np.concatenate(each) for each in zip(*parts, strict=True))
+        rough = [replace(each, edge=ends[each.edge], lowest=ends[each.lowest + 1] - 1) for each in patterns]
+        return NoisyGroups(locations, sizes, self.k, self.noise), rough
