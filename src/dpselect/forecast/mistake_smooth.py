@@ -31,15 +31,16 @@ from dpselect.forecast.mistake_upper import Upper
 from dpselect.forecast.normal_tails import AnyTail
 from dpselect.forecast.panels import BoolArray
 
-SMOOTH, NORMAL, KINKED, ONE_SIDED = (5.0, 12.0, 25.0), (5.0, 12.0, 20.0), (3.0, 16.4, 2.4), (2.0, 13.0, 4.6)
+SMOOTH, NORMAL, KINKED, ONE_SIDED = (5.0, 11.5, 22.0), (5.0, 11.5, 19.0), (3.0, 16.4, 2.4), (2.0, 13.0, 4.6)
 """For which noise from which variance v on looks are hardly ever too few, and how many are tried first.
 
 That is a + b/√v, and for noise with kinks a + b times how far the variable spans, or 1. For other noise there are more
-if the mean cost of what is above z falls along it: then few items take over from many farther below.
+if the mean cost of what is above z falls along it: then few items take over from many farther below. A few looks more
+than are needed take less time than a second try.
 """
 _MORE, _MOST = 6, 38
-_MIXED, _FALLEN = 7.0, 0.6
-"""How many looks more for each e-fold by which that falls, and from how many on."""
+_MIXED, _FALLEN = 2.2, 0.7
+"""How many looks more, times √v, for each e-fold by which that falls, and from how many on."""
 _INSET = 0.08
 """How far from the ends looks begin, for noise without kinks."""
 _SPAN_ABOVE = 3.2
@@ -115,9 +116,10 @@ class Smooth:
             return None
         first = reach.border + (int((locations >= low).sum()) if noise.kinks and not one_sided else 0)
         span = min(max(high - low, 1.0), np.inf if one_sided or low < 0 else _SPAN_ABOVE)
-        wanted = few + more * (span if noise.kinks else float(variance.min()) ** -0.5)
+        deviation = math.sqrt(float(variance.min()))
+        wanted = few + more * (span if noise.kinks else 1 / deviation)
         if not noise.kinks:
-            wanted += _MIXED * max(reach.falling_cost(low, high) - _FALLEN, 0.0)
+            wanted += _MIXED * deviation * max(reach.falling_cost(low, high) - _FALLEN, 0.0)
         looks = math.ceil(wanted)
         if where.sum() < looks * (_PAYS_NORMAL if noise.name == "normal" else _PAYS):
             return None
