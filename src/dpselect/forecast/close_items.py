@@ -84,8 +84,13 @@ class Cell:
 
     def whole(self, values: FloatArray) -> FloatArray:
         """Return the sums [kind, 1, z] over all items."""
-        sums: FloatArray = self.weights(self.sizes) @ values
+        sums: FloatArray = self.weights_of_items @ values
         return sums[:, None]
+
+    @cached_property
+    def weights_of_items(self) -> FloatArray:
+        """The weights of points for sums over all items."""
+        return self.weights(self.sizes)
 
     @cached_property
     def _weights_behind(self) -> FloatArray:
@@ -158,6 +163,11 @@ class CloseItems:
             parts.append(cell.weights(each[start : start + len(cell.sizes)]))
             start += len(cell.sizes)
         return np.concatenate(parts)
+
+    @cached_property
+    def weights_of_items(self) -> FloatArray:
+        """The weights of points for sums over all items."""
+        return np.concatenate([np.empty(0), *(cell.weights_of_items for cell in self.cells)])
 
     def from_last(self) -> Iterator[tuple[slice, slice, Cell]]:
         """Yield which groups and which points each cell has, from the last to the first."""

@@ -171,7 +171,7 @@ class NoisyGroups:
     def _log_below_normal(self, z: FloatArray, first: int) -> FloatArray:
         """Return the same for normal noise."""
         items = self.items.since(first).down_to(float(z.min()) - farthest(self.noise))
-        result: FloatArray = items.weights(items.sizes) @ log_normal(z - items.points[:, None])
+        result: FloatArray = items.weights_of_items @ log_normal(z - items.points[:, None])
         return result
 
     def _nodes(self, patterns: list[Pattern]) -> tuple[FloatArray, FloatArray, list[FloatArray]]:

@@ -69,7 +69,7 @@ def log_law(items: CloseItems, z: FloatArray, log_radius: FloatArray) -> FloatAr
     items = items.down_to(float(z.min()) - farthest(NORMAL, math.exp(max(float(log_radius.max()), 0.0))))
     survival = NORMAL.survival(z - items.points[:, None])
     raised = survival / (1 - survival) * np.exp(log_radius)
-    return _log_law(items.weights(items.sizes), np.log1p(-survival), raised)
+    return _log_law(items.weights_of_items, np.log1p(-survival), raised)
 
 
 def _log_law(weights: FloatArray, log_cdf: FloatArray, raised: FloatArray) -> FloatArray:
@@ -82,10 +82,10 @@ def _log_law(weights: FloatArray, log_cdf: FloatArray, raised: FloatArray) -> Fl
 
 def _powers(values: FloatArray, result: FloatArray) -> None:
     """Find powers of values [point, z], from the first on; those of the last points soon are next to nothing."""
-    largest = np.maximum.accumulate(np.abs(values).max(axis=1, initial=0.0)[::-1])[::-1]
+    largest = np.maximum.accumulate(np.abs(values).max(axis=1, initial=0.0)[::-1])
+    ends = len(values) - np.searchsorted(largest, _VANISHING ** (1 / np.arange(2.0, len(result) + 1)))
     result[0] = values
-    for power, (before, each) in enumerate(pairwise(result), 2):
-        end = int((largest**power > _VANISHING).sum())
+    for end, (before, each) in zip(ends.tolist(), pairwise(result), strict=True):
         np.multiply(before[:end], values[:end], out=each[:end])
         each[end:] = 0.0
 
@@ -137,8 +137,7 @@ class NormalTail:
     @cached_property
     def _weights(self) -> FloatArray:
         """The weights of points, plain and by costs."""
-        sizes = self.items.sizes
-        return np.stack([self.items.weights(sizes), self.items.weights(sizes * self.costs)])
+        return np.stack([self.items.weights_of_items, self.items.weights(self.items.sizes * self.costs)])
 
     @cached_property
     def _latest(self) -> list[tuple[FloatArray, ...]]:
