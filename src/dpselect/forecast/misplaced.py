@@ -28,7 +28,7 @@ from dpselect.forecast.radii import tilted
 
 _REACH, _MARGIN, _DEPTH = 45.0, 2.0, 26.0
 _NEVER, _SURE = 31.0, 20.0
-_PANEL, _STEP, _STEP_NORMAL, _DENSE = 2.6, 0.145, 0.175, 2.0
+_PANEL, _STEP, _STEP_NORMAL, _DENSE = 2.6, 0.145, 0.19, 2.0
 _FINER = 0.85
 _CELL, _ACROSS = 1.0, 9
 _FEW = 3
