@@ -153,12 +153,12 @@ class Reach:
         for r = 1, where the chance may be 1.
         """
         (_, survival, density), sizes, k = values, self._outline[1], self.noisy.k
+        log_chance, at_z, wanted = np.zeros(density.shape[1]), density.copy(), k - 0.5 if fewer else k + 0.5
         # The higher z, the fewer items are above it.
-        count, wanted = len(density.T), k - 0.5 if fewer else k + 0.5
         border = int((sizes @ survival > wanted).sum())
-        some = slice(border) if fewer else slice(border, count)
-        log_chance, at_z = np.zeros(count), density.copy()
-        if some.start != some.stop and some.stop:
+        first, end = (0, border) if fewer else (border, len(log_chance))
+        if first < end:
+            some = slice(first, end)
             cdf, survival, density = (part[:, some] for part in values)
             log_radius = tilted(cdf, survival, sizes, wanted)
             log_radius = np.minimum(log_radius, 0.0) if fewer else np.maximum(log_radius, 0.0)

@@ -93,7 +93,7 @@ def _lowest(thresholds: Thresholds, threshold: Any) -> Array:
 
 
 def _numbered(losses: Array) -> tuple[Array, Array]:
-    """Return the distinct losses in order, and the number of each one given, from 1 on."""
+    """Return the distinct losses in order, and the number of each one given, from 1 on; the array given is used up."""
     if losses.dtype == np.int64 and len(losses):
         low, high = int(losses.min()), int(losses.max())
         if high - low < _MOST_EMPTY * len(losses):
