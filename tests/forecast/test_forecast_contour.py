@@ -42,6 +42,7 @@ def circle_and_shares(log_radius: float) -> tuple[Circle, np.ndarray, np.ndarray
     return Circle.of(logs, variances, times=2, off=off), shares, SIZES @ np.log(scale)
 
 
+@np.errstate(over="ignore")
 @pytest.mark.parametrize("log_radius", LOG_RADII)
 def test_coefficients_and_their_sums(log_radius: float) -> None:
     circle, shares, log_scale = circle_and_shares(log_radius)
@@ -76,6 +77,11 @@ def test_a_circle_has_as_many_points_as_leave_out_next_to_nothing(chance: float,
     assert beyond(number - 3) < 2 * math.exp(-22)
     if size > 100:
         assert beyond(2 / 3 * (number - 3)) > 2 * math.exp(-22)
+
+
+@pytest.mark.parametrize("variance", [0.0, 5e-324, 1e-310, 1e-300, 1e-9])
+def test_a_circle_for_what_hardly_varies_has_few_points(variance: float) -> None:
+    assert 2 < Circle.of(np.zeros(1), np.full(1, variance)).number < 12
 
 
 def test_a_tail_of_one_in_a_billion_keeps_its_digits() -> None:
@@ -237,7 +243,7 @@ def test_groups_of_any_size_are_powers() -> None:
 def test_nodes_integrate_what_is_smooth(smooth: bool) -> None:
     cells = np.linspace(-40.0, 60.0, 101)
     kept = (cells[1:] > -12) & (cells[:-1] < 45)
-    nodes, weights = paced(cells, kept, np.full(100, 2.6), np.empty(0), smooth=smooth, step=0.115)
+    nodes, weights = paced(cells, kept, np.full(100, 2.6), np.empty(0), smooth=smooth)
     assert len(nodes) < (200 if smooth else 320)
     # The density of Gumbel noise, and that of the second largest of three.
     density = np.exp(-nodes - np.exp(-nodes))
@@ -249,13 +255,13 @@ def test_nodes_integrate_what_is_smooth(smooth: bool) -> None:
 def test_nodes_end_at_kinks_and_follow_the_pace() -> None:
     kinks = np.array([-1.0, 0.0, 0.03, 1.7, 30.0])
     cells = np.linspace(-30.0, 30.0, 61)
-    nodes, weights = paced(cells, np.ones(60, dtype=bool), np.full(60, 2.6), kinks, step=0.115)
+    nodes, weights = paced(cells, np.ones(60, dtype=bool), np.full(60, 2.6), kinks)
     for kink in kinks[:-1]:
         total = 2 - math.exp(-30 - kink) - math.exp(kink - 30)
         assert weights @ np.exp(-np.abs(nodes - kink)) == pytest.approx(total, rel=1e-9)
     narrow, spread = cells[:-1] == 0.0, 0.01
     paces = np.where(narrow, 2.6 * spread, 2.6)
-    nodes, weights = paced(cells, np.ones(60, dtype=bool), paces, kinks, step=0.115)
+    nodes, weights = paced(cells, np.ones(60, dtype=bool), paces, kinks)
     bell = np.exp(-0.5 * ((nodes - 0.5) / spread) ** 2) / (spread * math.sqrt(2 * math.pi))
     assert weights @ bell == pytest.approx(1.0, rel=1e-9)
 
@@ -263,7 +269,7 @@ def test_nodes_end_at_kinks_and_follow_the_pace() -> None:
 def test_panels_between_near_kinks_are_not_cut_again() -> None:
     """They have as few nodes as their length asks for, and all of them integrate what is smooth between kinks."""
     kinks, cells = np.linspace(-5.0, 5.0, 101), np.linspace(-30.0, 30.0, 61)
-    nodes, weights = paced(cells, np.ones(60, dtype=bool), np.full(60, 2.6), kinks, step=0.115)
+    nodes, weights = paced(cells, np.ones(60, dtype=bool), np.full(60, 2.6), kinks)
     inside = np.histogram(nodes, kinks)[0]
     assert (inside == inside[0]).all()
     assert inside[0] < 5
@@ -277,10 +283,10 @@ def test_smooth_nodes_follow_the_pace(narrower: float) -> None:
     """A bell is integrated wherever it is as narrow as the pace says, also where the pace changes."""
     cells = np.linspace(-30.0, 30.0, 61)
     paces = 2.6 * np.where(np.abs(cells[1:] + cells[:-1]) < 8, narrower, 1.0)
-    nodes, weights = paced(cells, np.ones(60, dtype=bool), paces, np.empty(0), smooth=True, step=0.115)
+    nodes, weights = paced(cells, np.ones(60, dtype=bool), paces, np.empty(0), smooth=True)
     assert (np.diff(nodes) > 0).all()
     assert weights.sum() == pytest.approx(60.0, rel=0.02)
-    even, _ = paced(cells, np.ones(60, dtype=bool), np.full(60, paces.min()), np.empty(0), smooth=True, step=0.115)
+    even, _ = paced(cells, np.ones(60, dtype=bool), np.full(60, paces.min()), np.empty(0), smooth=True)
     assert len(nodes) < (0.85 if narrower == 0.7 else 0.4) * len(even)
     for middle, spread in ((-3.0, narrower), (0.3, narrower), (2.8, narrower), (12.0, 1.0), (6.5, 1.0), (-6.1, 1.0)):
         bell = np.exp(-0.5 * ((nodes - middle) / spread) ** 2) / (spread * math.sqrt(2 * math.pi))
@@ -290,7 +296,7 @@ def test_smooth_nodes_follow_the_pace(narrower: float) -> None:
 def test_nodes_lie_in_the_cells_kept_only() -> None:
     cells = np.arange(0.0, 11.0)
     kept = np.isin(np.arange(10), [1, 2, 7])
-    nodes, weights = paced(cells, kept, np.full(10, 2.6), np.empty(0), step=0.115)
+    nodes, weights = paced(cells, kept, np.full(10, 2.6), np.empty(0))
     assert weights.sum() == pytest.approx(3.0)
     assert (((nodes > 1) & (nodes < 3)) | ((nodes > 7) & (nodes < 8))).all()
     assert (np.diff(nodes) > 0).all()

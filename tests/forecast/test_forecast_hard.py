@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -269,7 +270,7 @@ def test_looks_are_doubted_soon_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     table = dps.Scores.of(rng.uniform(0, rng.uniform(3, 30), items))
     mechanism = dps.OneShot(k=items - 3, epsilon=float(items - 3))
     found = exact_figures(table, mechanism)["relative_error"]
-    monkeypatch.setattr(mistake_looks, "_DOUBT", 1e-7)
+    monkeypatch.setattr(mistake_looks, "_DOUBT", 3e-7)
     doubted = exact_figures(table, mechanism)["relative_error"]
     monkeypatch.setattr(mistake_smooth.Smooth, "of", lambda *_: None)
     exact = exact_figures(table, mechanism)["relative_error"]
@@ -301,3 +302,12 @@ def test_the_least_of_a_large_tie_that_fills_the_top(gap: float, spacing: float,
     # Where others are near, z is finely cut around the turn, which is there too.
     if gap > 10:
         assert figures() != pytest.approx(found, rel=1e-8, abs=0)
+
+
+@pytest.mark.parametrize(("gap", "error"), [(0.02, 1e-9), (0.04, 1e-9), (0.06, 1e-4)])
+def test_one_item_too_few_in_a_large_tie(gap: float, error: float) -> None:
+    """All but one of 1,003 items: a leader is missing only if all 1,000 others pass the gap; then any item may be."""
+    mechanism = dps.OneShot(k=1002, epsilon=1.0)
+    cost = gap / float(mechanism.rate(1003))
+    found = exact_figures(dps.Scores.from_histogram([cost, 0.0], [3, 1000]), mechanism)["total_error"]
+    assert found == pytest.approx(cost * math.exp(-1000 * gap) * 3 / 1003, rel=error, abs=0)

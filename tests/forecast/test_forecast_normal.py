@@ -7,7 +7,7 @@ import pytest
 from scipy.special import log_ndtr
 
 import dpselect as dps
-from dpselect.forecast import close_items, normal_tails
+from dpselect.forecast import close_items, noisy, normal_tails
 from dpselect.forecast.close_items import CloseItems
 from dpselect.forecast.figures import exact_figures
 from dpselect.forecast.mistake_reach import Reach
@@ -205,3 +205,14 @@ def test_the_mean_cost_of_what_is_above_z_falls_where_few_items_take_over_from_m
     assert np.log(low / high) > 1
     with np.errstate(divide="ignore", invalid="ignore"):
         assert Reach(NoisyGroups(locations[:2], sizes[:2], 3, NORMAL), costs[:2], 1, 1).falling_cost(-1.0, 1.0) == 0
+
+
+@pytest.mark.parametrize(("leaders", "others", "gap"), [(145_297, 514, 0.17), (3_981, 394_126, 1e-4)])
+def test_for_one_item_great_is_exact(leaders, others, gap, monkeypatch):
+    """The largest of many changes faster than each: nodes as far apart as for larger k would show."""
+    mechanism = dps.Gaussian(k=1, epsilon=0.17, delta=1e-6, max_items_per_person=3)
+    table = dps.Scores.from_histogram([gap, 0.0], [leaders, others])
+    found = exact_figures(table, mechanism)
+    assert found["great"] == pytest.approx(found["exact"], rel=1e-9)
+    monkeypatch.setattr(noisy, "_STEP_LARGEST", 2 * noisy._STEP_LARGEST)
+    assert exact_figures(table, mechanism)["great"] != pytest.approx(found["exact"], rel=1e-9)

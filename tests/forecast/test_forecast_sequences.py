@@ -166,3 +166,9 @@ def test_more_rows_than_can_be_held_leave_the_chance() -> None:
     found = exact_figures(dps.Scores.of(np.arange(6500) * 50), dps.Joint(k=6400, epsilon=250.0))
     assert set(found) == {"exact"}
     assert 0.9 < found["exact"] <= 1
+
+
+def test_denormal_scores_have_figures():
+    figures = exact_figures(dps.Scores.of([5e-324, 0.0, 1e-323]), dps.Joint(k=2, epsilon=1.0))
+    assert figures["exact"] == pytest.approx(1 / 6)
+    assert figures["great"] == pytest.approx(1 / 3)

@@ -13,9 +13,11 @@ away from: r may even be 1. What lies above n is `G(1) − C_n`, by the same sum
 Error: r is chosen so that the tilted mean is near n; then nothing in the sum is much larger than its result. With v the
 tilted variance the number is t or more away from its mean with a chance of at most `exp(−v h(t/v))` on each side, with
 `h(u) = (1 + u) log(1 + u) − u` (Bennett's inequality). M is 3 more than the t for which that is e^−22, for the mean may
-be a little off n, and one item left out. Angles are left out at which `|G(x)| <= G(r) exp(−v (1 − cos θ))` is below
-e^−26 of G(r). What is about all items but R of them that are expected above z, none of which is, has about R less
-variance, but is also e^−R times smaller; so angles are left out for v > 20 only.
+be a little off n, and one item left out; and up to e^−40 where v is small, for there mistakes are rare. What is left
+out is relative to G(r): of a chance that is all but 1 it may be 5e-10, and of what is missing from 1 as much. Angles
+are left out at which `|G(x)| <= G(r) exp(−v (1 − cos θ))` is below e^−26 of G(r). What is about all items but R of them
+that are expected above z, none of which is, has about R less variance, but is also e^−R times smaller; so angles are
+left out for v > 20 only.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from dpselect.forecast.chances import FloatArray
 ComplexArray = npt.NDArray[np.complex128]
 Array = npt.NDArray[Any]
 
-_NEVER, _BESIDE, _NEWTONS = 22.0, 3.0, 3
+_NEVER, _RARER, _BESIDE, _NEWTONS, _TINY = 22.0, 18.0, 3.0, 3, 1e-300
 _UNSEEN, _LARGE_VARIANCE = 26.0, 20.0
 _FEW_TIED = 1_000
 _WIDE = 100
@@ -138,12 +140,13 @@ def _farthest(variance: float) -> float:
 
     That is by Newton's method for t/v; as h is convex, none of its steps falls short.
     """
-    if variance <= 0:
+    if variance < _TINY:
         return _BESIDE
-    share = math.sqrt(2 * _NEVER / variance) + _NEVER / (3 * variance)
+    never = (_NEVER + _RARER / (1 + variance) ** 2) / variance
+    share = math.sqrt(2 * never) + never / 3
     for _ in range(_NEWTONS):
         log = math.log1p(share)
-        share -= ((1 + share) * log - share - _NEVER / variance) / log
+        share -= ((1 + share) * log - share - never) / log
     return share * variance + _BESIDE
 
 

@@ -37,6 +37,7 @@ _FAINT, _NOTHING, _WITHIN = 11.0, 30.0, 40.0
 """Where all that might be lost is more e-folds above what is lost at most, digits get lost for r = 1."""
 _MOST_WORK = 2_000_000
 _POINTS, _FOR_EACH, _SEEN = 11.0, 6.5, 2.5
+"""About how far a number of items may be from its mean (contour.py), with each deviation; which angles are seen."""
 _TOGETHER, _MOST_NODES = 200_000, 256
 _BATCH, _FEWEST = 2_000, 4
 

@@ -46,7 +46,9 @@ WIDEST_GAP = 120.0
 _FAR = 2.2
 _LOST = 1e-17
 _TERMS = 20
-_PANEL, _PANELS, _STEP, _STEP_NORMAL = 2.6, 7, 0.115, 0.14
+_PANEL, _PANELS = 2.6, 7
+_STEP, _STEP_NORMAL, _STEP_LARGEST, _LARGEST = 0.115, 0.14, 0.1, 3
+"""How far apart nodes are; those of normal noise less far for the few largest of many, which change faster."""
 _CELL, _CELL_NORMAL = 3.0, 1.2
 _CELLS, _FEW_CELLS, _MOST_CELLS = 24, 7, 240
 _DEPTH, _DEEPER, _LOWEST = 30.0, 34.0, 1e3
@@ -211,7 +213,9 @@ class NoisyGroups:
         shown = np.any([and_neighbours(bound > bound.max() - _VISIBLE) for bound in bounds], axis=0)
         kinks = self.kinks[shown[np.clip(np.searchsorted(cells, self.kinks) - 1, 0, len(middles) - 1)]]
         kinks = nearest(kinks, float(middles[np.argmax(bounds[0])]), jumps=bool(one_sided))
-        step = _STEP_NORMAL if self.noise.name == "normal" else _STEP
+        step = _STEP
+        if self.noise.name == "normal":
+            step = _STEP_LARGEST if self.k <= _LARGEST else _STEP_NORMAL
         nodes, weights = paced(cells, every, paces, kinks, smooth=not self.noise.kinks, step=step)
         if not one_sided:
             tops = np.max(bounds, axis=1, keepdims=True)

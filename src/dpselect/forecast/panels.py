@@ -61,7 +61,7 @@ def paced(
     kinks: FloatArray,
     *,
     smooth: bool = False,
-    step: float,
+    step: float = 0.115,
 ) -> tuple[FloatArray, FloatArray]:
     """Return nodes and weights for the cells kept: panels are about as long as the pace there, and end at kinks.
 

@@ -71,7 +71,8 @@ def _window(k: int, ranking: Ranking, near_rate: float | None, far_rate: float |
     """
     thresholds = Thresholds(ranking, k)
     nearest, farthest = thresholds.zero, ranking.grouping.values[0] - ranking.grouping.values[-1]
-    if thresholds.ascending.dtype == object or farthest <= 0:
+    # Of denormal numbers there is no grid.
+    if thresholds.ascending.dtype == object or float(farthest) * 1e-9 <= 0:
         return None, None
     integral = thresholds.ascending.dtype == np.int64
     # Rounding must not leave the last loss of all beyond the grid.
