@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -69,35 +70,33 @@ def measurements(quick: bool) -> Iterator[Result]:
 
 def _both(case: str, mechanism: dps.Mechanism, scores: Array, quick: bool) -> Iterator[Result]:
     """Time the chances, and all exact figures together."""
-    yield _one(f"chances, {case}", mechanism, scores, lambda outlook: outlook.exact, quick)
-    yield _one(f"all exact, {case}", mechanism, scores, lambda outlook: outlook.figures(), quick)
+    works = [
+        lambda: dps.forecast.forecast(scores, mechanism, draws=0).exact,
+        lambda: dps.forecast.forecast(scores, mechanism, draws=0).figures(),
+    ]
+    cases = [f"chances, {case}", f"all exact, {case}"]
+    yield from _timed(cases, works, scores, MORE_ROUNDS, quick)
 
 
-def _one(
-    case: str,
-    mechanism: dps.Mechanism,
-    scores: Array,
-    figures: Callable[[Any], object],
-    quick: bool,
-    rounds: int = MORE_ROUNDS,
-) -> Result:
-    """Time a forecast and what is asked of it, without draws: some figures are computed when they are asked for."""
-    baseline_seconds, our_seconds = typical_times(
-        lambda: noisy_argpartition(scores, K),
-        lambda: figures(dps.forecast.forecast(scores, mechanism, draws=0)),
-        rounds=1 if quick else rounds,
-    )
-    return Result(
-        suite="forecast",
-        case=case,
-        measured=our_seconds / baseline_seconds,
-        unit="x",
-        limit=None if quick else LIMIT,
-        size=SIZE,
-        k=K,
-        baseline_seconds=baseline_seconds,
-        our_seconds=our_seconds,
-    )
+def _timed(
+    cases: list[str], works: Sequence[Callable[[], object]], scores: Array, rounds: int, quick: bool
+) -> list[Result]:
+    """Time forecasts without draws beside the baseline; some figures are computed when they are asked for."""
+    times = typical_times(lambda: noisy_argpartition(scores, K), works, rounds=1 if quick else rounds)
+    return [
+        Result(
+            suite="forecast",
+            case=case,
+            measured=our_seconds / baseline_seconds,
+            unit="x",
+            limit=None if quick else LIMIT,
+            size=SIZE,
+            k=K,
+            baseline_seconds=baseline_seconds,
+            our_seconds=our_seconds,
+        )
+        for case, (baseline_seconds, our_seconds) in zip(cases, times, strict=True)
+    ]
 
 
 def _slowest(name: str, template: Any, scores: Array, quick: bool) -> Result:
@@ -106,20 +105,23 @@ def _slowest(name: str, template: Any, scores: Array, quick: bool) -> Result:
     The largest of many short times is large by chance, which is why these only tell where to look.
     """
 
-    def timed(epsilon: float, rounds: int) -> Result:
-        mechanism = replace(template, epsilon=epsilon)
-        return _one(name, mechanism, scores, lambda outlook: outlook.figures(), quick, rounds)
+    def timed(epsilons: list[float], rounds: int) -> dict[float, Result]:
+        mechanisms = [replace(template, epsilon=epsilon) for epsilon in epsilons]
+        works = [partial(_all_figures, scores, mechanism) for mechanism in mechanisms]
+        case = f"all exact, {name}, the slowest ε"
+        return dict(zip(epsilons, _timed([case] * len(works), works, scores, rounds, quick), strict=True))
 
     smallest = SMALLEST_GAUSSIAN if name == "gaussian" else SMALLEST
     epsilons = np.geomspace(smallest, LARGEST, GRID).tolist()[-1 if quick else 0 :]
-    first = {epsilon: timed(epsilon, ROUNDS).measured for epsilon in epsilons}
-    again = {epsilon: timed(epsilon, MORE_ROUNDS) for epsilon in sorted(first, key=first.__getitem__)[-SLOWEST:]}
+    first = timed(epsilons, ROUNDS)
+    again = timed(sorted(first, key=lambda epsilon: first[epsilon].measured)[-SLOWEST:], MORE_ROUNDS)
     slowest = max(again, key=lambda epsilon: again[epsilon].measured)
-    return replace(
-        again[slowest],
-        case=f"all exact, {name}, the slowest ε",
-        note=f"at ε = {slowest:.4g}, of {len(epsilons)} from {smallest:g} to {LARGEST:g}",
-    )
+    note = f"at ε = {slowest:.4g}, of {len(epsilons)} from {smallest:g} to {LARGEST:g}"
+    return replace(again[slowest], note=note)
+
+
+def _all_figures(scores: Array, mechanism: dps.Mechanism) -> object:
+    return dps.forecast.forecast(scores, mechanism, draws=0).figures()
 
 
 def _curve(scores: Array, quick: bool) -> Result:

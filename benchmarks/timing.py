@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
@@ -53,18 +53,18 @@ def best_times(baseline: Callable[[], object], ours: Callable[[], object], round
     return min(first for first, _ in pairs), min(second for _, second in pairs)
 
 
-def typical_times(baseline: Callable[[], object], ours: Callable[[], object], rounds: int) -> tuple[float, float]:
-    """Return the median time of each, run in turns, the baseline before and after each of ours.
+def typical_times(
+    baseline: Callable[[], object], works: Sequence[Callable[[], object]], rounds: int
+) -> list[tuple[float, float]]:
+    """Return the median times of the baseline and of each of several works.
 
-    For many cases of which the slowest counts: the shortest of some rounds would be another number of rounds' luck.
+    All are run in turns, the baseline before each work, so that what else is done on the machine for some seconds
+    meets all of them. For many cases of which the slowest counts: the shortest times would be the luck of the most.
     """
-    ours()
-    baseline()
-    base, own = [_seconds(baseline)], []
-    for _ in range(rounds):
-        own.append(_seconds(ours))
-        base.append(_seconds(baseline))
-    return median(base), median(own)
+    for work in (baseline, *works):
+        work()
+    pairs = [[(_seconds(baseline), _seconds(work)) for work in works] for _ in range(rounds)]
+    return [tuple(map(median, zip(*own, strict=True))) for own in zip(*pairs, strict=True)]  # type: ignore[misc]
 
 
 def best_time(work: Callable[[], object], rounds: int) -> float:
