@@ -64,7 +64,7 @@ def typical_times(
     for work in (baseline, *works):
         work()
     pairs = [[(_seconds(baseline), _seconds(work)) for work in works] for _ in range(rounds)]
-    return [tuple(map(median, zip(*own, strict=True))) for own in zip(*pairs, strict=True)]  # type: ignore[misc]
+    return [(median(base for base, _ in own), median(ours for _, ours in own)) for own in zip(*pairs, strict=True)]
 
 
 def best_time(work: Callable[[], object], rounds: int) -> float:
