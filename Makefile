@@ -3,10 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup demo test browser check bench format clean
+.PHONY: help setup demo test test-long browser check bench format clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 $(VENV)/.base: pyproject.toml
 	@echo "Setting up dpselect in $(VENV) (about a minute the first time) ..."
@@ -25,9 +25,12 @@ setup: $(VENV)/.test  ## create .venv with dpselect and everything the tests nee
 demo: $(VENV)/.base  ## run the main job end to end on a generated example
 	@$(BIN)/dpselect demo
 
-test: $(VENV)/.test browser  ## run every test
-	@echo "Running every test ..."
-	@$(BIN)/python -m pytest -n auto --dist loadgroup
+test: $(VENV)/.test browser  ## run the tests
+	@echo "Running the tests ..."
+	@$(BIN)/python -m pytest -n auto --dist loadgroup -m "not long"
+
+test-long: $(VENV)/.test  ## run the tests that take minutes each
+	@$(BIN)/python -m pytest -n auto --dist loadgroup -m long
 
 # Never asks, waits for another apt for a minute at most, and gives up after a while; without Chromium some tests are skipped.
 APT := apt-get -qq -o DPkg::Lock::Timeout=60 -o Acquire::Retries=1 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20
@@ -51,7 +54,7 @@ check: $(VENV)/.test  ## lint, types, architecture and the fast tests
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/python -m pytest -n auto --dist loadgroup -q -m "not slow"
+	@$(BIN)/python -m pytest -n auto --dist loadgroup -q -m "not slow and not long"
 
 bench: $(VENV)/.test  ## print speed and memory as ratios to a NumPy baseline
 	@$(BIN)/python -m benchmarks
