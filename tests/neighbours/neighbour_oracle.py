@@ -1,0 +1,187 @@
+"""The scores of a table in plain Python, slowly, as docs/files.md and docs/engines.md describe them.
+
+Nothing here knows how dpselect works: only what a cell means (`Source.read`), and how people count.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from neighbour_tables import Case, Question
+
+if TYPE_CHECKING:
+    from neighbour_sources import Source
+
+KEY = "0123456789abcdef" * 2
+"""The random bits that decide which of a person's items stay."""
+
+NUMBERS_OF_ITEMS = {"number": 10**6, "number too small": 2}
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """A date or time outside the years 1 to 9999: a person like any other, but no item, since Python cannot show it."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What comes of a question: the score of every item that is listed or seen, or a refusal and its words."""
+
+    scores: dict[Any, Fraction] | None
+    refusal: str = ""
+
+
+TOO_MANY_ITEMS = "the table holds more distinct items than that"
+
+
+def expected(source: Source, case: Case) -> Outcome:
+    """Return the outcome as documented."""
+    question = case.question
+    labels = listed(source, case)
+    found: dict[tuple[Any, Any], list[Row]] = defaultdict(list)
+    for row in usable_rows(source, case):
+        if labels is None or row["item"] in labels:
+            found[row["person"], row["item"]].append(row)
+    scores = dict.fromkeys(labels or [], Fraction(0))
+    for pair in _bounded(list(found), question.max_items_per_person):
+        scores[pair[1]] = scores.get(pair[1], Fraction(0)) + _contribution(found[pair], question)
+    if len(scores) > NUMBERS_OF_ITEMS.get(question.domain, math.inf):
+        return Outcome(None, TOO_MANY_ITEMS)
+    if question.domain == "unknown":
+        scores = {item: score for item, score in scores.items() if score > 0}
+    return Outcome(scores)
+
+
+def listed(source: Source, case: Case) -> list[Any] | None:
+    """Return the distinct items of the list, in the type of the column, or None if there is no list."""
+    if not case.question.listed:
+        return None
+    items = [_item(source.read(case.table.kinds["item"], cell)) for cell in case.question.listed]
+    return list(dict.fromkeys(item for item in items if item is not None))
+
+
+def people(source: Source, case: Case) -> list[Any]:
+    """Return everybody who stands in the table, with or without a row that counts."""
+    kind = case.table.kinds["person"]
+    read = [single(source.read(kind, cell)) for cell in case.table.cells("person")]
+    return list(dict.fromkeys(person for person in read if person is not None))
+
+
+def without(source: Source, case: Case, person: Any) -> Case:
+    """Return the case without a person's rows."""
+    kind = case.table.kinds["person"]
+    rows = zip(case.table.rows, case.table.cells("person"), strict=True)
+    return case.with_rows([row for row, cell in rows if single(source.read(kind, cell)) != person])
+
+
+def bounds(question: Question) -> tuple[Fraction, Fraction]:
+    """Return by how much adding a person can move a score, as stated."""
+    low, high = question.clip or (0, 1)
+    return Fraction(min(0, low)), Fraction(max(0, high))
+
+
+def usable_rows(source: Source, case: Case) -> list[Row]:
+    """Return the rows that count, with whatever is asked for."""
+    table, question = case.table, case.question
+    where = None if question.where is None else source.conditions[question.where]
+    rows = []
+    for cells in table.rows:
+        if not source.is_readable(cells):
+            continue
+        row = {role: source.read(kind, cell) for (role, kind), cell in zip(table.kinds.items(), cells, strict=True)}
+        if where is not None:
+            seen = {**row, "amount": number(row.get("amount")) if source.as_text else row.get("amount")}
+            if where.keeps(seen, source.dialect) is not True:
+                continue
+        row = {**row, "item": _item(row["item"]), "person": single(row["person"])}
+        numbers = {"amount": question.clip is not None, "share": question.weighted}
+        row |= {role: _countable(row[role]) for role, needed in numbers.items() if needed}
+        if all(row[role] is not None for role in ("item", "person", *(role for role in numbers if numbers[role]))):
+            rows.append(row)
+    return rows
+
+
+def single(value: Any) -> Any:
+    """Return what an item or person is: NaN is a null, and zero has no sign."""
+    if value is None or value != value:
+        return None
+    return 0.0 if isinstance(value, float) and value == 0 else value
+
+
+def _item(value: Any) -> Any:
+    return None if isinstance(value, Beyond) else single(value)
+
+
+def number(value: Any) -> float | None:
+    """Return the number that a text stands for, or None."""
+    try:
+        return None if value is None else float(value)
+    except ValueError:
+        return None
+
+
+def _countable(value: Any) -> float | None:
+    found = number(value)
+    return None if found is None or math.isnan(found) else found
+
+
+def _bounded(pairs: list[tuple[Any, Any]], most: int | None) -> list[tuple[Any, Any]]:
+    """Return the pairs (person, item) that stay: of each person those that come first by the hash."""
+    if most is None:
+        return pairs
+    items: dict[Any, list[Any]] = defaultdict(list)
+    for person, item in pairs:
+        items[person].append(item)
+    return [
+        (person, item)
+        for person in items
+        for item in sorted(items[person], key=lambda item: (_hash(KEY + _hash(_text(person)) + _text(item)), _text(item)))[:most]
+    ]
+
+
+def _hash(text: str) -> str:
+    return hashlib.md5(text.encode()).hexdigest()
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value.isoformat() if isinstance(value, datetime.date) else str(value)
+
+
+def _contribution(rows: list[Row], question: Question) -> Fraction:
+    """Return what one person adds to one item: the sum in whole units, clipped, times the largest weight."""
+    if question.clip is None and not question.weighted:
+        return Fraction(1)
+    low, high = (Fraction(bound) for bound in question.clip or (0, 1))
+    unit = Fraction(2) ** (math.ceil(math.log2(max(abs(low), abs(high)))) - 28)
+    units = math.floor(high / unit)
+    if question.clip is not None:
+        total = sum(_in_units(row["amount"], float(unit)) for row in rows)
+        units = max(math.ceil(low / unit), min(units, total))
+    if question.weighted:
+        units = math.floor(units * max(min(max(row["share"], 0.0), 1.0) for row in rows) + 0.5)
+    return units * unit
+
+
+def _in_units(amount: float, unit: float) -> int:
+    """Round to whole units as floats do, cutting off what is beyond 2^62 of them."""
+    return math.floor(min(max(amount, -unit * 2**62), unit * 2**62) / unit + 0.5)
+
+
+def shown(item: Any) -> str:
+    """Return how an item looks in a text file, to compare sources that have types with those that have none."""
+    if isinstance(item, float) and item.is_integer():
+        return str(int(item))
+    return format(item, "f") if isinstance(item, Decimal) else _text(item)

@@ -1,0 +1,235 @@
+"""Small tables of nasty cells, and questions about them, for Hypothesis to draw.
+
+A table is public by its kinds and names, and private by its rows. A kind says what the cells of a column are:
+
+text, integer, float, decimal, boolean: Python's own values. date, timestamp: whole days, microseconds from 1970, so that
+there is room beyond Python's calendar. mixed: whatever a column of Python objects or of JSON values can hold.
+
+To add a nasty cell, put it into `CELLS` under its kind: every source that holds it is then asked to read it, and
+`neighbour_oracle` says what it means. A source that cannot hold it says so in its `holds`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any, Protocol
+
+import pandas
+from hypothesis import strategies as st
+
+nan, inf = float("nan"), float("inf")
+
+
+class Mark(enum.Enum):
+    """What stands for a cell that Python has no value for."""
+
+    INVALID = "text that is not UTF-8"
+    NA = "pandas.NA"
+    NAT = "pandas.NaT"
+
+    def __repr__(self) -> str:
+        """Show what reproduces it."""
+        return f"Mark.{self.name}"
+
+
+class Genre(str, enum.Enum):  # noqa: UP042 (a StrEnum is shown by its text anyway)
+    """Members that are text, and that `str` shows as Genre.DRAMA."""
+
+    DRAMA = "a"
+    NOIR = "noir"
+
+    def __repr__(self) -> str:
+        """Show what reproduces it."""
+        return f"Genre.{self.name}"
+
+
+@dataclass(frozen=True)
+class Json:
+    """A JSON value by its text."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Nested:
+    """A JSON array of arrays, so many deep."""
+
+    depth: int
+
+    @property
+    def text(self) -> str:
+        """The JSON text."""
+        return "[" * self.depth + "]" * self.depth
+
+
+OBJECTS = {Mark.NA: pandas.NA, Mark.NAT: pandas.NaT, Mark.INVALID: "\ud800"}
+"""The Python objects that are meant."""
+
+_TEXTS = ["a", "b", "A", "", " ", "a ", "nan", "NULL", "1", "1.0", "-0.0", "true", "é", "e\u0301", "\u0430", "ﬁ", "fi"]
+_TEXTS += ['say "a", twice', "'", "\\", "a;b|c\td", "\u200b", "\ufeff", "😀", "\x01", "a\nb", "a\0b", "x" * 300]
+_NUMBERS = [0.0, -0.0, 1.0, 3.0, 5.0, 10.0, -2.5, 0.1, nan, inf, -inf, 1e308, -1e308, 5e-324, 1e16, 2.0**53, 1e-9]
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+_DAY = 86_400_000_000
+
+CELLS: dict[str, list[Any]] = {
+    "text": [None, *_TEXTS, Mark.INVALID],
+    "integer": [None, 0, 1, -1, 3, 7, 10, 127, 128, 2**31, 2**53, 2**53 + 1, 2**63 - 1, -(2**63)],
+    "float": [None, *_NUMBERS],
+    "decimal": [None, *map(Decimal, ("0.00", "1.00", "1.10", "-2.50", "3.00", "10.00", "9999999999.99"))],
+    "boolean": [None, True, False],
+    "date": [None, 0, -1, 19_000, _FIRST_DAY, _FIRST_DAY - 1, _LAST_DAY, _LAST_DAY + 1, -(10**7), 10**7],
+    "timestamp": [None, 0, -1, 10**15, _FIRST_DAY * _DAY, _FIRST_DAY * _DAY - 1]
+    + [(_LAST_DAY + 1) * _DAY - 1, (_LAST_DAY + 1) * _DAY, -(2**61), 2**61],
+    "mixed": [None, "a", "1", "", "é", "True", "noir", 1, 0, 1.0, 1.5, nan, True, False, Mark.INVALID]
+    + [Genre.DRAMA, Genre.NOIR, Decimal("1.10"), Decimal("NaN"), datetime.date(2024, 2, 29), Mark.NA, Mark.NAT]
+    + [*map(Json, ("1.10", "1.1", "1e2", "100", "-0", "0", "1E400", "12345678901234567890123", '{"a":"b"}', "[]"))]
+    + [Nested(3), Nested(995), Nested(3000)],
+}
+"""Of each kind, the cells to draw from."""
+
+UNHEARD = {"text": "never", "mixed": "never", "integer": 42, "float": 42.5, "decimal": Decimal("42.00")}
+UNHEARD |= {"boolean": False, "date": 42, "timestamp": 42}
+"""Of each kind, what a list of items can always hold."""
+
+NAMES = [
+    {},
+    {"item": "Film", "person": "viewer"},
+    {"item": "film_1", "amount": "select", "note": "Note"},
+    {"item": 'say "film"', "person": "a b", "amount": "ünï"},
+]
+DECOYS = {"Film": "film", "film_1": "film"}
+"""Names of columns, and beside which one a column stands whose name some engines take for the same."""
+
+DECOY = "decoy"
+"""What stands in every cell of a decoy."""
+
+NUMBERS = ("float", "integer", "decimal")
+CLIPS = [(0, 5), (-2, 5), (-4, -1), (1, 4), (-0.75, 2.25), (-0.001, 0.001), (0, 2.0**40)]
+DOMAINS = ["list", "file", "table", "number", "number too small", "unknown"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells, one for each role (item, person, amount, share, note); kind and name of the column of each role."""
+
+    kinds: dict[str, str]
+    rows: list[tuple[Any, ...]]
+    names: dict[str, str] = field(default_factory=dict)
+
+    def name(self, role: str) -> str:
+        """Return what the column of a role is called."""
+        return self.names.get(role, role)
+
+    @property
+    def decoy(self) -> str | None:
+        """The name of the column of decoys, if there is one."""
+        return DECOYS.get(self.name("item"))
+
+    def cells(self, role: str) -> list[Any]:
+        """Return the column of a role."""
+        place = list(self.kinds).index(role)
+        return [row[place] for row in self.rows]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked: how people are scored, which items are possible, and for which rows, by a key of `CONDITIONS`."""
+
+    domain: str = "list"
+    listed: tuple[Any, ...] = ()
+    clip: tuple[float, float] | None = None
+    weighted: bool = False
+    max_items_per_person: int | None = None
+    where: str | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """A table and a question; `variant` chooses among the ways in which a source writes the same rows."""
+
+    table: Table
+    question: Question = Question()
+    variant: int = 0
+
+    def with_rows(self, rows: list[tuple[Any, ...]]) -> Case:
+        """Return the same question about other rows."""
+        return replace(self, table=replace(self.table, rows=rows))
+
+
+class Holder(Protocol):
+    """As much of a source as decides which tables it can hold."""
+
+    kinds: frozenset[str]
+    tells_case: bool
+    conditions: dict[str, Any]
+    hashes: frozenset[str]
+
+    def holds(self, kind: str, cell: Any) -> bool:
+        """Tell whether a column of that kind can have that cell."""
+
+
+@st.composite
+def cases(draw: st.DrawFn, sources: Sequence[Holder]) -> Case:
+    """Draw a case that all these sources can hold."""
+    question = draw(_questions())
+    if question.where is not None:
+        common = set.intersection(*(set(source.conditions) for source in sources))
+        question = replace(question, where=draw(st.sampled_from(sorted(common))))
+    kinds = draw(_kinds(sources, question))
+    if kinds["person"] == "date" or not all(
+        kinds[role] in source.hashes for source in sources for role in ("item", "person")
+    ):
+        question = replace(question, max_items_per_person=None)
+    pools = [_pool(sources, role, kind) for role, kind in kinds.items()]
+    # Few cells of each column, so that rows meet; one of them a plain one, so that some count.
+    pools = [[pool[1], *draw(st.lists(st.sampled_from(pool), min_size=2, max_size=3, unique_by=repr))] for pool in pools]
+    size = draw(st.sampled_from([1, 2, 3, 4, 5, 6, 8, 12, 0]))
+    rows = draw(st.lists(st.tuples(*(st.sampled_from(pool) for pool in pools)), min_size=size, max_size=size))
+    tells_case = all(source.tells_case for source in sources)
+    names = draw(st.sampled_from([names for names in NAMES if tells_case or names.get("item") not in DECOYS]))
+    if question.domain in ("list", "file", "table"):
+        others = st.sampled_from(_pool(sources, "item", kinds["item"]))
+        listed = draw(st.lists(st.one_of(st.sampled_from(pools[0]), others), max_size=5))
+        question = replace(question, listed=(*listed, UNHEARD[kinds["item"]]))
+    return Case(Table(kinds, rows, names), question, draw(st.integers(0, 5)))
+
+
+@st.composite
+def _questions(draw: st.DrawFn) -> Question:
+    score = draw(st.sampled_from(["people", "people", "sum", "sum", "weight", "both"]))
+    return Question(
+        domain=draw(st.sampled_from(DOMAINS)),
+        clip=draw(st.sampled_from(CLIPS)) if score in ("sum", "both") else None,
+        weighted=score in ("weight", "both"),
+        max_items_per_person=draw(st.sampled_from([None, None, 1, 2])),
+        where=draw(st.sampled_from([None, "some"])),
+    )
+
+
+@st.composite
+def _kinds(draw: st.DrawFn, sources: Sequence[Holder], question: Question) -> dict[str, str]:
+    """Draw the kind of every column that is needed."""
+    held = sorted(frozenset.intersection(*(source.kinds for source in sources)))
+    numbers = [kind for kind in NUMBERS if kind in held]
+    often = [*held, *(kind for kind in ("text", "mixed") if kind in held for _ in range(len(held) // 3))]
+    kinds = {role: draw(st.sampled_from(often)) for role in ("item", "person")}
+    where = None if question.where is None else sources[0].conditions[question.where]
+    if question.clip is not None or (where is not None and "amount" in where.columns):
+        allowed = [kind for kind in numbers if where is None or kind in where.kinds]
+        kinds["amount"] = draw(st.sampled_from(allowed or numbers))
+    if question.weighted:
+        kinds["share"] = "float" if "float" in held else "integer"
+    if (where is not None and "note" in where.columns) or draw(st.booleans()):
+        kinds["note"] = "text" if where is not None or "mixed" not in held else draw(st.sampled_from(["text", "mixed"]))
+    return kinds
+
+
+def _pool(sources: Sequence[Holder], role: str, kind: str) -> list[Any]:
+    """Return the cells that a column can have."""
+    shares = [None, 0.0, 0.25, 0.5, 1.0, 1.5, -0.5, nan, inf, -inf, 1e-300]
+    cells = shares if role == "share" and kind == "float" else CELLS[kind]
+    return [cell for cell in cells if all(source.holds(kind, cell) for source in sources)]
