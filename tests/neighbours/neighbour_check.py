@@ -15,7 +15,18 @@ import pyarrow
 import pyarrow.parquet
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
-from neighbour_oracle import KEY, NUMBERS_OF_ITEMS, Outcome, bounds, expected, listed, people, shown, usable_rows, without
+from neighbour_oracle import (
+    KEY,
+    NUMBERS_OF_ITEMS,
+    Outcome,
+    bounds,
+    expected,
+    listed,
+    people,
+    shown,
+    usable_rows,
+    without,
+)
 from neighbour_sources import TYPES, DuckDbFile, Source
 from neighbour_tables import Case, Holder, cases
 

@@ -68,9 +68,7 @@ def _computed(
     change: Callable[[Any], Any], sign: Callable[[Any, Any], bool], bound: float
 ) -> Callable[[dict[str, Any], str], Answer]:
     """Return what compares something computed from the amount."""
-    return lambda row, engine: compare(
-        None if row["amount"] is None else _whole(change(row["amount"])), sign, bound
-    )
+    return lambda row, engine: compare(None if row["amount"] is None else _whole(change(row["amount"])), sign, bound)
 
 
 def _note(answer: Callable[[str], Answer]) -> Callable[[dict[str, Any], str], Answer]:
@@ -143,9 +141,7 @@ _ALL = [
     Condition("CAST({note} AS DOUBLE) > 0.5", _note(_as_number), fails=True),
     Condition(
         "{note} = 'a' OR {amount} > 5",
-        lambda row, engine: _either(
-            compare(row["note"], operator.eq, "a"), compare(row["amount"], operator.gt, 5)
-        ),
+        lambda row, engine: _either(compare(row["note"], operator.eq, "a"), compare(row["amount"], operator.gt, 5)),
     ),
     Condition("{item} IS NOT NULL", lambda row, engine: row["item"] is not None),
 ]

@@ -146,7 +146,9 @@ def _bounded(pairs: list[tuple[Any, Any]], most: int | None) -> list[tuple[Any, 
     return [
         (person, item)
         for person in items
-        for item in sorted(items[person], key=lambda item: (_hash(KEY + _hash(_text(person)) + _text(item)), _text(item)))[:most]
+        for item in sorted(
+            items[person], key=lambda item: (_hash(KEY + _hash(_text(person)) + _text(item)), _text(item))
+        )[:most]
     ]
 
 

@@ -425,7 +425,9 @@ class PolarsCategories(Source):
         texts = [name for name, kind in frame.schema.items() if kind == polars.String]
         for name in texts:
             known = sorted({*frame[name].drop_nulls().to_list(), "nobody's"})
-            frame = frame.with_columns(polars.col(name).cast(polars.Enum(known) if case.variant % 2 else polars.Categorical))
+            frame = frame.with_columns(
+                polars.col(name).cast(polars.Enum(known) if case.variant % 2 else polars.Categorical)
+            )
         yield {"table": frame.lazy() if case.variant % 3 else frame}
 
 

@@ -186,7 +186,9 @@ def cases(draw: st.DrawFn, sources: Sequence[Holder]) -> Case:
         question = replace(question, max_items_per_person=None)
     pools = [_pool(sources, role, kind) for role, kind in kinds.items()]
     # Few cells of each column, so that rows meet; one of them a plain one, so that some count.
-    pools = [[pool[1], *draw(st.lists(st.sampled_from(pool), min_size=2, max_size=3, unique_by=repr))] for pool in pools]
+    pools = [
+        [pool[1], *draw(st.lists(st.sampled_from(pool), min_size=2, max_size=3, unique_by=repr))] for pool in pools
+    ]
     size = draw(st.sampled_from([1, 2, 3, 4, 5, 6, 8, 12, 0]))
     rows = draw(st.lists(st.tuples(*(st.sampled_from(pool) for pool in pools)), min_size=size, max_size=size))
     tells_case = all(source.tells_case for source in sources)

@@ -180,9 +180,7 @@ def test_a_header_of_more_than_a_megabyte_is_read_or_refused(tmp_path: Path) -> 
 @pytest.mark.parametrize("source", [*TYPED, Csv(), JsonLines(), PandasObjects()], ids=by_name)
 def test_a_row_on_which_a_condition_fails_is_left_out(source: Source, where: str) -> None:
     rows = [("A", "ann", 3, "1"), ("A", "bob", 2**40, "one"), ("B", "cat", None, None)]
-    case = Case(
-        Table({**TEXTS, "amount": "integer", "note": "text"}, rows), Question(listed=("A", "B"), where=where)
-    )
+    case = Case(Table({**TEXTS, "amount": "integer", "note": "text"}, rows), Question(listed=("A", "B"), where=where))
     check_everybody(source, case)
 
 
