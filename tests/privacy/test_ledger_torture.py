@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ledger_race import race, verdict
 from ledger_servers import (
     PROCESSES,
     answer_until_killed,
@@ -100,7 +101,7 @@ def test_two_hundred_processes_at_once_never_overdraw_together(
     assert sorted(told) == sorted([entry.hash for entry in recorded] + ["refused"] * (spenders * times - fit))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def roomy() -> Iterator[str]:
     """A server of its own for as many connections."""
     if sys.version_info >= (3, 13):
@@ -186,6 +187,27 @@ def test_a_process_killed_at_any_moment_leaves_a_record_for_every_answer(place: 
         assert len(recorded) - len(answers) <= len(files)
         ledger.spend("films", dps.Guarantee(1.0))
     assert len(answers) >= len(files) // 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "kills"),
+    [
+        ("sqlite", 80),
+        ("postgresql", 80),
+        pytest.param("sqlite", 1000, marks=pytest.mark.long),
+        pytest.param("postgresql", 400, marks=pytest.mark.long),
+    ],
+)
+def test_forty_processes_never_overdraw_the_last_of_a_budget_however_they_are_killed(
+    kind: str, kills: int, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Every answer that got out is recorded, every budget that refused is used up, and the chain is whole."""
+    place = str(tmp_path / "budget.sqlite")
+    if kind == "postgresql":
+        place = fresh_database(request.getfixturevalue("roomy"))
+    figures = verdict(place, race(place, tmp_path / "answers", kills, seed=2026))
+    print(kind, dict(figures))
+    assert figures["kills"] >= kills
 
 
 def test_a_lost_connection_is_told_and_the_next_spend_opens_another(postgresql_server: str) -> None:
