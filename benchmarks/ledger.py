@@ -22,7 +22,7 @@ import dpselect as dps
 from benchmarks.timing import Result
 from dpselect.privacy.ledger import Ledger
 
-SPEND_LIMIT = 3.0
+SPEND_LIMIT = 4.0
 """Times the bare insert."""
 
 SHOW_LIMIT = 1.0

@@ -155,6 +155,22 @@ def test_nothing_is_released_if_a_trigger_undoes_what_was_written(what: str, fil
     assert found(file) != []
 
 
+def test_a_trigger_that_sets_the_whole_ledger_back_after_each_spend_gives_no_free_answers(file: Path) -> None:
+    """What it leaves is whole, so that no check can find it afterwards."""
+    written = "FROM dpselect_entries WHERE event = NEW.events"
+    tamper(
+        file,
+        "CREATE TRIGGER forget AFTER UPDATE OF seal ON dpselect_ledger BEGIN "
+        f"UPDATE dpselect_accounts SET count = count - 1, head = (SELECT previous {written}) "
+        f"WHERE dataset = (SELECT dataset {written}); DELETE {written}; "
+        "UPDATE dpselect_ledger SET events = OLD.events, seal = OLD.seal; END",
+    )
+    for _ in range(3):
+        with Ledger(file) as ledger, pytest.raises(dps.SourceError, match="did not keep what was written; nothing was"):
+            dps.select({"tea": 4, "milk": 2}, k=1, epsilon=0.1, ledger=ledger, dataset="films")
+    assert found(file) == []
+
+
 @pytest.mark.parametrize(
     "action",
     [

@@ -55,6 +55,7 @@ class Ledger:
     ) -> Account:
         """Give a data set its total, for good; the file or tables of the ledger are made if there are none.
 
+        dataset: a name that looks like one in the ledger is refused, and so is one that mixes scripts.
         composition: "basic" adds up epsilons and deltas. "zcdp" adds up rho, which suits many small releases; it needs
         a delta, and pure releases or such that state their rho.
         """
