@@ -135,11 +135,6 @@ export class Client {
     return floorDivision(2n * position * whole + step * part, 2n * step * part);
   }
 
-  // Noise alone, as a number: for trials on this device, which send nothing and cost nothing.
-  noise() {
-    return Number(discreteLaplace(...this.#scale)) * this.grid;
-  }
-
   // What to send in place of a position. The cost is written down before the noise is drawn.
   signal(value) {
     const place = this.#nearest(value);
