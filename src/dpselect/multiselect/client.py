@@ -15,7 +15,7 @@ from dpselect.validation import finite_number, seed_or_none
 
 STAYING = (
     "the user stays at one place: after the budget is spent the client answers at earlier places only, "
-    "with an earlier signal, which shows whether the user is back"
+    "with an earlier signal, which shows whether the user is at one of them"
 )
 """The premise of a guarantee with `reuse=True`."""
 
