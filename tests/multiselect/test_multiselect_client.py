@@ -52,22 +52,41 @@ def test_signals_add_up_until_the_budget_is_gone() -> None:
     assert client.signals == 2
 
 
-def test_the_last_signal_is_sent_again_for_the_same_grid_point_only() -> None:
-    client = Client(1.0, 0.5, budget=3.0)
+def pattern(client: Client, journey: tuple[float, ...]) -> list[str]:
+    """Return what can be observed besides the signals themselves: at which requests one is sent."""
+    shown = []
+    for value in journey:
+        try:
+            client.signal(value)
+            shown.append("sent")
+        except dps.BudgetExceeded:
+            shown.append("refused")
+    return shown
+
+
+@pytest.mark.parametrize("journey", [(1.0, 1.0, 1.0), (1.0, 1.0, 1.5), (1.0, 3.0, 1.0), (0.0, 1e300, -5e300)], ids=str)
+def test_when_a_client_refuses_depends_on_the_number_of_requests_alone(journey: tuple[float, ...]) -> None:
+    assert pattern(Client(1.0, 0.5, budget=2.0), journey) == ["sent", "sent", "refused"]
+
+
+def test_reuse_states_its_premise_in_the_guarantee() -> None:
+    premise = Client(1.0, 0.5, budget=2.0, reuse=True).guarantee
+    assert "provided that the user stays at one place" in str(premise)
+    assert "stays at one place" in premise.to_dict()["premise"]
+    for without in (Client(1.0, 0.5, budget=2.0), Client(1.0, 0.5, reuse=True)):
+        assert without.guarantee.to_dict()["premise"] == ""
+        assert "provided" not in str(without.guarantee)
+        assert without.guarantee.loss(1) == premise.loss(1)
+
+
+def test_with_reuse_the_last_signal_is_sent_again_for_the_same_grid_point_only() -> None:
+    client = Client(1.0, 0.5, budget=3.0, reuse=True)
     client.signal(1.0)
     last, other = client.signal(1.2), client.signal(4)
     assert {client.signal(value) for value in (0.76, 1.0, 1.2, 1.24)} == {last}
     assert client.signal(4.1) == other
     assert client.spent == 3.0
     for value in (1.25, 0.7, 5):
-        with pytest.raises(dps.BudgetExceeded):
-            client.signal(value)
-
-
-def test_without_reuse_nothing_is_sent_when_the_budget_is_gone() -> None:
-    client = Client(1.0, 0.5, budget=1.0, reuse=False)
-    client.signal(1)
-    for value in (1, 2):
         with pytest.raises(dps.BudgetExceeded):
             client.signal(value)
 
@@ -87,7 +106,7 @@ class Hesitating(Account):
 
 
 def clients() -> list[tuple[Client | FeatureClient, object]]:
-    return [(Client(1.0, 0.5, budget=3.0, reuse=False), 1), (FeatureClient(1.0, 1, 0.5, budget=3.0), [1])]
+    return [(Client(1.0, 0.5, budget=3.0), 1), (FeatureClient(1.0, 1, 0.5, budget=3.0), [1])]
 
 
 @pytest.mark.parametrize(("client", "value"), clients(), ids=repr)

@@ -11,12 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import dpselect as dps
 from dpselect.cli import app
 from dpselect.multiselect import best_answers, expected_cost, optimal_offsets, simulate
-from dpselect.multiselect.simulation import Simulation, simulate_up_to
+from dpselect.multiselect.catalogue import Catalogue
+from dpselect.multiselect.server import Server
+from dpselect.multiselect.simulation import Simulation, _nearest_of_each, simulate_catalogue, simulate_up_to
 
 FAR = 5.2 / 1.959963984540054
 """Intervals of 95% stretched by this fail to hold the truth with a probability of about 2e-7."""
@@ -48,6 +52,41 @@ def test_costs_of_any_size_have_an_interval(epsilon: float) -> None:
     found = simulate(2, epsilon, "square", trials=1000, seed=1)
     assert 0 < found.low < found.cost < found.high < math.inf
     assert _holds(found, found.theory)
+
+
+def test_on_a_dense_catalogue_the_kept_result_is_as_near_as_theory_says() -> None:
+    server = Server(np.arange(-3000, 3000) / 100, 4, 1.0)
+    average, margin = simulate_catalogue(server, (-5.0, 5.0), grid=0.01, users=40_000)
+    assert abs(average - expected_cost(4, 1.0)) < FAR * margin
+    assert abs(average - 1.1 * expected_cost(4, 1.0)) > FAR * margin
+
+
+def test_with_few_results_the_kept_one_is_as_far_as_the_results_are_apart() -> None:
+    """All five are answered, so that the nearest is kept; theory, for results everywhere, promises half of that."""
+    shops = [0.4, 3.1, 5.0, 7.9, 9.6]
+    gaps = np.diff(shops)
+    nearest = float((gaps**2 / 4).sum() / gaps.sum())
+    average, _ = simulate_catalogue(Server(shops, 5, 1.0), (0.4, 9.6), grid=0.01)
+    assert average == pytest.approx(nearest, rel=1e-3)
+    assert expected_cost(5, 1.0) < 0.6 * nearest
+
+
+def test_a_coarse_grid_leaves_the_kept_result_further_away() -> None:
+    server = Server(np.arange(-300, 300) / 10, 3, 5.0)
+    fine, coarse = (simulate_catalogue(server, (-5.0, 5.0), grid=grid)[0] for grid in (0.01, 4.0))
+    assert coarse > 2 * fine
+
+
+@given(
+    positions=st.lists(st.integers(-6, 6), min_size=1, max_size=9),
+    targets=st.lists(st.integers(-16, 16), min_size=1, max_size=9),
+)
+def test_simulated_users_are_answered_as_real_ones(positions: list[int], targets: list[int]) -> None:
+    catalogue = Catalogue(positions)
+    wanted = np.array(targets[: len(positions)]) / 2
+    rows = np.stack([wanted, wanted + 0.25, -wanted])
+    found = _nearest_of_each(catalogue.positions, rows)
+    assert found.tolist() == [catalogue.nearest(row) for row in rows]
 
 
 def test_the_same_seed_gives_the_same_simulation() -> None:

@@ -17,7 +17,14 @@ _numbers = itertools.count()
 
 # A small server process with everything loaded, from which spenders are forked: they start in milliseconds.
 PROCESSES: Any = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["dpselect.privacy.ledger.audit", "dpselect.privacy.ledger.store", "psycopg"])
+PROCESSES.set_forkserver_preload(
+    [
+        "dpselect.privacy.ledger.audit",
+        "dpselect.privacy.ledger.store",
+        "psycopg",
+        "sqlalchemy.dialects.postgresql.psycopg",
+    ]
+)
 
 
 def fresh_database(server: str, *settings: str) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ledger_files import found, ledger_of_two, tamper
 
 import dpselect as dps
 from dpselect.privacy.ledger import Ledger
+from dpselect.privacy.ledger.store import Store
 
 
 @pytest.fixture
@@ -113,6 +115,94 @@ def test_nothing_is_released_if_the_database_drops_what_is_written(event: str, f
     with pytest.raises(dps.SourceError, match="did not keep what was written; nothing was released"):
         Ledger(file).spend("films", dps.Guarantee(0.1))
     assert found(file) == []
+
+
+UNDONE = {
+    "the entry is removed": (
+        "INSERT ON dpselect_entries",
+        "DELETE FROM dpselect_entries WHERE dataset = NEW.dataset AND sequence = NEW.sequence",
+    ),
+    "the sum of the entry is lowered": (
+        "INSERT ON dpselect_entries",
+        "UPDATE dpselect_entries SET spent_epsilon = '0' WHERE dataset = NEW.dataset AND sequence = NEW.sequence",
+    ),
+    "the purpose of the entry is changed": (
+        "INSERT ON dpselect_entries",
+        "UPDATE dpselect_entries SET purpose = 'none' WHERE dataset = NEW.dataset AND sequence = NEW.sequence",
+    ),
+    "the end of the data set is set back": (
+        "UPDATE OF count ON dpselect_accounts",
+        "UPDATE dpselect_accounts SET head = 'x', epsilon = 99 WHERE dataset = NEW.dataset",
+    ),
+    "the end of the ledger is set back": (
+        "UPDATE OF seal ON dpselect_ledger",
+        "UPDATE dpselect_ledger SET events = NEW.events - 1",
+    ),
+    "all of it is removed once it is whole": (
+        "UPDATE OF seal ON dpselect_ledger",
+        "DELETE FROM dpselect_entries WHERE dataset = 'films'; DELETE FROM dpselect_accounts WHERE dataset = 'films'",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", UNDONE)
+def test_nothing_is_released_if_a_trigger_undoes_what_was_written(what: str, file: Path) -> None:
+    """The statement that wrote it has succeeded by then, and so does the commit."""
+    event, action = UNDONE[what]
+    tamper(file, f"CREATE TRIGGER forget AFTER {event} BEGIN {action}; END")
+    with Ledger(file) as ledger, pytest.raises(dps.SourceError, match="did not keep what was written; nothing was"):
+        dps.select({"tea": 4, "milk": 2}, k=1, epsilon=0.1, ledger=ledger, dataset="films")
+    assert found(file) != []
+
+
+def test_a_trigger_that_sets_the_whole_ledger_back_after_each_spend_gives_no_free_answers(file: Path) -> None:
+    """What it leaves is whole, so that no check can find it afterwards."""
+    written = "FROM dpselect_entries WHERE event = NEW.events"
+    tamper(
+        file,
+        "CREATE TRIGGER forget AFTER UPDATE OF seal ON dpselect_ledger BEGIN "
+        f"UPDATE dpselect_accounts SET count = count - 1, head = (SELECT previous {written}) "
+        f"WHERE dataset = (SELECT dataset {written}); DELETE {written}; "
+        "UPDATE dpselect_ledger SET events = OLD.events, seal = OLD.seal; END",
+    )
+    for _ in range(3):
+        with Ledger(file) as ledger, pytest.raises(dps.SourceError, match="did not keep what was written; nothing was"):
+            dps.select({"tea": 4, "milk": 2}, k=1, epsilon=0.1, ledger=ledger, dataset="films")
+    assert found(file) == []
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "DELETE FROM dpselect_accounts WHERE dataset = NEW.dataset",
+        "UPDATE dpselect_accounts SET epsilon = 99 WHERE dataset = NEW.dataset",
+    ],
+)
+def test_a_creation_that_a_trigger_changes_is_refused(action: str, file: Path) -> None:
+    tamper(file, f"CREATE TRIGGER forget AFTER INSERT ON dpselect_accounts BEGIN {action}; END")
+    with Ledger(file) as ledger, pytest.raises(dps.SourceError, match="did not keep what was written"):
+        ledger.create("songs", epsilon=1.0)
+
+
+def test_a_spend_is_confirmed_though_others_spend_before_it_is_looked_for(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faster = [("films", 0.25), ("books", 0.5), ("films", 0.25)]
+    look = Store._look
+
+    def overtaken(self: Any, work: Any) -> Any:
+        while faster:
+            name, epsilon = faster.pop()
+            with Ledger(file) as other:
+                other.spend(name, dps.Guarantee(epsilon))
+        return look(self, work)
+
+    with Ledger(file) as ledger:
+        monkeypatch.setattr(Store, "_look", overtaken)
+        entry = ledger.spend("films", dps.Guarantee(0.125))
+        assert entry.sequence == 7
+        assert [one.guarantee.epsilon for one in ledger.entries("films")[6:]] == [0.125, 0.25, 0.25]
+        assert ledger.check() == []
 
 
 def test_a_raised_total_buys_nothing_while_there_is_no_entry(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_nothing_is_released_if_the_file_is_removed_while_it_is_written(file: Pa
     with Ledger(file) as ledger:
         ledger.remaining("films")
         with pytest.raises(dps.SourceError, match="replaced or removed while it was open; nothing was released"):
-            ledger._store().write(lambda *_: file.unlink())
+            ledger._store().write(lambda *_: file.unlink(), lambda *_: None)
 
 
 @pytest.mark.parametrize("ending", ["-wal", "-shm"])
@@ -71,7 +71,7 @@ def test_nothing_is_released_once_the_log_of_an_open_file_is_gone(ending: str, r
 def test_nothing_is_released_if_the_log_is_removed_while_it_is_written(file: Path) -> None:
     with Ledger(file) as ledger:
         with pytest.raises(dps.SourceError, match=r"-wal or -shm file. was replaced or removed"):
-            ledger._store().write(lambda *_: Path(f"{file}-wal").unlink())
+            ledger._store().write(lambda *_: Path(f"{file}-wal").unlink(), lambda *_: None)
         ledger.close()
         with pytest.raises(dps.SourceError, match=r"-wal or -shm file. was replaced or removed"):
             ledger._store().read(lambda _: Path(f"{file}-shm").unlink())
@@ -114,7 +114,7 @@ def test_nothing_is_spent_from_a_file_that_has_two_names(file: Path, tmp_path: P
 
 def test_nothing_is_released_if_the_file_gets_a_second_name_while_it_is_written(file: Path, tmp_path: Path) -> None:
     with Ledger(file) as ledger, pytest.raises(dps.SourceError, match="second name"):
-        ledger._store().write(lambda *_: os.link(file, tmp_path / "second.sqlite"))
+        ledger._store().write(lambda *_: os.link(file, tmp_path / "second.sqlite"), lambda *_: None)
 
 
 def test_the_draft_of_a_process_that_died_as_it_made_the_file_is_no_second_name(file: Path) -> None:

@@ -10,9 +10,12 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+from ledger_race import race, verdict
 from ledger_servers import (
     PROCESSES,
     answer_until_killed,
@@ -98,7 +101,7 @@ def test_two_hundred_processes_at_once_never_overdraw_together(
     assert sorted(told) == sorted([entry.hash for entry in recorded] + ["refused"] * (spenders * times - fit))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def roomy() -> Iterator[str]:
     """A server of its own for as many connections."""
     if sys.version_info >= (3, 13):
@@ -186,6 +189,27 @@ def test_a_process_killed_at_any_moment_leaves_a_record_for_every_answer(place: 
     assert len(answers) >= len(files) // 2
 
 
+@pytest.mark.parametrize(
+    ("kind", "kills"),
+    [
+        ("sqlite", 80),
+        ("postgresql", 80),
+        pytest.param("sqlite", 1000, marks=pytest.mark.long),
+        pytest.param("postgresql", 400, marks=pytest.mark.long),
+    ],
+)
+def test_forty_processes_never_overdraw_the_last_of_a_budget_however_they_are_killed(
+    kind: str, kills: int, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Every answer that got out is recorded, every budget that refused is used up, and the chain is whole."""
+    place = str(tmp_path / "budget.sqlite")
+    if kind == "postgresql":
+        place = fresh_database(request.getfixturevalue("roomy"))
+    figures = verdict(place, race(place, tmp_path / "answers", kills, seed=2026))
+    print(kind, dict(figures))
+    assert figures["kills"] >= kills
+
+
 def test_a_lost_connection_is_told_and_the_next_spend_opens_another(postgresql_server: str) -> None:
     import psycopg
 
@@ -207,7 +231,8 @@ def test_a_lost_connection_is_told_and_the_next_spend_opens_another(postgresql_s
 def test_a_server_that_does_not_wait_for_its_disk_is_made_to(postgresql_server: str) -> None:
     with Ledger(fresh_database(postgresql_server, "synchronous_commit=off")) as ledger:
         ledger.create("films", epsilon=1.0)
-        setting = ledger._store().write(lambda link, _: link.exec_driver_sql("SHOW synchronous_commit").scalar())
+        show = "SHOW synchronous_commit"
+        setting = ledger._store().write(lambda link, _: link.exec_driver_sql(show).scalar(), lambda *_: None)
         assert setting == "on"
 
 
@@ -228,11 +253,38 @@ def test_a_user_of_the_server_who_may_only_add_can_spend_and_cannot_remove(postg
     with Ledger(f"{place}%20-crole%3Dclerk") as ledger:
         ledger.spend("films", dps.Guarantee(1.0))
         assert ledger.check() == []
-        with pytest.raises(dps.SourceError, match="may not be used by this user"):
-            ledger._store().write(lambda link, _: link.exec_driver_sql("DELETE FROM dpselect_entries"))
-        with pytest.raises(dps.SourceError, match="may not be used by this user"):
-            ledger._store().write(lambda link, _: link.exec_driver_sql("UPDATE dpselect_accounts SET epsilon = 99"))
+        for statement in ("DELETE FROM dpselect_entries", "UPDATE dpselect_accounts SET epsilon = 99"):
+            with pytest.raises(dps.SourceError, match="may not be used by this user"):
+                ledger._store().write(partial(_executed, statement), lambda *_: None)
         assert ledger.remaining("films") == Budget(9.0)
+
+
+@pytest.mark.parametrize(("constraint", "deferred"), [("", ""), ("CONSTRAINT", "DEFERRABLE INITIALLY DEFERRED")])
+def test_nothing_is_released_if_a_trigger_of_the_server_undoes_what_was_written(
+    constraint: str, deferred: str, postgresql_server: str
+) -> None:
+    """A deferred trigger runs in the commit, when the transaction can no longer see what it does."""
+    import psycopg
+
+    place = fresh_database(postgresql_server)
+    with Ledger(place) as ledger:
+        ledger.create("films", epsilon=10.0)
+        with psycopg.connect(place.replace("+psycopg", ""), autocommit=True) as owner:
+            owner.execute(
+                "CREATE FUNCTION forget() RETURNS trigger LANGUAGE plpgsql AS "
+                "'BEGIN DELETE FROM dpselect_entries WHERE sequence = NEW.sequence; RETURN NULL; END'"
+            )
+            owner.execute(
+                f"CREATE {constraint} TRIGGER forget AFTER INSERT ON dpselect_entries {deferred} "
+                "FOR EACH ROW EXECUTE FUNCTION forget()"
+            )
+        with pytest.raises(dps.SourceError, match="did not keep what was written; nothing was released"):
+            dps.select({"tea": 4, "milk": 2}, k=1, epsilon=1.0, ledger=ledger, dataset="films")
+        assert ledger.check() != []
+
+
+def _executed(statement: str, link: Any, _: Any) -> None:
+    link.exec_driver_sql(statement)
 
 
 def test_numbers_and_texts_come_back_from_the_database_as_they_went_in(place: str) -> None:

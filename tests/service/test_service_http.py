@@ -92,6 +92,17 @@ def test_catalogues_are_listed_and_described(service: Served) -> None:
         assert answer["expected_cost"] == pytest.approx(expected_cost(answer["k"], 2.0))
 
 
+def test_the_average_distance_is_simulated_on_the_catalogue_and_does_not_change(service: Served) -> None:
+    first, again = (send(service, "GET", "/v1/multiselect/named?k=2&epsilon=5")[2] for _ in range(2))
+    assert first == again
+    described = json.loads(first)
+    # Whoever lies between the two results, at 1 and 2, is a quarter from the nearer one on average, without any noise.
+    assert described["answers"][1]["average_distance"] == pytest.approx(0.25, abs=1e-3)
+    assert described["answers"][1]["expected_cost"] == pytest.approx(math.log(2) / 5)
+    assert described["answers"][0]["average_distance"] > 0.25 + described["answers"][0]["margin"]
+    assert (described["simulated_users"], described["shown"]) == (4000, [1.0, 2.0])
+
+
 BODIES: list[Any] = [
     b"",
     b"not json",

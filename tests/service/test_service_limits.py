@@ -13,7 +13,8 @@ import pytest
 from serving import Served, served
 
 from dpselect.service import Offer, create_app
-from dpselect.service.running import LARGEST_HEAD, server_settings
+from dpselect.service.protocol import LARGEST_HEAD
+from dpselect.service.running import server_settings
 
 OFFERS = {"line": Offer([1.0, 2.0], k=1)}
 REQUEST = b"GET /v1/multiselect HTTP/1.1\r\nHost: here\r\n"
@@ -41,6 +42,70 @@ def test_headers_may_be_long_but_not_without_end() -> None:
                 connection.sendall(REQUEST + endless)
                 assert connection.recv(12) == b"HTTP/1.1 400"
         assert status(service, REQUEST) == b"200"
+
+
+LONG = 100_000
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        REQUEST + b"X: " + b"x" * (LARGEST_HEAD + 1) + b"\r\n",
+        REQUEST + b"X: " + b"x" * LONG + b"\r\n",
+        REQUEST + b"X: " + b" " * LARGEST_HEAD + b"x\r\n",
+        REQUEST + b"X: x\r\n" * (LARGEST_HEAD // 6),
+        b"GET /" + b"x" * LARGEST_HEAD + b" HTTP/1.1\r\nHost: here\r\n",
+        REQUEST + b"\r\n" + REQUEST + b"X: " + b"x" * LARGEST_HEAD + b"\r\n",
+    ],
+    ids=["one byte too long", "100 KB", "spaces", "many headers", "address", "behind another request"],
+)
+def test_too_long_headers_are_refused_also_when_they_arrive_at_once(head: bytes) -> None:
+    with served(OFFERS) as service, connected(service) as connection:
+        connection.sendall(head + b"\r\n")
+        assert statuses(connection) == [b"200"] * (head.count(b"GET") - 1) + [b"400"]
+
+
+def test_too_long_headers_inside_a_body_are_refused() -> None:
+    start = b"POST /v1/multiselect/line HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n"
+    chunk, long = b'd\r\n{"signal": 1}\r\n', b"x" * LARGEST_HEAD
+    with served(OFFERS) as service:
+        for body, expected in (
+            (chunk + b"0\r\n\r\n", b"200"),
+            (chunk + b"0\r\nX: " + long + b"\r\n\r\n", b"400"),
+            (chunk.replace(b"d\r", b"d;" + long + b"\r") + b"0\r\n\r\n", b"400"),
+        ):
+            with connected(service) as connection:
+                connection.sendall(start + body)
+                assert connection.recv(12)[-3:] == expected
+
+
+@pytest.mark.parametrize(("catalogue", "refused"), [("line", b"413"), ("nowhere", b"404")])
+@pytest.mark.parametrize("chunked", [False, True], ids=["length stated", "chunked"])
+def test_the_rest_of_a_body_is_not_taken_in_after_the_answer(catalogue: str, refused: bytes, chunked: bool) -> None:
+    """Of 200 MB a few are accepted: those that the system holds for a connection that nobody reads."""
+    megabyte, whole = 1 << 20, 200
+    framing = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {whole * megabyte}"
+    piece = b"100000\r\n" + b"x" * megabyte + b"\r\n" if chunked else b"x" * megabyte
+    with served(OFFERS) as service, connected(service) as connection:
+        connection.sendall(f"POST /v1/multiselect/{catalogue} HTTP/1.1\r\nHost: here\r\n{framing}\r\n\r\n".encode())
+        accepted = 0
+        with contextlib.suppress(ConnectionError):
+            while accepted < whole * megabyte:
+                accepted += connection.send(piece)
+        assert accepted < whole * megabyte / 4
+        assert statuses(connection) == [refused]
+        assert status(service, REQUEST) == b"200"
+
+
+def test_a_connection_stays_open_after_a_body_that_was_read() -> None:
+    body = b'{"signal": 1}'
+    request = b"POST /v1/multiselect/line HTTP/1.1\r\nHost: here\r\nContent-Length: 13\r\n\r\n"
+    with served(OFFERS) as service, connected(service) as connection:
+        for sent, expected in ((body, b"200"), (b"x" * 13, b"422"), (body, b"200")):
+            connection.sendall(request + sent)
+            answer = connection.recv(4096)
+            assert answer[9:12] == expected
+            assert b"connection: close" not in answer.lower()
 
 
 def test_a_connection_that_asks_nothing_more_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,6 +144,15 @@ def test_the_logging_of_others_is_left_alone() -> None:
     handler = Handler()
     server_settings(create_app(OFFERS))
     assert not handler.closed
+
+
+def statuses(connection: socket.socket) -> list[bytes]:
+    """Return the statuses of all answers until the service closes the connection."""
+    received = b""
+    with contextlib.suppress(ConnectionError):
+        while part := connection.recv(65536):
+            received += part
+    return [answer[:3] for answer in received.split(b"HTTP/1.1 ")[1:]]
 
 
 def answered(service: Served, expected: bytes) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,15 +13,24 @@ from dpselect.multiselect.grid import DistanceGuarantee, GridNoise
 from dpselect.sampling.bits import bit_source
 from dpselect.validation import finite_number, seed_or_none
 
+STAYING = (
+    "the user stays at one place: after the budget is spent the client answers at earlier places only, "
+    "with an earlier signal, which shows whether the user is at one of them"
+)
+"""The premise of a guarantee with `reuse=True`."""
+
 
 class Client:
     """Sends signals about private positions, keeps account of what they tell, and chooses among the answers.
 
     Each signal is private by itself: ε per unit of distance (`guarantee`). Several add up: m of them tell at most m ε
-    per unit of distance. With a `budget`, the most that all signals together may cost, the client stops drawing
-    noise when the next signal would exceed it. It then sends the last signal for the same grid point again, which tells
-    nothing new about that point, and refuses other positions with BudgetExceeded. That it sends or refuses
-    shows whether the user is back at an earlier place; with `reuse=False` it always refuses, and nothing shows.
+    per unit of distance. With a `budget`, the most that all signals together may cost, the client refuses every signal
+    that would exceed it with BudgetExceeded. When it refuses depends on the number of signals alone, so a refusal
+    tells nothing about any position.
+
+    `reuse=True` is for a user who stays at one place: after the budget is spent the client sends the last signal for
+    the same grid point again, which tells nothing new about that point, and refuses other positions. If the user
+    moves, sending and refusing show whether the user is back at an earlier place; `guarantee` states this premise.
 
     Threads may share a client, and `choose` is then about the last position of them all. It cannot be pickled or
     used in a forked process, which would spend the whole budget again.
@@ -35,7 +45,7 @@ class Client:
         budget: float | None = None,
         seed: int | None = None,
         *,
-        reuse: bool = True,
+        reuse: bool = False,
     ) -> None:
         self._noise = GridNoise(epsilon, grid)
         self._account = Account(budget)
@@ -56,7 +66,9 @@ class Client:
 
     @property
     def guarantee(self) -> DistanceGuarantee:
-        """What one signal promises."""
+        """What one signal promises, with the premise of `reuse=True` where that is asked for."""
+        if self._reuse and self._account.limited:
+            return replace(self._noise.guarantee, premise=STAYING)
         return self._noise.guarantee
 
     @property

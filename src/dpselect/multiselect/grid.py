@@ -19,9 +19,6 @@ from dpselect.sampling.discrete import discrete_laplace
 from dpselect.shown import shown_above
 from dpselect.validation import finite_number, positive_number
 
-FARTHEST = 2**53
-"""Steps from 0 up to which a whole number of steps is an exact float; positions beyond are refused."""
-
 FINENESS = 2**7
 """The grid that is chosen when none is given has more than this many steps in 1/ε, the scale of the noise."""
 
@@ -32,10 +29,12 @@ class DistanceGuarantee:
 
     For positions u and u' with grid step r, and for every set of signals S,
     `P[S | u] <= exp(ε r ⌈|u − u'| / r⌉) · P[S | u']`: ε times the distance, rounded up to whole steps.
+    `premise` says what must be true of the user for the guarantee to hold; usually nothing.
     """
 
     epsilon: float
     step: float
+    premise: str = ""
 
     delta = 0.0
     protects = "one position"
@@ -57,6 +56,7 @@ class DistanceGuarantee:
             "protects": self.protects,
             "neighbours": self.neighbours,
             "step": self.step,
+            "premise": self.premise,
         }
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ class DistanceGuarantee:
         return (
             f"epsilon = {epsilon} per unit of distance: protects {self.protects}; another at distance t "
             f"changes the chance of any signal by a factor of at most exp({epsilon} t), t rounded up to whole steps of "
-            f"{self.step:g}"
+            f"{self.step:g}" + (f"; provided that {self.premise}" if self.premise else "")
         )
 
 
@@ -97,15 +97,15 @@ class GridNoise:
         return 1 / (Fraction(self.epsilon) * Fraction(self.step))
 
     def nearest(self, value: Any) -> int:
-        """Return the number of the grid point nearest to a position, `⌊u/r + ½⌋`; no error shows the position."""
+        """Return the number of the grid point nearest to a position, `⌊u/r + ½⌋`.
+
+        Every finite number has one: a refusal of some positions would tell them from the others.
+        """
         try:
             exact = Fraction(finite_number("value", value)) / Fraction(self.step)
         except InvalidInput:
             given = plain("something else (it is private, so not shown)")
             raise InvalidInput("value", given, "a position is needed: a finite number") from None
-        if abs(exact) > FARTHEST:
-            given = plain("a position far outside the grid (it is private, so not shown)")
-            raise InvalidInput("value", given, f"at most 2^53 steps of {self.step:g} from 0 are needed")
         return math.floor(exact + Fraction(1, 2))
 
     def draw(self, place: int, bits: BitSource) -> int:

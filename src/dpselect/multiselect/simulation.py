@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dpselect.errors import InvalidInput
 from dpselect.multiselect.costs import expected_cost
 from dpselect.multiselect.disutility import FloatArray, as_disutility
 from dpselect.multiselect.moments import checked_rate
 from dpselect.multiselect.offsets import checked_answers, optimal_offsets
+from dpselect.multiselect.server import Server
 from dpselect.validation import positive_integer, positive_number, seed_or_none
 
 _NORMAL = 1.959963984540054
@@ -111,6 +113,46 @@ def simulate_up_to(k: int, epsilon: float, disutility: object = "linear", **sett
     k = checked_answers(k)
     steps = range(1, k + 1) if k <= 12 else sorted({round(size) for size in np.geomspace(1, k, 12).tolist()})
     return Simulations(tuple(simulate(size, epsilon, disutility, **settings) for size in steps))
+
+
+def simulate_catalogue(
+    server: Server, stretch: tuple[float, float], *, grid: float, users: int = 4000, seed: int = 0
+) -> tuple[float, float]:
+    """Return the mean distance from users to the result they keep, and half the width of its interval of 95%.
+
+    The users are spread evenly over a public stretch. Each sends one signal on the grid and keeps the nearest of the
+    results that the server answers with. So the mean is over positions and noise, and, unlike `expected_cost`, it
+    depends on how far apart the results of the catalogue lie.
+    """
+    assert server.catalogue is not None
+    positions = server.catalogue.positions
+    generator = np.random.default_rng(seed_or_none(seed))
+    share = (np.arange(users) + 0.5) / users
+    places = stretch[0] * (1 - share) + stretch[1] * share
+    signals = places + _noise(server.epsilon, grid, users, generator)
+    by_distance = server.offsets[np.argsort(np.abs(server.offsets), kind="stable")]
+    kept = positions[_nearest_of_each(positions, signals[:, None] + by_distance)]
+    distances = np.abs(kept - places[:, None]).min(axis=1)
+    # In units of the largest, so that squares stay within floats.
+    unit = float(distances.max()) or 1.0
+    return float(distances.mean()), _NORMAL * float(np.std(distances / unit)) * unit / math.sqrt(users)
+
+
+def _nearest_of_each(positions: FloatArray, targets: FloatArray) -> npt.NDArray[np.intp]:
+    """Return what `Catalogue.nearest` returns for each row of targets, for many rows at once."""
+    start, last = np.searchsorted(positions, targets), len(positions)
+    chosen = np.empty_like(start)
+    for column in range(targets.shape[1]):
+        target, taken = targets[:, column], chosen[:, :column]
+        below, above = start[:, column] - 1, start[:, column]
+        while (used := (taken == below[:, None]).any(axis=1)).any():
+            below = below - used
+        while (used := (taken == above[:, None]).any(axis=1)).any():
+            above = above + used
+        down = np.where(below >= 0, target - positions[below], np.inf)
+        up = np.where(above < last, positions[np.minimum(above, last - 1)] - target, np.inf)
+        chosen[:, column] = np.where(down <= up, below, above)
+    return chosen
 
 
 def _noise(epsilon: float, step: float | None, size: int, generator: np.random.Generator) -> FloatArray:

@@ -35,6 +35,8 @@ HEADERS = [
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
 ]
+CLOSE = (b"connection", b"close")
+BODY_HEADERS = (b"content-length", b"transfer-encoding")
 PAGE = {
     "": ("index.html", "text/html; charset=utf-8"),
     "page.css": ("page.css", "text/css; charset=utf-8"),
@@ -101,7 +103,11 @@ def create_app(offers: Mapping[str, Offer]) -> FastAPI:
 
 
 class Guard:
-    """Adds the headers that keep a browser to this service, and turns an unforeseen failure into a plain answer."""
+    """Adds the headers that keep a browser to this service, and turns an unforeseen failure into a plain answer.
+
+    An answer to a request whose body has not been read to its end closes the connection, so that the rest of the body
+    is not taken in.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -109,16 +115,24 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on."""
         started = False
+        unread = scope["type"] == "http" and any(name in BODY_HEADERS for name, _ in scope["headers"])
+
+        async def received() -> Message:
+            nonlocal unread
+            message = await receive()
+            if message["type"] == "http.request" and not message.get("more_body", False):
+                unread = False
+            return message
 
         async def guarded(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                message["headers"] = [*message["headers"], *HEADERS]
+                message["headers"] = [*message["headers"], *HEADERS, *([CLOSE] if unread else [])]
             await send(message)
 
         try:
-            await self._app(scope, receive, guarded)
+            await self._app(scope, received, guarded)
         except Exception:
             # What went wrong could quote the request, so nothing of it is shown or logged.
             if started or scope["type"] != "http":

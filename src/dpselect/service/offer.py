@@ -14,9 +14,13 @@ from dpselect.multiselect.catalogue import Catalogue
 from dpselect.multiselect.costs import expected_cost
 from dpselect.multiselect.grid import GridNoise
 from dpselect.multiselect.server import Server
+from dpselect.multiselect.simulation import simulate_catalogue
 from dpselect.validation import finite_number, positive_integer, positive_number
 
 EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+
+USERS = 4000
+"""Simulated users over whom the distance to the kept answer is averaged: milliseconds for each k and epsilon."""
 
 _ITEMS_AT_ONCE = 1000
 
@@ -64,6 +68,7 @@ class Offer:
         self._disutility = disutility
         self._server = lru_cache(maxsize=None)(self._new_server)
         self._cost = lru_cache(maxsize=None)(self._new_cost)
+        self._average = lru_cache(maxsize=None)(self._new_average)
         self._server(self.k, self.epsilon)
 
     def __len__(self) -> int:
@@ -102,16 +107,24 @@ class Offer:
         }
 
     def description(self, k: int, epsilon: float) -> dict[str, Any]:
-        """Return where the answers to a signal lie and what they cost on average, for every k up to one."""
-        answers = [
-            {
-                "k": count,
-                "offsets": self._server(count, epsilon).offsets.tolist(),
-                "expected_cost": self._cost(count, epsilon),
-            }
-            for count in range(1, k + 1)
-        ]
-        return {**self.summary(), "k": k, "epsilon": epsilon, "answers": answers}
+        """Return where the answers to a signal lie and how near the kept one is, for every k up to one.
+
+        `expected_cost` is for results at every position. `average_distance` is simulated on this catalogue, for users
+        spread evenly over the stretch that is shown; `margin` is half the width of its interval of 95%.
+        """
+        answers = []
+        for count in range(1, k + 1):
+            average, margin = self._average(count, epsilon)
+            answers.append(
+                {
+                    "k": count,
+                    "offsets": self._server(count, epsilon).offsets.tolist(),
+                    "expected_cost": self._cost(count, epsilon),
+                    "average_distance": average,
+                    "margin": margin,
+                }
+            )
+        return {**self.summary(), "k": k, "epsilon": epsilon, "simulated_users": USERS, "answers": answers}
 
     def _stretch(self) -> tuple[float, float]:
         """Return from where to where results lie, or some noise to both sides of a single place."""
@@ -123,6 +136,9 @@ class Offer:
 
     def _new_cost(self, k: int, epsilon: float) -> float:
         return float(expected_cost(k, epsilon, self._disutility))
+
+    def _new_average(self, k: int, epsilon: float) -> tuple[float, float]:
+        return simulate_catalogue(self._server(k, epsilon), self.shown, grid=self.grid, users=USERS)
 
     def _asked_k(self, text: str | None) -> int:
         if text is None:

@@ -12,9 +12,6 @@ from dpselect.service.offer import Offer
 MOST_CONNECTIONS = 1000
 """Open connections from which on requests are answered with status 503; a process may usually open 1024 files."""
 
-LARGEST_HEAD = 16 << 10
-"""Bytes that are kept of a request whose headers have not ended yet; browsers send about one thousand in all."""
-
 LONGEST_PAUSE = 5
 """Seconds after which a connection is closed that has been answered and asks nothing more."""
 
@@ -49,9 +46,12 @@ def run(
 def server_settings(app: Any) -> Any:
     """Return the settings of uvicorn: nothing is logged, and no client takes memory without bound.
 
-    Only h11 has a limit to headers. The parser of httptools, which answers 1.4 times as often, keeps whatever comes.
+    Headers are limited by a protocol on h11. The parser of httptools, which answers 1.4 times as often, keeps whatever
+    comes.
     """
     import uvicorn
+
+    from dpselect.service.protocol import LimitedProtocol
 
     return uvicorn.Config(
         app,
@@ -61,8 +61,7 @@ def server_settings(app: Any) -> Any:
         log_config=None,
         server_header=False,
         lifespan="off",
-        http="h11",
-        h11_max_incomplete_event_size=LARGEST_HEAD,
+        http=LimitedProtocol,
         limit_concurrency=MOST_CONNECTIONS,
         timeout_keep_alive=LONGEST_PAUSE,
     )

@@ -128,6 +128,7 @@ def open_comparisons(
             # Types that an engine cannot work with show without a row, and so before the release is charged.
             engine.check(_pairs(_votes(engine, rows, _numbered(engine, listed), max_votes_per_person, key)))
             before_reading(size)
+        source.load()
         items = stack.enter_context(engine.materialised(_numbered(engine, listed)))
         if domain is None:
             size = engine.scalar(items.count())

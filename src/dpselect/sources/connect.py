@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dpselect.errors import InvalidInput, SourceError, plain
-from dpselect.sources.embedded import EmbeddedEngine
+from dpselect.sources.embedded import EmbeddedEngine, without_statistics
 from dpselect.sources.engine import Engine, Progress, name_parts, worker_thread
 from dpselect.sources.postgres import postgres_engine, postgres_server
 from dpselect.sources.spark import SparkEngine, spark_cluster, spark_engine, spark_session
@@ -22,11 +22,16 @@ _ACCEPTED = "duckdb://FILE, postgresql://…, spark://HOST:PORT or spark+local:/
 
 @dataclass(frozen=True)
 class Source:
-    """Rows as an Ibis table, the engine that holds them, and how other tables there are found by name, if they are."""
+    """Rows as an Ibis table, and the engine that holds them.
+
+    named: how other tables there are found by name, if they are. load: brings the rows into the engine if they are not
+    there yet; to be called after the release was charged.
+    """
 
     engine: Engine
     table: Any
     named: Callable[[str], Any] | None = None
+    load: Callable[[], None] = lambda: None
 
 
 def is_url(table: Any) -> bool:
@@ -72,6 +77,7 @@ def open_backend(stack: contextlib.ExitStack, table: Any, progress: Progress | N
     if backend.name == "postgres":
         engine: Engine = stack.enter_context(postgres_engine(backend, progress))
     elif backend.name == "duckdb":
+        stack.enter_context(without_statistics(backend.con))
         engine = EmbeddedEngine(backend, stack.enter_context(worker_thread()), progress)
     else:
         engine = Engine(backend)

@@ -159,6 +159,7 @@ def open_counts(
         engine.check(scored)
         if before_reading is not None:
             before_reading()
+        source.load()
         yield Counts(
             engine,
             stack.enter_context(_kept(engine, scored, domain)),

@@ -7,10 +7,33 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
+from threading import Lock
 from typing import Any
 
+from dpselect.sources.conditions import Condition
 from dpselect.sources.engine import Progress, ThreadedEngine, worker_thread
+
+_FROM_STATISTICS = ("statistics_propagation", "join_filter_pushdown", "row_group_pruner")
+"""DuckDB's optimizers that conclude something from the statistics of files and tables."""
+
+
+def behind_barrier(column: str) -> str:
+    """Return SQL with the value of a column, on which DuckDB answers no condition from the statistics of a file.
+
+    Parquet's statistics leave NaN out, so that one row would decide whether DuckDB skips the rows beside it. DuckDB
+    knows nothing of what TRY returns.
+    """
+    return f"TRY({column})"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A table that the engine knows, and what brings its rows there if they are elsewhere: called after charging."""
+
+    table: Any
+    load: Callable[[], None] = lambda: None
 
 
 class EmbeddedEngine(ThreadedEngine):
@@ -44,6 +67,49 @@ class EmbeddedEngine(ThreadedEngine):
             with contextlib.suppress(Exception):
                 self.backend.drop_table(name, force=True)
 
+    def registered(self, empty: Any, read: Callable[[], Any]) -> Bound:
+        """Name an Arrow table in the engine: `empty`, which has its schema, until `load` puts the rows there."""
+        import ibis
+
+        name = ibis.util.gen_name("dpselect")
+        self.run(lambda: self.connection.register(name, empty))
+        columns = ", ".join(f"{behind_barrier(column)} AS {column}" for column in empty.column_names)
+        table = self.view(f"SELECT {columns} FROM {name}", ibis.Schema.from_pyarrow(empty.schema))
+        return Bound(table, lambda: self.run(lambda: self._replace(name, read())))
+
+    def _replace(self, name: str, rows: Any) -> None:
+        self.connection.register(name, rows)
+
+    def barrier(self, stack: contextlib.ExitStack, table: Any) -> Any:
+        """Return an Ibis table of the same rows, on which no condition is answered from the statistics of files."""
+        self.prepare(table)
+        names = ['"' + name.replace('"', '""') + '"' for name in table.columns]
+        columns = ", ".join(f"{behind_barrier(name)} AS {name}" for name in names)
+        rows = self.view(f"SELECT {columns} FROM {self.source(table)} AS source", table.schema())
+        stack.callback(self._drop_view, rows.get_name())
+        return rows
+
+    def where(self, stack: contextlib.ExitStack, table: Any, condition: Condition, text: str) -> Any:
+        """Return the rows of an Ibis table for which a condition is true; TRY makes it null where it fails."""
+        rows = self.view(f"SELECT * FROM {self.source(table)} AS source WHERE TRY({text}\n)", table.schema())
+        stack.callback(self._drop_view, rows.get_name())
+        return rows
+
+    def view(self, query: str, schema: Any = None) -> Any:
+        """Return the rows of a query as an Ibis table: a temporary view, so that Ibis need not parse the query.
+
+        Ibis finds out the schema if none is given; it does not know all types that DuckDB has.
+        """
+        import ibis
+
+        name = ibis.util.gen_name("dpselect")
+        self.run(lambda: self.connection.execute(f"CREATE TEMPORARY VIEW {name} AS {query}"))
+        return self.run(lambda: self.backend.table(name)) if schema is None else self.known_table(name, schema)
+
+    def _drop_view(self, name: str) -> None:
+        with contextlib.suppress(Exception):
+            self.connection.execute(f"DROP VIEW IF EXISTS temp.{name}")
+
     @contextlib.contextmanager
     def uploaded(self, rows: Any) -> Iterator[Any]:
         """Let a public Arrow table be seen under a name for the time of the block; Ibis would leave a view behind."""
@@ -65,6 +131,46 @@ class EmbeddedEngine(ThreadedEngine):
         self.connection.interrupt()
 
 
+class _WithoutStatistics:
+    """Keeps DuckDB from answering conditions from statistics while we use a connection of the caller's.
+
+    The setting belongs to the whole database, which several of our queries can use at a time: the last one puts it
+    back.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._active = 0
+        self._before: list[tuple[Any, str]] = []
+
+    @contextlib.contextmanager
+    def __call__(self, connection: Any) -> Iterator[None]:
+        with self._lock:
+            self._active += 1
+            self._before.append((connection, ignore_statistics(connection)))
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._active -= 1
+                while not self._active and self._before:
+                    earlier, setting = self._before.pop()
+                    with contextlib.suppress(Exception):
+                        earlier.execute(f"SET disabled_optimizers = '{setting}'")
+
+
+without_statistics = _WithoutStatistics()
+
+
+def ignore_statistics(connection: Any) -> str:
+    """Switch off whatever answers conditions from statistics, and return the setting as it was before."""
+    before = connection.execute("SELECT current_setting('disabled_optimizers')").fetchone()[0]
+    known = {name for (name,) in connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()}
+    disabled = {name for name in before.split(",") if name} | (known & set(_FROM_STATISTICS))
+    connection.execute(f"SET disabled_optimizers = '{','.join(sorted(disabled))}'")
+    return str(before)
+
+
 @contextlib.contextmanager
 def embedded_engine(progress: Progress | None = None) -> Iterator[EmbeddedEngine]:
     """Open an in-memory DuckDB that spills to a private temporary folder, and close it also after an error."""
@@ -76,6 +182,7 @@ def embedded_engine(progress: Progress | None = None) -> Iterator[EmbeddedEngine
         stack.callback(backend.disconnect)
         backend.con.execute("SET enable_progress_bar = true")
         backend.con.execute("SET enable_progress_bar_print = false")
+        ignore_statistics(backend.con)
         yield EmbeddedEngine(backend, stack.enter_context(worker_thread()), progress)
 
 

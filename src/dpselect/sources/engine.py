@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from dpselect.errors import DpSelectError, InvalidInput
+from dpselect.sources.conditions import Condition
 from dpselect.sources.failures import EngineError, reason_for
 
 Progress = Callable[[float | None], None]
@@ -103,6 +104,44 @@ class Engine:
         """Make the in-memory tables in an expression known to the backend, for SQL that is written around them."""
         self._kept.append(expression)
         self.run(lambda: self.backend._run_pre_execute_hooks(expression))
+
+    def barrier(self, stack: contextlib.ExitStack, table: Any) -> Any:
+        """Return an Ibis table of the same rows, on which no condition is answered from the statistics of files."""
+        return table
+
+    def where(self, stack: contextlib.ExitStack, table: Any, condition: Condition, text: str) -> Any:
+        """Return the rows of an Ibis table for which a condition, here written `text`, is true and does not fail."""
+        import ibis.expr.operations as operations
+
+        if not condition.compares_with_constants:
+            raise InvalidInput(
+                "where",
+                condition.text,
+                "on this engine a condition can only compare columns with constants (=, <, IN, BETWEEN, LIKE, IS NULL, "
+                "AND, OR, NOT): anything else may fail on a row, and that would show",
+            )
+        query = f"SELECT * FROM {self.source(table)} AS source WHERE ({text}\n)"
+        return operations.SQLQueryResult(query, table.schema(), self.backend).to_expr()
+
+    def known_table(self, name: str, schema: Any) -> Any:
+        """Return the Ibis table of a temporary table or view whose schema is known."""
+        import ibis.expr.operations as operations
+
+        return operations.DatabaseTable(
+            name=name, schema=schema, source=self.backend, namespace=operations.Namespace()
+        ).to_expr()
+
+    def source(self, table: Any) -> str:
+        """Return an Ibis table as SQL for FROM; a table by its name, since Ibis would convert some of its columns."""
+        import ibis.expr.operations as operations
+        import sqlglot
+
+        found = table.op()
+        if not isinstance(found, operations.DatabaseTable):
+            return f"({self.backend.compile(table)})"
+        namespace = found.namespace
+        name = sqlglot.exp.table_(found.name, db=namespace.database, catalog=namespace.catalog, quoted=True)
+        return str(name.sql(self.backend.dialect))
 
     @contextlib.contextmanager
     def materialised(self, expression: Any) -> Iterator[Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import glob
+import json
 import os
 import re
 from collections.abc import Callable
@@ -15,16 +16,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpselect.errors import InvalidInput
-from dpselect.sources.embedded import EmbeddedEngine
-from dpselect.sources.frames import check_columns, neutral_name, renamed
-from dpselect.sources.text import array_elements, field_value, fields_query, lines_query, records_query
+from dpselect.errors import InvalidInput, SourceError
+from dpselect.sources.embedded import Bound, EmbeddedEngine, behind_barrier
+from dpselect.sources.frames import check_columns, neutral_name, refused_column
+from dpselect.sources.text import (
+    LONGEST_LINE,
+    array_elements,
+    field_value,
+    fields_query,
+    lines_query,
+    record_value,
+    records_query,
+)
 
 _DELIMITERS = {".csv": ",;\t|", ".txt": ",;\t|", ".tsv": "\t"}
 _LINES = (".jsonl", ".ndjson", ".json")
 _PARQUET = (".parquet", ".parq", ".pq")
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
-_LONGEST_HEADER = 1 << 20
+_BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
 _LINE = re.compile(rb"\s*[^\r\n]+[\r\n]")
 _ENDINGS = (
     "a name that ends in .csv, .tsv, .txt, .jsonl, .ndjson or .json (also with .gz or .zst after it) or in .parquet "
@@ -78,20 +87,20 @@ class FileTable:
         """Whether the names of the fields stand in the records themselves."""
         return self.ending in _LINES
 
-    def bind(self, engine: EmbeddedEngine, columns: list[str]) -> Any:
-        """Return an Ibis table of the named columns, under neutral names; rows are read later, but for a JSON array."""
+    def bind(self, engine: EmbeddedEngine, columns: list[str]) -> Bound:
+        """Return the named columns under neutral names, without reading a row."""
         if self.ending in _PARQUET:
-            return self._bind_parquet(engine, columns)
+            return Bound(self._bind_parquet(engine, columns))
         if self.is_json:
             return self._bind_json(engine, columns)
-        return self._bind_csv(engine, columns)
+        return Bound(self._bind_csv(engine, columns))
 
     def only_column(self, preferred: str, engine: EmbeddedEngine) -> str:
         """Return the column of a public list: the one of that name, or the only one there is."""
         if self.is_json:
             return preferred
         if self.ending in _PARQUET:
-            names = [list(self._parquet(engine).columns)]
+            names = [schema.names for schema in self._parquet_schemas()]
         else:
             names = [header for _, header in self._headers()]
         if any(preferred in header for header in names):
@@ -103,35 +112,67 @@ class FileTable:
         )
 
     def _bind_parquet(self, engine: EmbeddedEngine, columns: list[str]) -> Any:
-        table = self._parquet(engine)
-        check_columns(self.argument, columns, list(table.columns))
-        self._check_every_file(engine, columns)
-        table = renamed(table, columns)
-        # Writers give no type to a column without any value; someone's value must not be what makes it usable.
-        untyped = [name for name, kind in table.schema().items() if str(getattr(kind, "raw_type", "")) == '"NULL"']
-        return table.mutate(**{name: table[name].cast("string") for name in untyped})
+        """Return the columns by their places in the schema: DuckDB ignores case in names, and renames duplicates.
 
-    def _check_every_file(self, engine: EmbeddedEngine, columns: list[str]) -> None:
-        """Refuse a folder of which some file lacks a column: its rows would be dropped like nulls."""
-        if len(self.parts) == 1:
-            return
-        query = f"SELECT DISTINCT name, file_name FROM parquet_schema([{self._files()}])"
-        names = [name for name, _ in engine.run(lambda: engine.connection.execute(query).fetchall())]
-        for name in columns:
-            if names.count(name) != len(self.parts):
-                raise InvalidInput(self.argument, str(self.path), f"every file needs a column {name!r}")
-
-    def _files(self) -> str:
-        return ", ".join(_literal(_exactly(part)) for part in self.parts)
-
-    def _parquet(self, engine: EmbeddedEngine) -> Any:
+        Files whose schemas differ are read group by group. The schemas decide the common type of a column; a value that
+        has no place in it is a null.
+        """
+        groups: dict[Any, list[str]] = {}
+        for part, schema in zip(self.parts, self._parquet_schemas(), strict=True):
+            self._check_schema(schema, columns)
+            groups.setdefault((tuple(schema.names), *(schema.field(name).type for name in columns)), []).append(part)
+        selects = [
+            f"SELECT {{}} FROM read_parquet([{', '.join(_literal(_exactly(part)) for part in parts)}], "
+            "hive_partitioning = false)"
+            for parts in groups.values()
+        ]
+        places = [[names.index(name) + 1 for name in columns] for names, *_ in groups]
         try:
-            # Types follow from the schemas of all files: to convert values to those of the first could fail.
-            query = f"SELECT * FROM read_parquet([{self._files()}], hive_partitioning = false, union_by_name = true)"
-            return _view(engine, query)
-        except Exception:
+            return engine.view(" UNION ALL ".join(self._in_common_types(engine, selects, places)))
+        except SourceError:
             pass
-        raise InvalidInput(
+        raise self._damaged()
+
+    def _in_common_types(self, engine: EmbeddedEngine, selects: list[str], places: list[list[int]]) -> list[str]:
+        """Return the queries of the groups of files, with their columns in the types that all groups share."""
+        plain_columns = [", ".join(f"#{place} AS {neutral_name(i)}" for i, place in enumerate(row)) for row in places]
+        union = " UNION ALL ".join(select.format(row) for select, row in zip(selects, plain_columns, strict=True))
+        described = engine.run(lambda: engine.connection.execute(f"DESCRIBE {union}").fetchall())
+        # Writers give no type to a column without any value; someone's value must not be what makes it usable.
+        kinds = ["VARCHAR" if kind == '"NULL"' else kind for _, kind, *_ in described]
+        return [
+            select.format(
+                ", ".join(
+                    f"{behind_barrier(f'TRY_CAST(#{place} AS {kind})')} AS {neutral_name(i)}"
+                    for i, (place, kind) in enumerate(zip(row, kinds, strict=True))
+                )
+            )
+            for select, row in zip(selects, places, strict=True)
+        ]
+
+    def _check_schema(self, schema: Any, columns: list[str]) -> None:
+        import pyarrow
+
+        if len(self.parts) > 1 and any(name not in schema.names for name in columns):
+            missing = next(name for name in columns if name not in schema.names)
+            raise InvalidInput(self.argument, str(self.path), f"every file needs a column {missing!r}")
+        check_columns(self.argument, columns, schema.names)
+        for name in columns:
+            if pyarrow.types.is_decimal256(schema.field(name).type):
+                raise refused_column(self.argument, name, schema.field(name).type)
+
+    def _parquet_schemas(self) -> list[Any]:
+        import pyarrow
+        import pyarrow.parquet
+
+        try:
+            return [pyarrow.parquet.read_schema(part) for part in self.parts]
+        except (pyarrow.ArrowException, OSError):
+            pass
+        raise self._damaged()
+
+    def _damaged(self) -> InvalidInput:
+        return InvalidInput(
             self.argument, str(self.path), "it cannot be read as Parquet; it may be damaged or incomplete"
         )
 
@@ -150,7 +191,7 @@ class FileTable:
         check_columns(self.argument, columns, header)
         values = ", ".join(f"{field_value(header.index(name))} AS {neutral_name(i)}" for i, name in enumerate(columns))
         fields = fields_query(self._lines(skip=1), delimiter, len(header), public=self.public)
-        return _view(engine, f"SELECT {values} FROM ({fields})")
+        return engine.view(f"SELECT {values} FROM ({fields})")
 
     def _headers(self) -> list[tuple[str, list[str]]]:
         """Return the names in the first line for each delimiter that the ending allows."""
@@ -170,7 +211,9 @@ class FileTable:
 
     def _beginning(self) -> str:
         """Return enough of the file to hold its first line that is not blank."""
-        data = self._read(lambda data: len(data) >= _LONGEST_HEADER or _LINE.match(data) is not None)
+        data = self._read(lambda data: len(data) > LONGEST_LINE or _LINE.match(data) is not None)
+        if len(data) > LONGEST_LINE and _LINE.match(data) is None:
+            raise InvalidInput(self.argument, self.path.name, f"its first line must be at most {LONGEST_LINE:,} bytes")
         return data.decode("utf-8-sig", errors="replace")
 
     def _read(self, enough: Callable[[bytearray], bool]) -> bytearray:
@@ -192,29 +235,30 @@ class FileTable:
             "it cannot be read; check that it is complete and compressed as its name says",
         )
 
-    def _bind_json(self, engine: EmbeddedEngine, columns: list[str]) -> Any:
+    def _bind_json(self, engine: EmbeddedEngine, columns: list[str]) -> Bound:
         fields = ", ".join(
-            f"json_extract_string(record, {_literal(_pointer(name))}) AS {neutral_name(i)}"
-            for i, name in enumerate(columns)
+            f"{record_value(_literal(_pointer(name)))} AS {neutral_name(i)}" for i, name in enumerate(columns)
         )
-        lines = self._array(engine) or self._lines(skip=0)
-        return _view(engine, f"SELECT {fields} FROM ({records_query(lines, public=self.public)})")
+        if not self._is_array():
+            lines = Bound(self._lines(skip=0))
+        else:
+            lines = engine.registered(_elements_table([]), lambda: _elements_table(self._elements()))
+            lines = Bound(f"SELECT line FROM {lines.table.get_name()}", lines.load)
+        query = f"SELECT {fields} FROM ({records_query(lines.table, public=self.public)})"
+        return Bound(engine.view(query), lines.load)
 
-    def _array(self, engine: EmbeddedEngine) -> str | None:
-        """Return the SQL of the table (line) of the elements of a JSON array, if the file is one."""
-        import ibis
-        import pyarrow
+    def _is_array(self) -> bool:
+        """Whether a .json file is one array of records, which its first character says."""
+        if self.ending != ".json":
+            return False
+        beginning = self._read(lambda data: bool(data.strip(_BEFORE_JSON)))
+        return beginning.lstrip(_BEFORE_JSON).startswith(b"[")
 
-        if self.ending != ".json" or self._beginning().lstrip(" \t\r\n")[:1] != "[":
-            return None
-        data = self._read(lambda data: False)
-        elements = array_elements(data.decode("utf-8-sig", errors="surrogateescape"))
-        if elements is None:
-            return None
-        name = ibis.util.gen_name("dpselect")
-        table = pyarrow.table({"line": pyarrow.array(elements, pyarrow.large_string())})
-        engine.run(lambda: engine.connection.register(name, table))
-        return f"SELECT line FROM {name}"
+    def _elements(self) -> list[str]:
+        text = self._read(lambda data: False).decode("utf-8-sig", errors="surrogateescape")
+        if self.public and not _is_json(text):
+            raise InvalidInput(self.argument, self.path.name, "it must be a valid JSON array, or one record per line")
+        return array_elements(text)
 
     def _lines(self, *, skip: int) -> str:
         return lines_query(_literal(_exactly(self.parts[0])), self.compression, skip=skip, public=self.public)
@@ -235,17 +279,18 @@ def _matches(path: Path) -> list[str]:
     return sorted(match for match in glob.glob(pattern) if os.path.isfile(match))
 
 
-def _view(engine: EmbeddedEngine, query: str) -> Any:
-    """Name a query in the engine and return it as an Ibis table."""
-    import ibis
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
-    name = ibis.util.gen_name("dpselect")
 
-    def work() -> Any:
-        engine.connection.execute(f"CREATE TEMPORARY VIEW {name} AS {query}")
-        return engine.backend.table(name)
+def _elements_table(elements: list[str]) -> Any:
+    import pyarrow
 
-    return engine.run(work)
+    return pyarrow.table({"line": pyarrow.array(elements, pyarrow.large_string())})
 
 
 def _literal(text: str) -> str:

@@ -1,7 +1,8 @@
-"""Tables that are already in memory: the two columns that matter, as Arrow."""
+"""Tables in memory and lazy tables: their schema before the release is charged, their columns as Arrow afterwards."""
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -52,11 +53,27 @@ def check_columns(argument: str, wanted: Iterable[str], present: list[Any]) -> N
         raise InvalidInput(argument, plain(f"no column {name!r}"), f"the columns are {listed}{hint}")
 
 
+def without_rows(table: Any) -> Any:
+    """Return a frame with the same column types and no rows; a lazy frame is not evaluated."""
+    import pyarrow
+
+    module = _module(table)
+    if module == "pandas":
+        return table.iloc[:0]
+    if module == "polars":
+        import polars
+
+        return polars.DataFrame(schema=table.collect_schema())
+    if module == "duckdb":
+        return table.limit(0)
+    schema = getattr(table, "schema", None)
+    return schema.empty_table() if isinstance(schema, pyarrow.Schema) else table
+
+
 def arrow_table(argument: str, table: Any, columns: list[str]) -> Any:
     """Return the named columns of a frame as an Arrow table with plain column types, under neutral names.
 
-    A pandas column of Python objects has no type of its own, and none may be read off private rows: it is taken as
-    text, each value by its `str`.
+    The Arrow types follow from the column types of the frame, never from its rows.
     """
     import pyarrow
 
@@ -66,9 +83,21 @@ def arrow_table(argument: str, table: Any, columns: list[str]) -> Any:
     if _module(table) == "polars":
         table = _polars_columns(argument, table, columns)
     if _module(table) == "duckdb":
+        _check_one_case(argument, columns, frame_columns(table))
         table = table.select(*(_quoted(name) for name in columns))
     table = pyarrow.table(table).select(columns)
     return _neutral([_understood(argument, table.column(name), name, _plain_column) for name in columns])
+
+
+def _check_one_case(argument: str, wanted: list[str], present: list[Any]) -> None:
+    """Refuse a column of a DuckDB relation that has another one beside it which DuckDB takes for the same name."""
+    for name in wanted:
+        if sum(str(column).lower() == name.lower() for column in present) > 1:
+            raise InvalidInput(
+                argument,
+                plain(f"a relation with several columns {name!r}"),
+                "DuckDB ignores case in names, so these columns need names that differ otherwise",
+            )
 
 
 def neutral_name(place: int) -> str:
@@ -101,10 +130,11 @@ def _understood(argument: str, column: Any, name: str, convert: Callable[[Any], 
         return converted
     except (pyarrow.ArrowException, NotImplementedError, KeyError, TypeError, ValueError):
         pass
-    raise _refused(argument, name, getattr(column, "dtype", None) or column.type)
+    raise refused_column(argument, name, getattr(column, "dtype", None) or column.type)
 
 
-def _refused(argument: str, name: str, kind: Any) -> InvalidInput:
+def refused_column(argument: str, name: str, kind: Any) -> InvalidInput:
+    """Return the error for a column of a type that is not supported; types are public."""
     return InvalidInput(
         argument,
         plain(f"column {name!r} of type {kind}"),
@@ -172,7 +202,7 @@ def _polars_columns(argument: str, table: Any, columns: list[str]) -> Any:
     kinds = dict(table.collect_schema())
     for name, kind in kinds.items():
         if isinstance(kind, polars.Object) or str(kind) in ("Int128", "UInt128"):
-            raise _refused(argument, name, kind)
+            raise refused_column(argument, name, kind)
     named = [name for name, kind in kinds.items() if isinstance(kind, polars.Categorical | polars.Enum)]
     table = table.with_columns(polars.col(name).cast(polars.String) for name in named)
     return table.collect() if hasattr(table, "collect") else table
@@ -189,12 +219,12 @@ def _pandas_column(series: Any) -> Any:
         return _plain_column(pyarrow.chunked_array(pyarrow.Array.from_pandas(series)))
     if isinstance(series.dtype, pandas.ArrowDtype):
         return _plain_column(pyarrow.chunked_array(series.array.__arrow_array__()))
-    if not isinstance(series.dtype, pandas.StringDtype) and pandas.api.types.infer_dtype(series) != "string":
-        return pyarrow.array([text_of(value) for value in series], type=pyarrow.string())
-    try:
-        return pyarrow.array(series, type=pyarrow.string(), from_pandas=True)
-    except (pyarrow.ArrowException, UnicodeError):
-        return pyarrow.array([text_of(value) for value in series], type=pyarrow.string())
+    # A column of objects is read cell by cell as text. Arrow does that faster, and with the same result, where every
+    # cell is a `str` or null; of any other mixture it would take some cells by another rule than `text_of`.
+    if isinstance(series.dtype, pandas.StringDtype) or pandas.api.types.infer_dtype(series) in ("string", "empty"):
+        with contextlib.suppress(pyarrow.ArrowException, UnicodeError):
+            return pyarrow.array(series, type=pyarrow.string(), from_pandas=True)
+    return pyarrow.array([text_of(value) for value in series], type=pyarrow.string())
 
 
 def _categories_column(series: Any) -> Any:
@@ -208,11 +238,15 @@ def _categories_column(series: Any) -> Any:
 
 
 def text_of(value: Any) -> str | None:
-    """Return the text of a value, or None where there is none: such a row is dropped like any null."""
+    """Return the text of one cell of a column of objects, or None for a null or for what has no valid text.
+
+    A member of an enumeration that is a `str` is its text, like any other `str`; what else there is in the column plays
+    no part.
+    """
     try:
         if is_null(value):
             return None
-        text = str(value)
+        text = str.__str__(value) if isinstance(value, str) else str(value)
         text.encode()
     except Exception:
         return None

@@ -180,7 +180,9 @@ def _given(embedded: EmbeddedEngine, domain: Domain, item: str, kind: Any) -> An
     if domain.path is not None:
         file = FileTable.at("domain", domain.path)
         column = file.only_column(item, embedded)
-        table = file.bind(embedded, [column])
+        bound = file.bind(embedded, [column])
+        bound.load()
+        table = bound.table
     elif isinstance(domain.table, ibis.Table):
         column = _column(list(domain.table.columns), item)
         table = ibis.memtable(embedded.run(domain.table.select(column).to_pyarrow))

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dpselect.errors import InvalidInput, SourceError, plain
+from dpselect.sources.conditions import Condition
 from dpselect.sources.engine import Progress, ThreadedEngine, attempt, worker_thread
 from dpselect.sources.failures import LOST, NOT_ADMITTED, UNREACHABLE, EngineError
 
@@ -77,6 +78,55 @@ class PostgresEngine(ThreadedEngine):
         with self._temporary(lambda name: f"CREATE TEMPORARY TABLE {name} AS {query}", columns) as table:
             yield table
 
+    def where(self, stack: contextlib.ExitStack, table: Any, condition: Condition, text: str) -> Any:
+        """Return the rows of an Ibis table for which a condition is true.
+
+        PostgreSQL stops at a row on which a condition fails. Unless it compares columns with constants, which never
+        fails, it is put into a temporary function that returns null then.
+        """
+        if not self.may_store:
+            return super().where(stack, table, condition, text)
+        source = self.source(table)
+        query = f"SELECT * FROM {source} AS source WHERE ({text}\n)"
+        self.run(lambda: self._execute(f"{query} LIMIT 0"))
+        if not condition.compares_with_constants:
+            query = f"SELECT * FROM {source} AS source WHERE {self._lenient(stack, source, condition, text)}"
+        columns = dict(table.schema().items())
+        create = self._temporary(lambda name: f"CREATE TEMPORARY VIEW {name} AS {query}", columns, "VIEW")
+        return stack.enter_context(create)
+
+    def _lenient(self, stack: contextlib.ExitStack, source: str, condition: Condition, text: str) -> str:
+        """Return the call of a temporary function of the columns that a condition looks at."""
+        import ibis
+        import sqlglot
+
+        def quoted(name: str) -> str:
+            return str(sqlglot.to_identifier(name, quoted=True).sql("postgres"))
+
+        def types(columns: str) -> list[str]:
+            with self.connection.cursor() as cursor, self.connection.transaction():
+                found = cursor.execute(f"SELECT {columns} FROM {source} AS source LIMIT 0").description
+                codes = [column.type_code for column in found]
+                return [cursor.execute("SELECT format_type(%s, NULL)", (code,)).fetchone()[0] for code in codes]
+
+        columns = [quoted(name) for name in condition.folded_columns]
+        name = f'pg_temp."{ibis.util.gen_name("dpselect")}"'
+        kinds = self.run(lambda: types(", ".join(columns))) if columns else []
+        arguments = ", ".join(f"{column} {kind}" for column, kind in zip(columns, kinds, strict=True))
+        signature = f"{name}({', '.join(kinds)})"
+        body = f"BEGIN RETURN ({text}\n); EXCEPTION WHEN OTHERS THEN RETURN NULL; END"
+        stack.callback(self._drop, f"FUNCTION IF EXISTS {signature}")
+        self.run(
+            lambda: self._execute(
+                f"CREATE FUNCTION {name}({arguments}) RETURNS boolean LANGUAGE plpgsql AS {_dollar_quoted(body)}"
+            )
+        )
+        return f"{name}({', '.join(columns)})"
+
+    def _drop(self, what: str) -> None:
+        with contextlib.suppress(Exception):
+            self._execute(f"DROP {what}")
+
     @contextlib.contextmanager
     def uploaded(self, rows: Any) -> Iterator[Any]:
         """Hand a public Arrow table (key, text, position) to the server for the time of the block."""
@@ -94,17 +144,16 @@ class PostgresEngine(ThreadedEngine):
             yield table
 
     @contextlib.contextmanager
-    def _temporary(self, create: Any, columns: dict[str, str]) -> Iterator[Any]:
+    def _temporary(self, create: Any, columns: dict[str, Any], kind: str = "TABLE") -> Iterator[Any]:
         import ibis
 
         name = ibis.util.gen_name("dpselect")
         # An interrupt can come once the table is there and before this is told, so it is dropped in any case.
         try:
             self.run(lambda: self._execute(create(f'"{name}"')))
-            yield _database_table(self.backend, name, columns)
+            yield self.known_table(name, ibis.schema(columns))
         finally:
-            with contextlib.suppress(Exception):
-                self._execute(f'DROP TABLE IF EXISTS pg_temp."{name}"')
+            self._drop(f'{kind} IF EXISTS pg_temp."{name}"')
 
     def _copy(self, name: str, rows: Any) -> None:
         import pyarrow.csv
@@ -226,14 +275,12 @@ def _refusal(error: Any) -> str:
     return UNREACHABLE
 
 
-def _database_table(backend: Any, name: str, columns: dict[str, str]) -> Any:
-    """Return the Ibis table of a temporary table whose columns are known."""
-    import ibis
-    import ibis.expr.operations as operations
-
-    return operations.DatabaseTable(
-        name=name, schema=ibis.schema(columns), source=backend, namespace=operations.Namespace()
-    ).to_expr()
+def _dollar_quoted(body: str) -> str:
+    """Return a text as an SQL literal, between marks that it does not contain."""
+    mark = "$dpselect$"
+    while mark in body:
+        mark = f"{mark[:-1]}_$"
+    return f"{mark}{body}{mark}"
 
 
 def _as_literals(rows: Any, kind: Any) -> Any:

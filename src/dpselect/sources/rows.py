@@ -8,13 +8,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dpselect.errors import InvalidInput, plain
+from dpselect.sources.conditions import Condition
 from dpselect.sources.connect import Source, is_spark, is_url, open_backend, open_spark, open_url
-from dpselect.sources.embedded import EmbeddedEngine
+from dpselect.sources.embedded import Bound, EmbeddedEngine
 from dpselect.sources.engine import Progress
 from dpselect.sources.files import FileTable
-from dpselect.sources.filters import columns_in, filtered, parsed
+from dpselect.sources.filters import filtered
 from dpselect.sources.forms import with_exact_text
-from dpselect.sources.frames import arrow_table, check_columns, is_frame, neutral_name, renamed
+from dpselect.sources.frames import arrow_table, check_columns, is_frame, neutral_name, renamed, without_rows
 
 
 def open_rows(
@@ -36,11 +37,12 @@ def open_rows(
     wanted = list(columns)
     elsewhere = _elsewhere(stack, embedded, table, table_name, progress)
     if elsewhere is None:
-        return Source(embedded(), _local_rows(embedded(), table, wanted, where))
-    rows = elsewhere.table
+        rows = _local_rows(stack, embedded(), table, wanted, where)
+        return Source(embedded(), rows.table, load=rows.load)
+    rows = elsewhere.engine.barrier(stack, elsewhere.table)
     check_columns("table", wanted, list(rows.columns))
     if where is not None:
-        rows = filtered(elsewhere.engine, rows, where, parsed(elsewhere.engine, where))
+        rows = filtered(stack, elsewhere.engine, rows, where)
     rows = with_exact_text(elsewhere.engine, renamed(rows, wanted), neutral_name(0))
     # Without the columns: some types have no place in Python, and are refused by name later.
     elsewhere.engine.check(rows.select(column=ibis.literal(1)))
@@ -71,37 +73,39 @@ def _elsewhere(
     return None
 
 
-def _local_rows(embedded: EmbeddedEngine, table: Any, columns: list[str], where: str | None) -> Any:
+def _local_rows(
+    stack: contextlib.ExitStack, embedded: EmbeddedEngine, table: Any, columns: list[str], where: str | None
+) -> Bound:
     """Return rows of a file or of a table in memory; a filter can look at other columns too."""
+    rows = _bound(embedded, table, columns)
     if where is None:
-        return _bound(embedded, table, columns)
-    condition = parsed(embedded, where)
-    needed = list(dict.fromkeys([*columns, *columns_in(condition)]))
-    rows = _with_more(embedded, table, columns, needed)
-    rows = rows.select(**{name: rows[neutral_name(place)] for place, name in enumerate(needed)})
-    return renamed(filtered(embedded, rows, where, condition), columns)
-
-
-def _with_more(embedded: EmbeddedEngine, table: Any, columns: list[str], needed: list[str]) -> Any:
-    """Return rows with the columns that a filter needs; that one of those is missing is the filter's mistake."""
-    _bound(embedded, table, columns)
+        return rows
+    needed = list(dict.fromkeys([*columns, *Condition.of(where, embedded.backend.dialect).columns]))
     try:
-        return _bound(embedded, table, needed)
+        rows = _bound(embedded, table, needed)
     except InvalidInput as error:
+        # The other columns are there, so this is a mistake in the filter.
         given, accepted = error.given, error.accepted
+    else:
+        kept = filtered(
+            stack, embedded, rows.table, where, {name: neutral_name(place) for place, name in enumerate(needed)}
+        )
+        return Bound(kept, rows.load)
     raise InvalidInput("where", given, accepted)
 
 
-def _bound(embedded: EmbeddedEngine, table: Any, columns: list[str]) -> Any:
+def _bound(embedded: EmbeddedEngine, table: Any, columns: list[str]) -> Bound:
+    """Return the named columns under neutral names; the rows of a frame are read when they are loaded."""
     import ibis
 
     if isinstance(table, str | os.PathLike):
         return FileTable.at("table", table).bind(embedded, columns)
     if isinstance(table, ibis.Table):
         check_columns("table", columns, list(table.columns))
-        return renamed(table, columns)
+        return Bound(renamed(table, columns))
     if is_frame(table):
-        return ibis.memtable(arrow_table("table", table, columns))
+        empty = embedded.run(lambda: arrow_table("table", without_rows(table), columns))
+        return embedded.registered(empty, lambda: arrow_table("table", table, columns).cast(empty.schema))
     raise InvalidInput(
         "table",
         plain(f"an object of type {type(table).__name__}"),

@@ -8,12 +8,14 @@ import os
 import socket
 import subprocess
 import tempfile
+import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from dpselect.errors import InvalidInput, SourceError, plain
+from dpselect.sources.conditions import COMPARISONS, Condition
 from dpselect.sources.engine import WORKER, Progress, ThreadedEngine, attempt, worker_thread
 from dpselect.sources.java import java_runtime
 
@@ -26,11 +28,21 @@ _SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
+_one_at_a_time = threading.Lock()
 _LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
 }
+
+
+_ANSI = "spark.sql.ansi.enabled"
+_LENIENT = (
+    f"{COMPARISONS} Cast TryCast DataType DataTypeParam Add Sub Mul Div IntDiv Mod Abs Floor Ceil Round Coalesce "
+    "Nullif If Case Greatest Least IsNan Trim Concat Substring Left Right StartsWith EndsWith Contains Year Month Day "
+    "DayOfMonth DayOfWeek DayOfYear Hour Minute Second Quarter TsOrDsToDate Date CurrentDate CurrentTimestamp Var"
+)
+"""What returns null and does not fail, with ANSI mode off, where a value does not fit."""
 
 
 class SparkEngine(ThreadedEngine):
@@ -53,6 +65,31 @@ class SparkEngine(ThreadedEngine):
         stack.callback(self.session.catalog.dropTempView, name)
         self.run(lambda: frame.createOrReplaceTempView(name))
         return self.run(lambda: self.backend.table(name))
+
+    def barrier(self, stack: contextlib.ExitStack, table: Any) -> Any:
+        """Return an Ibis table of the same rows, on which no condition is answered from the statistics of files.
+
+        Parquet's statistics leave NaN out, so that one row decides whether Spark skips the rows beside it. Spark moves
+        no condition past a filter that it takes for random, such as this one, which is always true.
+        """
+        return self._query(stack, f"SELECT * FROM {self.source(table)} AS source WHERE spark_partition_id() >= 0")
+
+    def where(self, stack: contextlib.ExitStack, table: Any, condition: Condition, text: str) -> Any:
+        """Return the rows of an Ibis table for which a condition is true; in ANSI mode it could fail instead."""
+        risk = condition.outside(_LENIENT)
+        if risk is not None:
+            raise InvalidInput(
+                "where",
+                condition.text,
+                f"Spark may stop at a row on which {risk} fails, and that would show; use comparisons, arithmetic, "
+                "casts and CASE, or add the result to the table as a column",
+            )
+        query = f"SELECT * FROM {self.source(table)} AS source WHERE ({text}\n)"
+        with _lenient(self.session):
+            return self._query(stack, query)
+
+    def _query(self, stack: contextlib.ExitStack, query: str) -> Any:
+        return self.named(self.run(lambda: self.session.sql(query)), stack)
 
     @contextlib.contextmanager
     def materialised(self, expression: Any) -> Iterator[Any]:
@@ -100,6 +137,18 @@ class SparkEngine(ThreadedEngine):
 def is_remote(session: Any) -> bool:
     """Tell whether a session is one of Spark Connect, a client whose Java is elsewhere."""
     return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+@contextlib.contextmanager
+def _lenient(session: Any) -> Iterator[None]:
+    """Switch ANSI mode off while a view is made, which keeps that for good; then a cast that fails gives null."""
+    with _one_at_a_time:
+        before = session.conf.get(_ANSI)
+        session.conf.set(_ANSI, "false")
+        try:
+            yield
+        finally:
+            session.conf.set(_ANSI, before)
 
 
 @contextlib.contextmanager

@@ -6,14 +6,20 @@ apart by itself. Union law: the records of a file are those of its lines, each r
 
 from __future__ import annotations
 
-import json
 import re
 
 LONGEST_LINE = 2_000_000
 """Lines of more bytes are dropped."""
 
-_BLANKS = " \t\r\n"
-_BLANK = re.compile(f"[{_BLANKS}]*")
+_STRING = r'"(?:[^"\\]++|\\.)*+"'
+_TOKEN = re.compile(rf"{_STRING}|[\[\]{{}}]", re.DOTALL)
+_FLAT_OBJECT = re.compile(rf"\{{(?:[^{{}}\[\]\"]++|{_STRING})*+\}}", re.DOTALL)
+"""An object without objects or arrays in it, which most records are."""
+
+_STRING_OR_NUMBER = r'(?s)("(?:[^"\\]|\\.)*")|(-?[0-9][0-9.eE+-]*)'
+_MAY_CHANGE = "[0-9][.eE]|-0|[0-9]{16}"
+"""Matches every line that holds a number of which DuckDB may write another text."""
+
 _UNREADABLE = "error('a line cannot be read')"
 
 
@@ -73,49 +79,68 @@ def field_value(place: int) -> str:
 
 
 def records_query(lines: str, *, public: bool) -> str:
-    """Return the SQL of the table (record) of JSON lines; a line that is not a JSON object is dropped.
+    """Return the SQL of the table (record, exact) of JSON lines; a line that is not a JSON object is dropped.
 
-    Where the lines are public, one that is not JSON is an error.
+    `exact` is the record with its numbers in quotes: DuckDB would write 1.10 as 1.1. Where the lines are public, a line
+    that is not JSON is an error.
     """
     cast = "CAST" if public else "TRY_CAST"
+    # Every string gets two marks behind it and every number one on either side. No line that can be read holds a mark.
+    marked = f"regexp_replace(line, '{_STRING_OR_NUMBER}', '\\1\x01\\2\x01', 'g')"
+    quoted = f"replace(replace({marked}, '\x01\x01', ''), '\x01', '\"')"
+    exact = f"CASE WHEN regexp_matches(line, '{_MAY_CHANGE}') THEN {quoted} ELSE line END"
     return (
-        f"SELECT record FROM (SELECT {cast}(line AS JSON) AS record FROM ({lines})) WHERE json_type(record) = 'OBJECT'"
+        f"SELECT record, exact FROM (SELECT {cast}(line AS JSON) AS record, {exact} AS exact FROM ({lines})) "
+        "WHERE json_type(record) = 'OBJECT'"
     )
 
 
-def array_elements(text: str) -> list[str] | None:
-    """Return the text of every element of a JSON array that is an object, or None if the text is no such array.
+def record_value(pointer: str) -> str:
+    """Return the SQL of the text of a field, whose JSON pointer is an SQL literal; a bare NaN is a null."""
+    number = f"json_extract_string(TRY_CAST(exact AS JSON), {pointer})"
+    return (
+        f"CASE WHEN json_type(record, {pointer}) IN ('DOUBLE', 'BIGINT', 'UBIGINT', 'HUGEINT', 'UHUGEINT') "
+        f"THEN CASE WHEN ltrim(lower({number}), '+-') <> 'nan' THEN {number} END "
+        f"ELSE json_extract_string(record, {pointer}) END"
+    )
 
-    Only the borders are found here, so that a record means the same in an array as on a line. Numbers stay text,
-    since Python refuses very long ones; bytes that were not UTF-8 stand as surrogates, and drop their element alone.
+
+def array_elements(text: str) -> list[str]:
+    """Return the text of every record of a JSON array: each object that lies in no other object and in one array.
+
+    Only the borders are found here, without recursion, so that a record means the same in an array as on a line and
+    none affects another however deeply it is nested. Bytes that were not UTF-8 stand as surrogates and drop their
+    record alone.
     """
-    decoder = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
     elements: list[str] = []
-    position = _after_blanks(text, 0)
-    if text[position : position + 1] != "[":
-        return None
-    position = _after_blanks(text, position + 1)
-    if text[position : position + 1] == "]":
-        return None if text[position + 1 :].strip(_BLANKS) else elements
-    while True:
-        try:
-            value, end = decoder.raw_decode(text, position)
-        except (ValueError, RecursionError):
-            return None
-        if isinstance(value, dict) and _is_unicode(text[position:end]):
-            elements.append(text[position:end])
-        position = _after_blanks(text, end)
-        mark = text[position : position + 1]
-        if mark == "]":
-            return None if text[position + 1 :].strip(_BLANKS) else elements
-        if mark != ",":
-            return None
-        position = _after_blanks(text, position + 1)
+    position = arrays = 0
+    while token := _TOKEN.search(text, position):
+        position = token.end()
+        if token[0] == "{":
+            position = _object_end(text, token.start())
+            if arrays <= 1 and _is_unicode(text[token.start() : position]):
+                elements.append(text[token.start() : position])
+        elif token[0] == "[":
+            arrays += 1
+        elif token[0] == "]":
+            arrays = max(arrays - 1, 0)
+    return elements
 
 
-def _after_blanks(text: str, position: int) -> int:
-    found = _BLANK.match(text, position)
-    return position if found is None else found.end()
+def _object_end(text: str, start: int) -> int:
+    """Return where an object ends that begins at `start`; the end of the text if it is not closed."""
+    flat = _FLAT_OBJECT.match(text, start)
+    if flat is not None:
+        return flat.end()
+    depth = 0
+    for token in _TOKEN.finditer(text, start):
+        if token[0] in "{[":
+            depth += 1
+        elif token[0] in "}]":
+            depth -= 1
+            if depth == 0:
+                return token.end()
+    return len(text)
 
 
 def _is_unicode(text: str) -> bool:

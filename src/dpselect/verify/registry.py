@@ -162,6 +162,7 @@ BROKEN: list[broken.Broken] = [
     broken.RowLeftOut(k=1, epsilon=1.0),
     broken.SwappedFeatures(k=2, epsilon=4.0),
     broken.ForgottenMemory(k=2, epsilon=1.0),
+    broken.PremiseForgotten(k=3, epsilon=1.0),
     broken.PromiseNotKept(k=1, epsilon=1.0),
     broken.VotesNotCapped(k=1, epsilon=1.0),
     broken.DenominatorFromTheData(k=1, epsilon=1.0),

@@ -2,6 +2,7 @@
 
 * `ledger`  Ledger: create, spend, remaining, entries, check
 * `chain`   what an entry holds, and the hash that ties it to all entries before it
+* `names`   which names of data sets look alike, and which new ones are refused
 * `amounts` exact sums of costs
 * `rules`   which parts of a guarantee are added up: basic and zcdp
 * `tip`     the chain through all data sets, and where it ends

@@ -8,10 +8,10 @@ from fractions import Fraction
 
 import sqlalchemy as sql
 
-from dpselect.errors import InvalidInput, SourceError
+from dpselect.errors import SourceError
 from dpselect.privacy.ledger.amounts import Amount
 from dpselect.privacy.ledger.chain import Account, Fault, Record
-from dpselect.privacy.ledger.records import all_accounts
+from dpselect.privacy.ledger.records import all_accounts, unknown
 from dpselect.privacy.ledger.rules import limit
 from dpselect.privacy.ledger.schema import accounts, entries
 from dpselect.privacy.ledger.tip import Tip, sealed
@@ -28,7 +28,7 @@ def faults(connection: sql.Connection, dataset: str | None, head: str | None) ->
     """Return the faults of one data set, or of all."""
     known = all_accounts(connection)
     if dataset is not None and dataset not in {account.dataset for account in known}:
-        raise InvalidInput("dataset", dataset, "the name of a data set in the ledger is needed")
+        raise unknown(connection, dataset)
     chosen = [account for account in known if dataset in (None, account.dataset)]
     found = [fault for account in chosen for fault in _readable(account, _records(connection, account))]
     if dataset is None:

@@ -13,6 +13,7 @@ from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.ledger import rules
 from dpselect.privacy.ledger.amounts import Amount, Budget
 from dpselect.privacy.ledger.chain import Account, Entry, Fault, Record, canonical, utc_now
+from dpselect.privacy.ledger.names import new_name
 from dpselect.privacy.ledger.statement import Statement
 
 if TYPE_CHECKING:
@@ -54,11 +55,12 @@ class Ledger:
     ) -> Account:
         """Give a data set its total, for good; the file or tables of the ledger are made if there are none.
 
+        dataset: a name that looks like one in the ledger is refused, and so is one that mixes scripts.
         composition: "basic" adds up epsilons and deltas. "zcdp" adds up rho, which suits many small releases; it needs
         a delta, and pure releases or such that state their rho.
         """
         account = Account(
-            dataset=_text("dataset", dataset, LONGEST_NAME, needed=True),
+            dataset=new_name(_text("dataset", dataset, LONGEST_NAME, needed=True)),
             total=rules.total_for(composition, epsilon, delta),
             protects=_text("protects", protects, LONGEST_NAME, needed=True),
             neighbours=_text("neighbours", neighbours, LONGEST_NAME, needed=True),
@@ -71,7 +73,9 @@ class Ledger:
 
         store = self._store()
         store.install()
-        return store.write(lambda connection, tip: records.add_account(connection, tip, account))
+        return store.write(
+            lambda connection, tip: records.add_account(connection, tip, account), records.confirm_account
+        )
 
     def spend(
         self,
@@ -118,7 +122,7 @@ class Ledger:
             )
             return records.append(connection, tip, record)
 
-        return self._store().write(work).entry()
+        return self._store().write(work, records.confirm_entry).entry()
 
     def account(self, dataset: str) -> Account:
         """Return what was agreed for a data set, and where its chain ends."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -10,8 +11,9 @@ import sqlalchemy as sql
 from dpselect.errors import InvalidInput, SourceError
 from dpselect.privacy.ledger.amounts import Budget
 from dpselect.privacy.ledger.chain import Account, Record, unreadable
+from dpselect.privacy.ledger.names import alike
 from dpselect.privacy.ledger.schema import accounts, entries
-from dpselect.privacy.ledger.tip import Tip, changed_one
+from dpselect.privacy.ledger.tip import Tip, changed_one, not_kept
 from dpselect.shown import shown_below
 
 _ACCOUNT = sql.select(accounts).where(accounts.c.dataset == sql.bindparam("name"))
@@ -25,6 +27,16 @@ _ACCOUNT_WITH_LAST = (
     )
     .where(accounts.c.dataset == sql.bindparam("name"))
 )
+_ACCOUNT_FROM = (
+    sql.select(_EVENTS, accounts, entries)
+    .select_from(
+        accounts.outerjoin(
+            entries, (entries.c.dataset == accounts.c.dataset) & (entries.c.sequence >= sql.bindparam("first"))
+        )
+    )
+    .where(accounts.c.dataset == sql.bindparam("name"))
+    .order_by(entries.c.sequence)
+)
 _APPEND = sql.insert(entries).execution_options(preserve_rowcount=True)
 _CREATE = sql.insert(accounts).execution_options(preserve_rowcount=True)
 _MOVE_HEAD = (
@@ -32,10 +44,11 @@ _MOVE_HEAD = (
     .where(accounts.c.dataset == sql.bindparam("name"))
     .values(count=sql.bindparam("new_count"), head=sql.bindparam("new_head"))
 )
+_ALIKE = "which differs in case, blanks or the form of its characters only"
 
 
 def add_account(connection: sql.Connection, tip: Tip, account: Account) -> Account:
-    """Add a data set that the ledger does not have yet."""
+    """Add a data set that the ledger does not have yet, under this name or one that looks like it."""
     account = replace(account, head=account.genesis)
     found = connection.execute(_ACCOUNT, {"name": account.dataset}).first()
     if found is not None:
@@ -48,6 +61,8 @@ def add_account(connection: sql.Connection, tip: Tip, account: Account) -> Accou
             f"the ledger has a data set of that name, with a total of {total}, which cannot be changed; "
             "use it, or choose another name",
         )
+    if others := alike(account.dataset, _names(connection)):
+        raise InvalidInput("dataset", account.dataset, f"the ledger has {others}, {_ALIKE}; use it, or choose another")
     # A name that was removed from outside must not come back with a fresh total.
     _check_whole(tip, connection.execute(sql.select(_EVENTS)).scalar_one())
     row = asdict(account)
@@ -59,12 +74,15 @@ def add_account(connection: sql.Connection, tip: Tip, account: Account) -> Accou
 
 def state(connection: sql.Connection, dataset: str, tip: Tip | None = None) -> tuple[Account, Record | None]:
     """Return a data set and its last entry; with the end of the ledger, only if nothing is missing from it."""
-    events, *row = _found(connection, connection.execute(_ACCOUNT_WITH_LAST, {"name": dataset}).first(), dataset)
+    found = connection.execute(_ACCOUNT_WITH_LAST, {"name": dataset}).first()
+    if found is None:
+        raise unknown(connection, dataset)
+    events, *row = found
     fields = row[len(accounts.c) :]
-    found = _checked(_account(row), None if fields[0] is None else Record(*fields))
+    checked = _checked(_account(row), None if fields[0] is None else Record(*fields))
     if tip is not None:
         _check_whole(tip, events)
-    return found
+    return checked
 
 
 def append(connection: sql.Connection, tip: Tip, record: Record) -> Record:
@@ -76,6 +94,27 @@ def append(connection: sql.Connection, tip: Tip, record: Record) -> Record:
     moved = {"name": record.dataset, "new_count": record.sequence, "new_head": record.hash}
     changed_one(connection.execute(_MOVE_HEAD, moved))
     return record
+
+
+def confirm_account(connection: sql.Connection, tip: Tip, created: Account) -> None:
+    """Refuse to go on unless a data set is in the ledger as it was agreed; others may have spent from it meanwhile."""
+    row = connection.execute(_ACCOUNT_WITH_LAST, {"name": created.dataset}).first()
+    if row is None or row[0] != tip.events or replace(_account(row[1:]), count=0, head=created.head) != created:
+        raise not_kept()
+
+
+def confirm_entry(connection: sql.Connection, tip: Tip, written: Record) -> None:
+    """Refuse to go on unless an entry is in the ledger as it was written, and both chains end in it or lead on."""
+    rows = connection.execute(_ACCOUNT_FROM, {"name": written.dataset, "first": written.sequence}).all()
+    found = [Record(*row[1 + len(accounts.c) :]) for row in rows]
+    if not found or found[0] != written:
+        raise not_kept()
+    events, *row = rows[0]
+    account, last = _account(row), found[-1]
+    leads_on = all(after.previous == before.hash for before, after in itertools.pairwise(found))
+    ends = (account.count, account.head) == (last.sequence, last.hash) and events == tip.events
+    if not (leads_on and ends and tip.follows(Tip(written.event, written.seal))):
+        raise not_kept()
 
 
 def all_accounts(connection: sql.Connection) -> list[Account]:
@@ -91,17 +130,24 @@ def entries_of(connection: sql.Connection, account: Account, last: int | None) -
     return [Record(*row) for row in connection.execute(wanted)]
 
 
-def _found(connection: sql.Connection, row: Any, dataset: str) -> Any:
-    """Return a row that is there, or say which data sets there are."""
-    if row is not None:
-        return row
-    known = ", ".join(account.dataset for account in all_accounts(connection)[:10])
-    raise InvalidInput(
+def unknown(connection: sql.Connection, dataset: str) -> InvalidInput:
+    """Return the error for a name that the ledger does not have: what looks like it, or which data sets there are."""
+    known = sorted(_names(connection))
+    if others := alike(dataset, known):
+        return InvalidInput("dataset", dataset, f"the ledger has {others}, {_ALIKE}; write the name as it is there")
+    return InvalidInput(
         "dataset",
         dataset,
-        f"the name of a data set in the ledger is needed ({known or 'it has none yet'}); "
+        f"the name of a data set in the ledger is needed ({', '.join(known[:10]) or 'it has none yet'}); "
         "`dpselect ledger create` makes a new one",
     )
+
+
+def _names(connection: sql.Connection) -> list[str]:
+    names = list(connection.execute(sql.select(accounts.c.dataset)).scalars())
+    if not all(isinstance(name, str) for name in names):
+        raise unreadable()
+    return names
 
 
 def _checked(account: Account, last: Record | None) -> tuple[Account, Record | None]:

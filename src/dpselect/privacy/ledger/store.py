@@ -59,15 +59,18 @@ class Store:
 
     def read(self, work: Callable[[sql.Connection], Result]) -> Result:
         """Return what `work` finds in one consistent state of the ledger."""
+        return self._look(lambda connection, _: work(connection))
 
-        def whole(connection: sql.Connection) -> Result:
-            Tip.read(connection, lock=False)
-            return work(connection)
+    def write(
+        self,
+        work: Callable[[sql.Connection, Tip], Result],
+        confirm: Callable[[sql.Connection, Tip, Result], None],
+    ) -> Result:
+        """Return what `work` returns once its changes are on the disk; no other process writes meanwhile.
 
-        return self._on_present_tables(lambda: self._run(self._opened().reading, whole))
-
-    def write(self, work: Callable[[sql.Connection, Tip], Result]) -> Result:
-        """Return what `work` returns once its changes are on the disk; no other process writes meanwhile."""
+        confirm: looks at what others see after the commit, and refuses unless the changes are there. A trigger can
+        undo a change after it was counted, and one that is deferred does so in the commit itself.
+        """
 
         def whole(connection: sql.Connection) -> tuple[Result, Tip]:
             tip = Tip.read(connection, lock=True)
@@ -80,11 +83,20 @@ class Store:
         result, tip = self._on_present_tables(lambda: self._run(self._opened().writing, whole))
         if tip.events > self._seen.events:  # another thread may have written more by now
             self._seen = tip
+        self._look(lambda connection, end: confirm(connection, end, result))
         return result
 
     def tip(self) -> Tip:
         """Return where the ledger ends."""
-        return self.read(lambda connection: Tip.read(connection, lock=False))
+        return self._look(lambda _, tip: tip)
+
+    def _look(self, work: Callable[[sql.Connection, Tip], Result]) -> Result:
+        """Return what `work` finds in one consistent state of the ledger, given where that ends."""
+
+        def whole(connection: sql.Connection) -> Result:
+            return work(connection, Tip.read(connection, lock=False))
+
+        return self._on_present_tables(lambda: self._run(self._opened().reading, whole))
 
     def _on_present_tables(self, action: Callable[[], Result]) -> Result:
         """Return what the action returns; if the tables were changed, open them again, which adapts or refuses."""

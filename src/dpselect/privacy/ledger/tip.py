@@ -71,10 +71,15 @@ def sealed(previous: str, event: int, hash_of_record: str) -> str:
 def changed_one(result: sql.CursorResult[Any]) -> None:
     """Refuse to go on if a row was not written: triggers and row policies can drop one without an error."""
     if result.rowcount != 1:
-        raise SourceError(
-            "ledger: the database did not keep what was written; nothing was released. Remove triggers, rules and row "
-            "policies from its tables, and ask again"
-        )
+        raise not_kept()
+
+
+def not_kept() -> SourceError:
+    """Return the error for a database in which something else is found than was written."""
+    return SourceError(
+        "ledger: the database did not keep what was written; nothing was released. Remove triggers, rules and row "
+        "policies from its tables, and see with `dpselect ledger check` whether a copy must be restored"
+    )
 
 
 def rolled_back(name: str) -> Moved:

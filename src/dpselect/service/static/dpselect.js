@@ -105,15 +105,19 @@ export class Ledger {
 
 export class BudgetExceeded extends Error {}
 
-// Sends signals about private positions: epsilon per unit of distance, on a public grid.
+// Sends signals about private positions: epsilon per unit of distance, on a public grid. When the ledger does not allow
+// another signal, every position is refused, so that a refusal tells nothing. With reuse the last signal for the same
+// grid point is sent again and other positions are refused. This is private only for a user who stays at one place:
+// otherwise it shows whether the user is back at an earlier place.
 export class Client {
   #step;
   #scale;
   #ledger;
+  #reuse;
   #remembered = new Map();
   #value = null;
 
-  constructor({ epsilon, grid, ledger = new Ledger() }) {
+  constructor({ epsilon, grid, ledger = new Ledger(), reuse = false }) {
     if (!(epsilon > 0 && grid > 0)) throw new RangeError("epsilon and grid need to be positive");
     const [rate, part] = fraction(epsilon);
     this.epsilon = epsilon;
@@ -121,6 +125,7 @@ export class Client {
     this.#step = fraction(grid);
     this.#scale = [part * this.#step[1], rate * this.#step[0]];
     this.#ledger = ledger;
+    this.#reuse = reuse;
   }
 
   // The number of the grid point nearest to a position.
@@ -130,21 +135,18 @@ export class Client {
     return floorDivision(2n * position * whole + step * part, 2n * step * part);
   }
 
-  // Noise alone, as a number: for trials on this device, which send nothing and cost nothing.
-  noise() {
-    return Number(discreteLaplace(...this.#scale)) * this.grid;
-  }
-
-  // What to send in place of a position. The last signal for the same grid point is sent again when the budget is gone.
+  // What to send in place of a position. The cost is written down before the noise is drawn.
   signal(value) {
     const place = this.#nearest(value);
+    let signal = this.#remembered.get(place);
     if (this.#ledger.charge(this.epsilon)) {
-      this.#remembered.set(place, Number(place + discreteLaplace(...this.#scale)) * this.grid);
-    } else if (!this.#remembered.has(place)) {
-      throw new BudgetExceeded("the budget is gone");
+      signal = Number(place + discreteLaplace(...this.#scale)) * this.grid;
+      if (this.#reuse) this.#remembered.set(place, signal);
+    } else if (signal === undefined) {
+      throw new BudgetExceeded("the budget is spent");
     }
     this.#value = value;
-    return this.#remembered.get(place);
+    return signal;
   }
 
   // The result nearest to the last position; nothing is sent.

@@ -1,4 +1,4 @@
-// The two pictures of the page: the coast with positions on it, and the cost against the number of answers.
+// The two pictures of the page: the coast with positions on it, and the average distance against the number of answers.
 
 const SPACE = "http://www.w3.org/2000/svg";
 
@@ -15,6 +15,9 @@ const WIDTH = 940;
 const ROAD = 150;
 
 const placing = ([low, high]) => (position) => LEFT + (WIDTH * (position - low)) / (high - low);
+
+// A number without the last digits of its float.
+export const brief = (number) => Number(number.toPrecision(6)).toString();
 
 function shore() {
   let path = `M0 88`;
@@ -44,9 +47,8 @@ export function drawStrip(svg, { offer, position, half, signal, targets, results
   const first = Math.ceil(start / step);
   for (let count = first; count * step <= end; count += 1) {
     const place = count * step;
-    const label = Number(place.toPrecision(6)).toString();
     add(map, "line", { x1: along(place), y1: 222, x2: along(place), y2: 228, class: "tick" });
-    add(map, "text", { x: along(place), y: 243, "text-anchor": "middle" }, count === first ? `${label} ${offer.unit}` : label);
+    add(map, "text", { x: along(place), y: 243, "text-anchor": "middle" }, count === first ? `${brief(place)} ${offer.unit}` : brief(place));
   }
   if (signal !== null) drawAnswer(map, along, { signal, targets, results, chosen });
   add(map, "circle", { cx: along(position), cy: ROAD, r: 9, class: "you-mark" });
@@ -78,37 +80,29 @@ function drawAnswer(map, along, { signal, targets, results, chosen }) {
   add(map, "text", { x: shown, y: 18, "text-anchor": anchor, class: "sent-text" }, `signal${beyond}`);
 }
 
-export function drawCosts(svg, { answers, trials, k, unit }) {
+export function drawAverages(svg, { answers, k, unit }) {
   svg.replaceChildren();
   const [left, right, top, bottom] = [62, 622, 16, 250];
-  const most = answers[0].expected_cost * 1.12;
+  const most = Math.max(...answers.map((each) => each.average_distance + each.margin)) * 1.08 || 1;
   const x = (count) => left + ((right - left) * (count - 0.5)) / answers.length;
-  const y = (cost) => bottom - ((bottom - top) * Math.min(cost, most)) / most;
+  const y = (distance) => bottom - ((bottom - top) * distance) / most;
   const wide = (right - left) / answers.length;
   add(svg, "rect", { x: x(k) - wide / 2 + 3, y: top, width: wide - 6, height: bottom - top, rx: 5, class: "now" });
-  const step = roundStep(most / 4);
-  for (let cost = 0; cost <= most; cost += step) {
-    add(svg, "line", { x1: left, y1: y(cost), x2: right, y2: y(cost), class: cost === 0 ? "axis" : "grid-line" });
-    add(svg, "text", { x: left - 8, y: y(cost) + 4, "text-anchor": "end" }, Number(cost.toPrecision(3)).toString());
+  const step = roundStep(most / 5);
+  for (let distance = 0; distance <= most; distance += step) {
+    add(svg, "line", { x1: left, y1: y(distance), x2: right, y2: y(distance), class: distance === 0 ? "axis" : "grid-line" });
+    add(svg, "text", { x: left - 8, y: y(distance) + 4, "text-anchor": "end" }, brief(distance));
   }
   add(svg, "text", { x: left - 46, y: top + 2, transform: `rotate(-90 ${left - 46} ${(top + bottom) / 2}) translate(${-(bottom - top) / 2 + 60} ${(top + bottom) / 2 - top})` }, `distance, ${unit}`);
-  add(svg, "polyline", { points: answers.map((each) => `${x(each.k)},${y(each.expected_cost)}`).join(" "), class: "theory" });
+  for (const { k: count, average_distance: mean, margin } of answers) {
+    add(svg, "line", { x1: x(count), x2: x(count), y1: y(mean - margin), y2: y(mean + margin), class: "margin" });
+  }
+  add(svg, "polyline", { points: answers.map((each) => `${x(each.k)},${y(each.average_distance)}`).join(" "), class: "means" });
   for (const each of answers) {
-    add(svg, "circle", { cx: x(each.k), cy: y(each.expected_cost), r: 3.5, class: "theory-dot" });
+    add(svg, "circle", { cx: x(each.k), cy: y(each.average_distance), r: 3.5, class: "mean" });
     add(svg, "text", { x: x(each.k), y: bottom + 18, "text-anchor": "middle" }, `${each.k}`);
   }
   add(svg, "text", { x: (left + right) / 2, y: bottom + 38, "text-anchor": "middle" }, "number of answers k");
-  if (trials.count > 1) {
-    for (const [place, { mean, error }] of trials.means().entries()) {
-      const at = x(place + 1) + 9;
-      add(svg, "line", { x1: at, x2: at, y1: y(mean - 1.96 * error), y2: y(mean + 1.96 * error), class: "spread" });
-      add(svg, "circle", { cx: at, cy: y(mean), r: 5, class: "measured" });
-    }
-  }
-  add(svg, "line", { x1: right - 150, x2: right - 126, y1: top + 12, y2: top + 12, class: "theory" });
-  add(svg, "text", { x: right - 118, y: top + 16 }, "theory");
-  add(svg, "circle", { cx: right - 138, cy: top + 34, r: 5, class: "measured" });
-  add(svg, "text", { x: right - 118, y: top + 38 }, "trials, 95 %");
 }
 
 function roundStep(rough) {

@@ -1,37 +1,11 @@
-// The page: a private position, what is sent about it, what comes back, and what it costs over many trials.
+// The page: a private position, what is sent about it, what comes back, and how near the kept answer is on average.
 
 import { BudgetExceeded, Client, Ledger, ask } from "./dpselect.js";
-import { drawCosts, drawStrip } from "./drawing.js";
+import { brief, drawAverages, drawStrip } from "./drawing.js";
 
 // So many signals with the epsilon that the page starts with.
 const SIGNALS = 25;
-const BATCH = 100;
 const element = (name) => document.getElementById(name);
-
-class Trials {
-  constructor(answers) {
-    this.answers = answers;
-    this.count = 0;
-    this.sums = answers.map(() => [0, 0]);
-  }
-
-  // The same noise serves every k, so that the curves can be compared.
-  add(noise) {
-    this.count += 1;
-    this.answers.forEach(({ offsets }, place) => {
-      const cost = Math.min(...offsets.map((offset) => Math.abs(noise + offset)));
-      this.sums[place][0] += cost;
-      this.sums[place][1] += cost * cost;
-    });
-  }
-
-  means() {
-    return this.sums.map(([sum, squares]) => {
-      const mean = sum / this.count;
-      return { mean, error: Math.sqrt(Math.max(0, squares / this.count - mean * mean) / this.count) };
-    });
-  }
-}
 
 const state = { clients: new Map(), signal: null, targets: [], results: [], chosen: null };
 
@@ -40,9 +14,9 @@ const epsilon = () => state.offer.epsilons[Number(element("epsilon").value)];
 const k = () => Number(element("k").value);
 const address = (count) => `/v1/multiselect/${encodeURIComponent(state.offer.name)}?k=${count}&epsilon=${epsilon()}`;
 // A hundredth of a hundredth of the map is the last digit.
-const length = (value, more = 0) => `${value.toFixed(Math.min(20, state.digits + more))} ${state.offer.unit}`;
+const length = (value) => `${value.toFixed(Math.min(20, state.digits))} ${state.offer.unit}`;
 
-// One client for each epsilon, all on one ledger; each remembers what it sent.
+// One client for each epsilon, all on one ledger.
 function client() {
   if (!state.clients.has(epsilon())) {
     state.clients.set(epsilon(), new Client({ epsilon: epsilon(), grid: state.offer.grid, ledger: state.ledger }));
@@ -68,17 +42,15 @@ function show() {
   // A narrow screen shows a part of the map: the one around the user.
   const map = element("strip").parentElement;
   map.scrollLeft = place * map.scrollWidth - map.clientWidth / 2;
-  showTrials();
+  showAverage();
 }
 
-function showTrials() {
-  const { trials } = state;
-  drawCosts(element("costs"), { answers: state.answers, trials, k: k(), unit: state.offer.unit });
-  const digits = Math.min(20, state.digits + 1);
-  const theory = state.answers[k() - 1].expected_cost;
-  const found = trials.count > 1 ? trials.means()[k() - 1] : null;
-  const measured = found ? ` ${trials.count.toLocaleString("en")} trials gave ${found.mean.toFixed(digits)} ± ${(1.96 * found.error).toFixed(digits)}.` : "";
-  element("trial-text").textContent = `Theory for k = ${k()} and ε = ${epsilon()}: ${length(theory, 1)}.${measured}`;
+function showAverage() {
+  drawAverages(element("averages"), { answers: state.answers, k: k(), unit: state.offer.unit });
+  const { average_distance: average, margin } = state.answers[k() - 1];
+  // Two digits of the margin, and as many decimals of the average.
+  const digits = margin > 0 ? Math.min(20, Math.max(0, 1 - Math.floor(Math.log10(margin)))) : state.digits;
+  element("average-text").textContent = `With k = ${k()} and ε = ${epsilon()}: ${average.toFixed(digits)} ± ${margin.toFixed(digits)} ${state.offer.unit} on average.`;
 }
 
 async function settings() {
@@ -88,7 +60,7 @@ async function settings() {
   if (wanted !== epsilon()) return;
   if (!reply.ok) throw new Error(described.error);
   state.answers = described.answers;
-  state.trials = new Trials(described.answers);
+  state.users = described.simulated_users;
   forget();
   show();
 }
@@ -98,12 +70,10 @@ async function onAsk() {
   const [from, answers, place, to] = [client(), state.answers[k() - 1], position(), address(k())];
   let sent = null;
   try {
-    const before = state.ledger.spent;
     const signal = from.signal(place);
-    const again = state.ledger.spent === before;
     sent = `POST ${to}\n${JSON.stringify({ signal })}`;
     const { results } = await ask(to, signal);
-    say(again ? "The budget is gone: the earlier signal for this place was sent again, which tells nothing new." : "", false);
+    say("", false);
     // Whoever moved a slider meanwhile has asked about something else.
     if (place === position() && to === address(k())) {
       const chosen = from.choose(results);
@@ -113,7 +83,7 @@ async function onAsk() {
       element("kept-distance").textContent = length(Math.abs(chosen.position - place));
     }
   } catch (error) {
-    say(error instanceof BudgetExceeded ? "Refused: another signal would tell more than your budget allows. Nothing was sent." : `It failed: ${error.message}`, true);
+    say(error instanceof BudgetExceeded ? "Refused: another signal would exceed your privacy budget. Nothing was sent. This happens at every position alike, so it tells nothing about yours." : `It failed: ${error.message}`, true);
   } finally {
     // Also when no answer came: the server may have the signal all the same.
     if (sent !== null) element("sent").textContent = sent;
@@ -125,21 +95,6 @@ async function onAsk() {
 function say(text, refused) {
   element("status").textContent = text;
   element("status").className = refused ? "refused" : "";
-}
-
-// In small batches, so that the picture moves and the page stays responsive.
-function onTrials() {
-  const { trials } = state;
-  const source = client();
-  const end = trials.count + 2000;
-  element("trials").disabled = true;
-  const batch = () => {
-    for (let drawn = 0; drawn < BATCH; drawn += 1) trials.add(source.noise());
-    if (state.trials === trials) showTrials();
-    if (state.trials === trials && trials.count < end) requestAnimationFrame(batch);
-    else element("trials").disabled = false;
-  };
-  batch();
 }
 
 async function start() {
@@ -158,13 +113,12 @@ async function start() {
   state.budget = SIGNALS * epsilon();
   state.ledger = new Ledger(state.budget);
   await settings();
+  element("average-note").textContent = `The average is over ${state.users.toLocaleString("en")} simulated users, spread evenly from ${brief(low)} to ${brief(high)} ${unit}. Each sends one signal, and keeps the nearest of the answers from the ${state.offer.results.toLocaleString("en")} results served here. Your own distance depends on where you are.`;
   element("position").addEventListener("input", () => { forget(); show(); });
   element("k").addEventListener("input", () => { forget(); show(); });
   element("epsilon").addEventListener("input", () => settings().catch((error) => say(`It failed: ${error.message}`, true)));
   element("ask").addEventListener("click", onAsk);
-  element("trials").addEventListener("click", onTrials);
   element("ask").disabled = false;
-  element("trials").disabled = false;
 }
 
 start().catch((error) => say(`The page could not start: ${error.message}`, true));

@@ -16,9 +16,10 @@ from dpselect.sampling.discrete import discrete_laplace
 from dpselect.scores import Scores
 from dpselect.verify.broken.base import Broken
 from dpselect.verify.domain import Domain
-from dpselect.verify.signals import Signals
+from dpselect.verify.signals import MovingSignals, Signals
 
 BOTH_WAYS = Sensitivity(-1, 1)
+HALF_A_UNIT = Sensitivity(-0.5, 0.5)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,12 +100,38 @@ class ForgottenMemory(BrokenSignals):
     name = "memory forgotten"
     flaw = "every signal gets new noise although the budget pays for one"
 
+    @property
+    def sound(self) -> Signals:
+        return Signals(epsilon=self.epsilon, step=0.5, k=self.k, reuse=True)
+
     def law(self, scores: Any) -> dict[Any, float]:
         return replace(self.sound, drawn=self.k).law(scores)
 
     @property
     def domain(self) -> Domain:
         return Domain(1, 1, self.sensitivity, step=0.5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PremiseForgotten(BrokenSignals):
+    """Signals sent again at earlier places, with the claim for users who move: a refusal shows a new place."""
+
+    name = "reuse without its premise"
+    flaw = "the user moves, and only earlier places are answered after the budget is spent"
+    noise: str = "geometric, moving user"
+    places_are_items = False
+    sensitivity: Sensitivity = HALF_A_UNIT
+
+    @property
+    def sound(self) -> MovingSignals:
+        return MovingSignals(epsilon=self.epsilon, step=0.5, distance=0.5, k=self.k, drawn=self.k - 1)
+
+    def law(self, scores: Any) -> dict[Any, float]:
+        return replace(self.sound, reuse=True).law(scores)
+
+    @property
+    def domain(self) -> Domain:
+        return Domain(self.k, 1, self.sensitivity, step=0.5)
 
 
 @dataclass(frozen=True, kw_only=True)
