@@ -3,94 +3,83 @@
 from __future__ import annotations
 
 import contextlib
+import csv
+import itertools
 import math
+import random
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import neighbour_oracle as oracle
+import polars
 import pyarrow
 import pyarrow.parquet
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
-from neighbour_oracle import (
-    KEY,
-    NUMBERS_OF_ITEMS,
-    Outcome,
-    bounds,
-    expected,
-    listed,
-    people,
-    shown,
-    usable_rows,
-    without,
-)
-from neighbour_sources import TYPES, DuckDbFile, Source
+from neighbour_oracle import Outcome, expected, people, without
+from neighbour_sources import EMBEDDED, TYPES, Source, arrow_backed
 from neighbour_tables import Case, Holder, cases
 
 from dpselect.errors import DpSelectError
 from dpselect.sources import UNKNOWN, Contribution, Domain, Unseen, counts, open_counts
 from dpselect.sources.embedded import embedded_engine
 
-PHASES = (Phase.generate, Phase.shrink)
-Check = Callable[[Case, int], int]
+
+def try_case(source: Source, number: int) -> int:
+    """Check the case of that number, with and without one person; return how many tables were read."""
+    return _drawn(source, number, lambda *drawn: check(source, *drawn))
 
 
-def draw_and_check(holders: Sequence[Holder], number: int, check: Check) -> int:
+def try_agreement(number: int) -> int:
+    """Check that four sources agree in the case of that number; return how many tables were read."""
+    sources = random.Random(number).sample(EMBEDDED, 4)
+    return _drawn(Common(sources), number, lambda case, _: check_agreement(sources, case))
+
+
+def _drawn(holder: Holder, number: int, check_drawn: Callable[[Case, int], int]) -> int:
     """Draw the case of that number, check it, and let Hypothesis find a smaller one if it fails.
 
-    Each number is a run of its own, of which the first example is the smallest one, which is left out, and the second is
-    random: within a long run Hypothesis would make most examples out of earlier ones. Returns how many tables were read.
+    Each number is a run of its own. Its first example is the smallest one and left out, its second one is random; in a
+    longer run Hypothesis would make most examples out of earlier ones.
     """
-    tables = 0
-    smallest: list[str] = []
+    tables, smallest = 0, ""
 
     @seed(number)
-    @settings(max_examples=2, database=None, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
-    @given(cases(holders), st.integers(0, 11))
+    @settings(
+        max_examples=2,
+        database=None,
+        deadline=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(cases(holder), st.integers(0, 11))
     def run(case: Case, leaver: int) -> None:
-        nonlocal tables
-        if not smallest:
-            smallest.append(repr(case))
-        if smallest[0] != repr(case):
-            tables += check(case, leaver)
+        nonlocal tables, smallest
+        smallest = smallest or repr(case)
+        if repr(case) != smallest:
+            tables += check_drawn(case, leaver)
 
     run()
     return tables
 
 
-def check(source: Source, case: Case, leaver: int = 0) -> int:
-    """Check a case and the same without one person, the one at place `leaver`; return how many tables were read.
+def check(source: Source, case: Case, leaver: int) -> int:
+    """Check a case, and the same without the person at place `leaver`; of the others, the documented scores only.
 
-    Without every other person, only the plain scores are compared: they are those of the source. A table of which no
-    row counts is mostly left out.
+    Most tables of which no row counts are left out. Returns how many tables were read.
     """
-    if case.variant and not usable_rows(source, case):
+    if case.variant and not oracle.usable_rows(source, case):
         return 0
-    before = check_scores(source, case)
-    everybody = people(source, case)
+    before, everybody = check_scores(source, case), people(source, case)
     for person in everybody:
         check_moves(case, expected(source, case), expected(source, without(source, case, person)))
-    if not everybody:
-        return 1
-    neighbour = without(source, case, everybody[leaver % len(everybody)])
-    check_moves(case, before, check_scores(source, neighbour))
-    return 2
-
-
-def check_scores(source: Source, case: Case) -> Outcome:
-    """Check that a source gives the scores as documented, or is refused with the words that are documented."""
-    should, found = expected(source, case), observed(source, case)
-    if _may_be_refused(source, case) and found.scores is None:
-        assert found.refusal == observed(source, case.with_rows([])).refusal, "a refusal that depends on the rows"
-    elif should.scores is None:
-        assert should.refusal in found.refusal, f"{source.name} does not refuse: {found}"
-    else:
-        assert found.scores is not None, f"{source.name} refuses: {found.refusal}"
-        assert found.scores == should.scores, f"{source.name} gives {found.scores}, documented is {should.scores}"
-    return found
+    for person in everybody[leaver % max(1, len(everybody)) :][:1]:
+        check_moves(case, before, check_scores(source, without(source, case, person)))
+    return 2 if everybody else 1
 
 
 def check_everybody(source: Source, case: Case) -> None:
@@ -100,63 +89,78 @@ def check_everybody(source: Source, case: Case) -> None:
         check_moves(case, before, check_scores(source, without(source, case, person)))
 
 
-def check_agreement(sources: Sequence[Source], case: Case) -> int:
-    """Check that several sources answer the same, items by their text; return how many tables were read."""
-    outcomes = [observed(source, case) for source in sources]
-    for source, found in zip(sources, outcomes, strict=True):
-        agrees = _by_text(found) == _by_text(outcomes[0])
-        assert agrees, f"{source.name} gives {found}, {sources[0].name} gives {outcomes[0]}"
-    return len(sources)
-
-
-def _by_text(outcome: Outcome) -> Any:
-    return None if outcome.scores is None else {shown(item): score for item, score in outcome.scores.items()}
-
-
-class Common:
-    """What several sources hold and mean alike: without types, text and whole numbers only."""
-
-    def __init__(self, sources: Sequence[Source]) -> None:
-        self._sources = sources
-        self.kinds = frozenset.intersection(*(source.kinds for source in sources))
-        self.kinds -= {"float", "decimal", "date", "mixed"} if any(source.as_text for source in sources) else {"mixed"}
-        self.tells_case = all(source.tells_case for source in sources)
-        self.hashes = frozenset.intersection(*(source.hashes for source in sources))
-        # Where one column is text, amounts are floats there and whole numbers elsewhere, which fail otherwise.
-        conditions = sources[0].conditions
-        self.conditions = {name: conditions[name] for name in conditions if not conditions[name].fails}
-
-    def holds(self, kind: str, cell: Any) -> bool:
-        """Tell whether all hold a cell; NaN is a null in pandas, and so is not the same everywhere."""
-        return cell == cell and all(source.holds(kind, cell) for source in self._sources)
+def check_scores(source: Source, case: Case) -> Outcome:
+    """Check that a source gives the scores as documented, or is refused with the words that are documented."""
+    should, found = expected(source, case), observed(source, case)
+    if found.scores is None and case.question.where and source.conditions[case.question.where].fails:
+        assert found == observed(source, case.with_rows([])), "a condition is refused because of the rows"
+    elif should.scores is None:
+        assert should.refusal in found.refusal, f"{source.name} does not refuse: {found}"
+    else:
+        assert found.scores is not None, f"{source.name} refuses: {found.refusal}"
+        assert found.scores == should.scores, f"{source.name} gives {found.scores}, documented is {should.scores}"
+    return found
 
 
 def check_moves(case: Case, with_person: Outcome, without_person: Outcome) -> None:
     """Check that one person moves scores by no more than stated, and shows in nothing else."""
     if with_person.scores is None or without_person.scores is None:
-        exceeded = case.question.domain == "number too small" and without_person.scores is not None
-        assert exceeded or with_person == without_person, "one person decides whether there is an answer"
+        exceeds = case.question.domain == "number too small" and without_person.scores is not None
+        assert exceeds or with_person == without_person, (
+            "one person decides whether there is an answer, or what is said"
+        )
         return
-    low, high = bounds(case.question)
-    moved = 0
-    for item in with_person.scores.keys() | without_person.scores.keys():
-        change = with_person.scores.get(item, Fraction(0)) - without_person.scores.get(item, Fraction(0))
-        moved += change != 0
-        if case.question.domain == "unknown" and item not in with_person.scores.keys() & without_person.scores.keys():
-            continue  # an item that is not above 0 is not seen
-        assert low <= change <= high, f"one person moves {item!r} by {change}"
+    low, high = oracle.bounds(case.question)
+    both = with_person.scores.keys() & without_person.scores.keys()
+    either = with_person.scores.keys() | without_person.scores.keys()
+    moves = {item: with_person.scores.get(item, 0) - without_person.scores.get(item, 0) for item in either}
+    for item, move in moves.items():
+        # Of an unknown domain, what is not above 0 is not seen.
+        is_seen = case.question.domain != "unknown" or item in both
+        assert not is_seen or low <= move <= high, f"one person moves {item!r} by {move}"
+    moved = sum(move != 0 for move in moves.values())
     assert moved <= (case.question.max_items_per_person or math.inf), "one person moves more items than stated"
 
 
-def _may_be_refused(source: Source, case: Case) -> bool:
-    return case.question.where is not None and source.conditions[case.question.where].fails
+def check_agreement(sources: Sequence[Source], case: Case) -> int:
+    """Check that several sources answer the same, items by their text; return how many tables were read."""
+    outcomes = [observed(source, case) for source in sources]
+    by_text = [
+        None if found.scores is None else {oracle.shown(item): score for item, score in found.scores.items()}
+        for found in outcomes
+    ]
+    assert all(found == by_text[0] for found in by_text), dict(zip(sources, outcomes, strict=True))
+    return len(sources)
+
+
+class Common:
+    """What several sources hold and mean alike: text and whole numbers only, where one has no types."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._sources = sources
+        untyped = any(source.as_text for source in sources)
+        self.kinds = frozenset.intersection(*(source.kinds for source in sources)) - {"mixed"}
+        self.kinds -= {"float", "decimal", "date"} if untyped else set()
+        self.hashes = frozenset.intersection(*(source.hashes for source in sources))
+        self.tells_case = all(source.tells_case for source in sources)
+        # Arithmetic fails for whole numbers, but not for the floats that text is read as.
+        self.conditions = {sql: one for sql, one in sources[0].conditions.items() if not one.fails}
+
+    def holds(self, kind: str, cell: Any) -> bool:
+        """Tell whether all hold a cell alike: NaN is a null in pandas alone, and a text file drops invalid rows."""
+        return cell == cell and all(
+            Source.holds(source, kind, cell) and source.holds(kind, cell) for source in self._sources
+        )
 
 
 def observed(source: Source, case: Case) -> Outcome:
     """Return what a source gives just before the mechanism, in the words of an error if there is one."""
-    question, table = case.question, case.table
-    shared = contextlib.nullcontext() if isinstance(source, DuckDbFile) else one_engine()
-    with tempfile.TemporaryDirectory() as name, source.opened(Path(name), case) as arguments, shared:
+    question, table, charges = case.question, case.table, []
+    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
+        given_rows = source.write(Path(name), case)
+        arguments = given_rows if isinstance(given_rows, dict) else {"table": given_rows}
+        if source.beside is None:
+            stack.enter_context(_one_engine())
         try:
             contribution = Contribution.of(
                 None if question.clip is None else table.name("amount"),
@@ -164,82 +168,77 @@ def observed(source: Source, case: Case) -> Outcome:
                 table.name("share") if question.weighted else None,
                 question.max_items_per_person,
             )
-            with open_counts(
-                **arguments,
-                item=table.name("item"),
-                person=table.name("person"),
-                domain=Domain.of(_domain(source, case, Path(name))),
-                k=1,
-                contribution=contribution,
-                key=KEY,
-                where=source.where(case),
-            ) as found:
-                return Outcome(_highest(found) if question.domain == "unknown" else _all(found, question.domain))
+            found = stack.enter_context(
+                open_counts(
+                    **arguments,
+                    item=table.name("item"),
+                    person=table.name("person"),
+                    domain=Domain.of(_domain(source, case, Path(name))),
+                    k=1,
+                    contribution=contribution,
+                    key=oracle.KEY,
+                    where=source.where(case),
+                    before_reading=lambda: charges.append(1),
+                )
+            )
+            assert charges == [1], "the release is charged other than once"
+            return Outcome(
+                _scores(*(found.highest(1000) if question.domain == "unknown" else _all(found, question.domain)))
+            )
         except DpSelectError as error:
-            return Outcome(None, str(error).replace(name, "…"))
+            return Outcome(None, str(error).replace(name, "…"), len(charges))
 
 
-def _highest(found: Any) -> dict[Any, Fraction]:
-    items, scores = found.highest(1000)
-    return _scores(items, scores)
-
-
-def _all(found: Any, domain: str) -> dict[Any, Fraction]:
-    """Return the score of every item that is listed or seen."""
+def _all(found: Any, domain: str) -> tuple[list[Any], list[Any]]:
+    """Return every item that is listed or seen, and their scores."""
     scores, numbers = found.histogram()
-    stated = NUMBERS_OF_ITEMS.get(domain)
-    assert stated is None or sum(numbers) == stated, "unseen items are not counted"
-    places: list[tuple[Any, int]] = []
-    for score, number in zip(scores, numbers, strict=True):
-        # Of a number of items, most are such as nobody has; one more than the table can have is asked for.
-        places += [(score, index) for index in range(min(number, 50))]
+    assert sum(numbers) == oracle.NUMBERS_OF_ITEMS.get(domain, sum(numbers)), "unseen items are not counted"
+    # Most of a large number of items are such as nobody has; more are asked for than a table has rows.
+    places = [(score, index) for score, number in zip(scores, numbers, strict=True) for index in range(min(number, 50))]
     items = found.fetch([score for score, _ in places], [index for _, index in places])
-    seen = [(item, score) for item, (score, _) in zip(items, places, strict=True) if not isinstance(item, Unseen)]
-    return _scores([item for item, _ in seen], [score for _, score in seen])
+    seen = [place for place, item in enumerate(items) if not isinstance(item, Unseen)]
+    return [items[place] for place in seen], [places[place][0] for place in seen]
 
 
 def _scores(items: list[Any], scores: list[Any]) -> dict[Any, Fraction]:
     assert len(set(items)) == len(items), "an item comes twice"
-    assert not any(str(item) in ("-0.0", "-0") and not isinstance(item, str) for item in items), "a zero has a sign"
+    assert not any(str(item) == "-0.0" and not isinstance(item, str) for item in items), "a zero has a sign"
     return {item: Fraction(score) for item, score in zip(items, scores, strict=True)}
 
 
 def _domain(source: Source, case: Case, folder: Path) -> Any:
-    question, labels = case.question, listed(source, case)
-    if question.domain == "unknown":
-        return UNKNOWN
-    if question.domain in NUMBERS_OF_ITEMS:
-        return NUMBERS_OF_ITEMS[question.domain]
-    assert labels
+    """Return the argument `domain`: a list, a file of one kind or another, a table or a number."""
+    question, item, labels = case.question, case.table.name("item"), oracle.listed(source, case)
+    if labels is None:
+        return oracle.NUMBERS_OF_ITEMS.get(question.domain, UNKNOWN)
     if question.domain == "list":
         return [*labels, None, labels[0]]
     kind = pyarrow.string() if source.as_text else TYPES[case.table.kinds["item"]]
-    items = pyarrow.table({case.table.name("item"): pyarrow.array(labels, kind)})
+    items = pyarrow.table({item: pyarrow.array(labels, kind)})
+    if question.domain == "table" and source.beside is not None:
+        return source.beside(folder, items)
     if question.domain == "table":
-        return source.listing(folder, items, case.variant)
-    path = folder / "domain" / "items.parquet"
-    path.parent.mkdir()
-    pyarrow.parquet.write_table(items, path)
+        return [items, polars.from_arrow(items), arrow_backed(items)][case.variant % 3]
+    (folder / "domain").mkdir()
+    is_plain = all(isinstance(label, str) and label.isprintable() for label in labels)
+    path = folder / "domain" / ("items.csv" if is_plain and case.variant % 2 else "items.parquet")
+    if path.suffix == ".parquet":
+        pyarrow.parquet.write_table(items, path)
+    else:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, quoting=csv.QUOTE_ALL).writerows([[label] for label in (item, *labels)])
     return path
 
 
-class OneEngine:
-    """An embedded DuckDB for many tables: to open it anew takes as long as to ask it."""
-
-    def __init__(self) -> None:
-        self._stack = contextlib.ExitStack()
-        self._engine: Any = None
-        self._tables = 0
-
-    @contextlib.contextmanager
-    def __call__(self) -> Iterator[None]:
-        """Let `open_counts` use it for the time of the block; what it has read before fades after a while."""
-        if self._tables % 100 == 0:
-            self._stack.close()
-            self._engine = self._stack.enter_context(embedded_engine())
-        self._tables += 1
-        with mock.patch.object(counts, "embedded_when_needed", lambda stack, progress: lambda: self._engine):
-            yield
+_TABLES_OF_AN_ENGINE = 100
+_tables, _opened = itertools.count(), contextlib.ExitStack()
+_engine: Any = None
 
 
-one_engine = OneEngine()
+def _one_engine() -> Any:
+    """Let `open_counts` use one embedded DuckDB for many tables: to open it anew takes as long as to ask it."""
+    global _engine
+    if next(_tables) % _TABLES_OF_AN_ENGINE == 0:
+        _opened.close()
+        _engine = _opened.enter_context(embedded_engine())
+    return mock.patch.object(counts, "embedded_when_needed", return_value=lambda: _engine)

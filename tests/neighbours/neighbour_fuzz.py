@@ -1,16 +1,14 @@
 """The neighbour tests for as long as you like: `make fuzz`, `make fuzz MINUTES=60`, `make fuzz SEED=7`.
 
 Every source gets its turn, PostgreSQL and Spark less often, until the time is over. A failure is printed with the
-smallest case that Hypothesis finds and with the command that repeats it, and ends the program with status 1 at the end. A
-case can be pasted into a test: `check_everybody(Parquet(), Case(…))`.
+smallest case that Hypothesis finds and with the command that repeats it; the exit status is then 1. The case can be
+pasted into a test: `check_everybody(source, Case(…))`.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import itertools
-import random
 import secrets
 import sys
 import time
@@ -20,8 +18,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from neighbour_check import Common, check, check_agreement, draw_and_check
-from neighbour_sources import EMBEDDED, Postgres, Source, Spark
+from neighbour_check import try_agreement, try_case
+from neighbour_sources import EMBEDDED, Postgres, Source, spark
 
 import servers
 
@@ -34,41 +32,31 @@ MOST_FAILURES = 5
 """A source that failed so often is left out: most are the same mistake."""
 
 
-def fuzz(sources: list[Source], numbers: range, minutes: float) -> int:
-    """Try the cases of these numbers until the time is over; return how many failed."""
+def fuzz(sources: list[Source], first: int, cases: int, minutes: float) -> int:
+    """Try so many cases of every source, from the first one on, until the time is over; return how many failed."""
     tables, failures = Counter[str](), Counter[str]()
-    end, shown = time.monotonic() + 60 * minutes, time.monotonic()
-    for number, source in itertools.product(numbers, [*sources, None]):
-        name = "agreement" if source is None else source.name
+    end, told = time.monotonic() + 60 * minutes, time.monotonic()
+    turns = ((number, source) for number in range(first, first + cases) for source in (*sources, None))
+    for number, source in turns:
         if time.monotonic() > end:
             break
-        if failures[name] >= MOST_FAILURES or number % EVERY.get(name, 1):
+        name = "agreement" if source is None else source.name
+        if failures[name] >= MOST_FAILURES or (number % EVERY.get(name, 1) and cases > 1):
             continue
         try:
-            tables[name] += _agreement(number) if source is None else _tables(source, number)
+            tables[name] += try_agreement(number) if source is None else try_case(source, number)
         except Exception as error:
             failures[name] += 1
-            print(f"\n{name} FAILS: {error}", *getattr(error, "__notes__", []), sep="\n")
-            print(f"Repeat it: make fuzz SEED={numbers.start // CASES_OF_A_SEED} NUMBER={number} SOURCE={name!r}\n")
-        if time.monotonic() > shown + PROGRESS_SECONDS:
-            shown = time.monotonic()
-            print(
-                f"{tables.total():,} tables, {failures.total()} failures, {(end - shown) / 60:.1f} minutes left",
-                flush=True,
-            )
-    for name in tables.keys() | failures.keys():
+            print(f"\n{name}: {type(error).__name__}: {error}", *getattr(error, "__notes__", []), sep="\n")
+            print(f"To repeat it: make fuzz NUMBER={number} SOURCE='{name}'\n", flush=True)
+        if time.monotonic() > told + PROGRESS_SECONDS:
+            told = time.monotonic()
+            left = f"{(end - told) / 60:.1f} minutes left"
+            print(f"{tables.total():,} tables, {failures.total()} failures, {left}", flush=True)
+    for name in sorted(tables.keys() | failures.keys()):
         print(f"{name:30} {tables[name]:8,} tables {failures[name]:4} failures")
     print(f"{'in all':30} {tables.total():8,} tables {failures.total():4} failures")
     return failures.total()
-
-
-def _tables(source: Source, number: int) -> int:
-    return draw_and_check([source], number, lambda *drawn: check(source, *drawn))
-
-
-def _agreement(number: int) -> int:
-    sources = random.Random(number).sample(EMBEDDED, 4)
-    return draw_and_check([Common(sources)], number, lambda case, _: check_agreement(sources, case))
 
 
 def main() -> None:
@@ -76,20 +64,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6), help="one at random if left out")
     parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument("--number", type=int, help="a single case")
-    parser.add_argument("--source", action="append", help="only this source; can be given several times")
+    parser.add_argument("--number", type=int, help="one case alone")
+    parser.add_argument("--source", help="one source alone")
     given = parser.parse_args()
     print(f"Seed {given.seed}, {given.minutes:g} minutes", flush=True)
     warnings.simplefilter("ignore")
     with contextlib.ExitStack() as stack:
-        sources = list(EMBEDDED)
-        for name, start, kind in (("postgresql", servers.postgresql, Postgres), ("spark", servers.spark, Spark)):
-            if not given.source or name in given.source:
-                sources.append(kind(stack.enter_context(start())))
-        sources = [source for source in sources if not given.source or source.name in given.source]
-        first = given.seed * CASES_OF_A_SEED if given.number is None else given.number
-        last = first + CASES_OF_A_SEED if given.number is None else first + 1
-        failed = fuzz(sources, range(first, last), given.minutes)
+        sources = [source for source in EMBEDDED if given.source in (None, source.name)]
+        if given.source in (None, "postgresql"):
+            sources.append(Postgres(stack.enter_context(servers.postgresql())))
+        if given.source in (None, "spark"):
+            sources.append(spark(stack.enter_context(servers.spark())))
+        if given.number is None:
+            failed = fuzz(sources, given.seed * CASES_OF_A_SEED, CASES_OF_A_SEED, given.minutes)
+        else:
+            failed = fuzz(sources, given.number, 1, given.minutes)
     sys.exit(1 if failed else 0)
 
 

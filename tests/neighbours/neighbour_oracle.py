@@ -8,13 +8,13 @@ from __future__ import annotations
 import datetime
 import hashlib
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from neighbour_tables import Case, Question
+from neighbour_tables import Beyond, Case, Question
 
 if TYPE_CHECKING:
     from neighbour_sources import Source
@@ -28,18 +28,15 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Beyond:
-    """A date or time outside the years 1 to 9999: a person like any other, but no item, since Python cannot show it."""
-
-    number: int
-
-
-@dataclass(frozen=True)
 class Outcome:
-    """What comes of a question: the score of every item that is listed or seen, or a refusal and its words."""
+    """What comes of a question: the score of every item that is listed or seen, or a refusal and its words.
+
+    `charges`: how often a release that is refused was charged.
+    """
 
     scores: dict[Any, Fraction] | None
     refusal: str = ""
+    charges: int = 0
 
 
 TOO_MANY_ITEMS = "the table holds more distinct items than that"
@@ -140,16 +137,17 @@ def _bounded(pairs: list[tuple[Any, Any]], most: int | None) -> list[tuple[Any, 
     """Return the pairs (person, item) that stay: of each person those that come first by the hash."""
     if most is None:
         return pairs
-    items: dict[Any, list[Any]] = defaultdict(list)
-    for person, item in pairs:
-        items[person].append(item)
-    return [
-        (person, item)
-        for person in items
-        for item in sorted(
-            items[person], key=lambda item: (_hash(KEY + _hash(_text(person)) + _text(item)), _text(item))
-        )[:most]
-    ]
+    places: Counter[Any] = Counter()
+    kept = []
+    for person, item in sorted(pairs, key=lambda pair: (_mixed(*pair), _text(pair[1]))):
+        places[person] += 1
+        if places[person] <= most:
+            kept.append((person, item))
+    return kept
+
+
+def _mixed(person: Any, item: Any) -> str:
+    return _hash(KEY + _hash(_text(person)) + _text(item))
 
 
 def _hash(text: str) -> str:

@@ -1,7 +1,7 @@
 """Every way into `dpselect.top`: which tables it can hold, how they are written, and what a cell means there.
 
-To add a source, derive from `Source`, say in `kinds` and `holds` what it can hold, write a table in `opened`, override
-`read` where the manual says that a cell means something else there, and put it into `EMBEDDED`.
+To add a source, put one more `Source` into `EMBEDDED`, or derive a class if a cell means something else there: `kinds`
+and `holds` say which tables it can hold, `write` makes what is given to `top`, `read` is what the manual says of a cell.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import gzip
 import io
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -25,36 +25,39 @@ import pandas
 import polars
 import pyarrow
 import pyarrow.parquet
-from neighbour_conditions import conditions_of
-from neighbour_oracle import Beyond
-from neighbour_tables import DECOY, OBJECTS, Case, Genre, Json, Mark, Nested, Table
+from neighbour_conditions import Condition, conditions_of
+from neighbour_tables import DECOY, OBJECTS, Beyond, Case, Genre, Json, Mark, Nested, Table
 
-TYPES = {
-    "text": pyarrow.string(),
-    "integer": pyarrow.int64(),
-    "float": pyarrow.float64(),
-    "decimal": pyarrow.decimal128(12, 2),
-    "boolean": pyarrow.bool_(),
-    "date": pyarrow.date32(),
-    "timestamp": pyarrow.timestamp("us"),
-}
-EPOCH = datetime.datetime(1970, 1, 1)
+TYPES = {"text": pyarrow.string(), "integer": pyarrow.int64(), "float": pyarrow.float64(), "boolean": pyarrow.bool_()}
+TYPES |= {"decimal": pyarrow.decimal128(12, 2), "date": pyarrow.date32(), "timestamp": pyarrow.timestamp("us")}
+SQL_TYPES = {"text": "text", "integer": "bigint", "float": "double precision", "boolean": "boolean"}
+SQL_TYPES |= {"decimal": "numeric", "date": "date", "timestamp": "timestamp"}
+EPOCH, DAY = datetime.datetime(1970, 1, 1), 86_400_000_000
 
-Opened = Iterator[dict[str, Any]]
+Write = Callable[[Path, Case], Any]
 
 
 class Source:
-    """A way in. Columns have types, unless `as_text`; `hashes`: the kinds whose text the manual fixes."""
+    """A way in. Columns have types, unless `as_text`; `hashes`: the kinds whose text the manual fixes.
 
-    name: str
+    `beside`: how a table of public items is put where the rows are; otherwise it is a frame.
+    """
+
+    dialect, as_text, tells_case = "duckdb", False, True
     kinds = frozenset(TYPES)
-    dialect = "duckdb"
-    as_text = False
-    tells_case = True
     hashes = frozenset({"text", "integer", "boolean", "date"})
+    beside: Callable[[Path, Any], str] | None = None
+
+    def __init__(self, name: str, write: Write | None = None, **attributes: Any) -> None:
+        self.name = name
+        self.__dict__.update(attributes if write is None else {"write": write, **attributes})
+
+    def __repr__(self) -> str:
+        """Show the name."""
+        return self.name
 
     @property
-    def conditions(self) -> dict[str, Any]:
+    def conditions(self) -> dict[str, Condition]:
         """The conditions that can be asked for, by their SQL."""
         return conditions_of(self.dialect)
 
@@ -66,32 +69,23 @@ class Source:
         """Return what a cell means; None is a null."""
         if cell is None or cell is Mark.INVALID:
             return None
-        if kind in ("date", "timestamp"):
-            return _moment(kind, cell)
-        return cell
+        return _moment(kind, cell) if kind in ("date", "timestamp") else cell
 
     def is_readable(self, cells: tuple[Any, ...]) -> bool:
         """Tell whether a row can be parsed at all."""
         return True
 
-    @contextlib.contextmanager
-    def opened(self, folder: Path, case: Case) -> Opened:
-        """Write the table and yield the arguments with which `top` reads it."""
+    def write(self, folder: Path, case: Case) -> Any:
+        """Return the argument `table`, or a dictionary of arguments, after writing the rows somewhere."""
         raise NotImplementedError
-
-    def listing(self, folder: Path, items: pyarrow.Table, variant: int) -> Any:
-        """Return a public table of items as the argument `domain`."""
-        frames: list[Callable[[Any], Any]] = [lambda table: table, polars.from_arrow, _arrow_backed]
-        return frames[variant % 3](items)
 
     def where(self, case: Case) -> str | None:
         """Return the condition in SQL."""
         if case.question.where is None:
             return None
         quote = "`" if self.dialect == "spark" else '"'
-        names = {
-            role: quote + case.table.name(role).replace(quote, 2 * quote) + quote for role in ("amount", "note", "item")
-        }
+        roles = ("amount", "note", "item")
+        names = {role: quote + case.table.name(role).replace(quote, 2 * quote) + quote for role in roles}
         if self.as_text:
             names["amount"] = f"TRY_CAST({names['amount']} AS DOUBLE)"
         return case.question.where.format(**names)
@@ -106,235 +100,183 @@ def _moment(kind: str, cell: int) -> Any:
         return Beyond(cell)
 
 
-def arrow(table: Table) -> Any:
-    """Return the table as an Arrow table in the plain type of each kind."""
-    columns = {table.name(role): _array(kind, table.cells(role)) for role, kind in table.kinds.items()}
-    if table.decoy is not None:
-        columns = {table.decoy: pyarrow.array([DECOY] * len(table.rows), pyarrow.string()), **columns}
-    return pyarrow.table(columns)
+def arrow(case: Case) -> Any:
+    """Return the rows as an Arrow table in the plain type of each kind."""
+    table = case.table
+    columns = {name: pyarrow.array([DECOY] * len(table.rows), pyarrow.string()) for name in table.decoys}
+    return pyarrow.table(columns | {table.name(role): _array(table, role) for role in table.kinds})
 
 
-def _array(kind: str, cells: list[Any]) -> Any:
-    if kind == "date":
-        return pyarrow.array(cells, pyarrow.int32()).cast(TYPES[kind])
-    if kind == "timestamp":
-        return pyarrow.array(cells, pyarrow.int64()).cast(TYPES[kind])
+def _array(table: Table, role: str) -> Any:
+    kind, cells = table.kinds[role], table.cells(role)
+    if kind in ("date", "timestamp"):
+        return pyarrow.array(cells, pyarrow.int32() if kind == "date" else pyarrow.int64()).cast(TYPES[kind])
     if kind != "text":
         return pyarrow.array(cells, TYPES[kind], from_pandas=False)
     # Nobody checks that what is called text in Arrow is UTF-8.
-    data = [b"\xff" if cell is Mark.INVALID else cell.encode() if cell is not None else None for cell in cells]
-    return pyarrow.Array.from_buffers(
-        TYPES[kind], len(data), pyarrow.array(data, pyarrow.binary()).buffers(), null_count=data.count(None)
-    )
+    data = [b"\xff" if cell is Mark.INVALID else None if cell is None else cell.encode() for cell in cells]
+    buffers = pyarrow.array(data, pyarrow.binary()).buffers()
+    return pyarrow.Array.from_buffers(TYPES[kind], len(data), buffers, null_count=data.count(None))
 
 
 class TextFile(Source):
     """A file in which everything is text."""
 
     as_text = True
+    kinds = frozenset(TYPES) - {"timestamp"}
     hashes = frozenset({*TYPES, "mixed"})
+    endings: tuple[str, ...]
 
     def read(self, kind: str, cell: Any) -> Any:
         """Return the text as written."""
-        if cell is None or cell is Mark.INVALID:
-            return None
-        if kind in ("date", "timestamp"):
-            return _moment(kind, cell).isoformat()
-        if isinstance(cell, Json | Nested):
-            return cell.text
-        if isinstance(cell, bool):
-            return str(cell).lower()
-        return str(cell)
+        cell = super().read(kind, cell)
+        if cell is None or isinstance(cell, str):
+            return cell
+        return (
+            cell.text if isinstance(cell, Json | Nested) else str(cell).lower() if cell in (True, False) else str(cell)
+        )
 
     def holds(self, kind: str, cell: Any) -> bool:
-        """Leave out what can only be a Python object, and moments that have no text."""
-        if isinstance(cell, Genre | datetime.date) or cell in (Mark.NA, Mark.NAT) or kind == "timestamp":
-            return False
-        return kind != "date" or cell is None or not isinstance(_moment(kind, cell), Beyond)
+        """Leave out what can only be a Python object, and dates that have no text."""
+        is_object = isinstance(cell, Genre | datetime.date) or cell in (Mark.NA, Mark.NAT)
+        return not is_object and not (kind == "date" and isinstance(Source.read(self, kind, cell), Beyond))
+
+    def write(self, folder: Path, case: Case) -> Path:
+        """Write the file."""
+        path = folder / f"rows.{self.endings[case.variant]}"
+        data = self.file(case)
+        path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+        return path
+
+    def file(self, case: Case) -> bytes:
+        """Return what is in the file."""
+        raise NotImplementedError
 
 
 class Csv(TextFile):
-    name = "csv"
-    kinds = frozenset(TYPES) - {"timestamp"}
+    """Fields in quotes, between one delimiter or another."""
+
+    endings = ("csv", "csv", "tsv", "txt", "csv.gz", "csv")
 
     def holds(self, kind: str, cell: Any) -> bool:
         """Leave out line breaks, which begin another row."""
-        return super().holds(kind, cell) and not (isinstance(cell, str) and "\n" in cell)
+        return super().holds(kind, cell) and "\n" not in str(cell)
 
     def is_readable(self, cells: tuple[Any, ...]) -> bool:
         """Tell whether every cell is UTF-8 without the control character 1."""
-        return not any(cell is Mark.INVALID or (isinstance(cell, str) and "\x01" in cell) for cell in cells)
+        return not any(cell is Mark.INVALID or "\x01" in str(cell) for cell in cells)
 
-    @contextlib.contextmanager
-    def opened(self, folder: Path, case: Case) -> Opened:
-        """Write the file with one of the delimiters and one of the line ends, plain or compressed."""
-        table, variant = case.table, case.variant
-        ending, delimiter = [("csv", ","), ("csv", ";"), ("tsv", "\t"), ("txt", "|"), ("csv.gz", ","), ("csv", ",")][
-            variant
-        ]
+    def file(self, case: Case) -> bytes:
+        """Return a header and a line for each row."""
+        table, delimiter = case.table, ",;\t|,,"[case.variant]
         header = io.StringIO()
-        names = [*([] if table.decoy is None else [table.decoy]), *(table.name(role) for role in table.kinds)]
-        csv.writer(header, delimiter=delimiter, lineterminator="").writerow(names)
+        writer = csv.writer(header, delimiter=delimiter, lineterminator="")
+        writer.writerow([*table.decoys, *map(table.name, table.kinds)])
         lines = [header.getvalue().encode()]
         for row in table.rows:
             fields = [self._field(kind, cell) for kind, cell in zip(table.kinds.values(), row, strict=True)]
-            lines.append(delimiter.encode().join([*([] if table.decoy is None else [DECOY.encode()]), *fields]))
-        data = b"".join(line + (b"\r\n" if variant == 5 else b"\n") for line in lines)
-        path = folder / f"rows.{ending}"
-        path.write_bytes(gzip.compress(data) if ending.endswith("gz") else data)
-        yield {"table": path}
+            lines.append(delimiter.encode().join([DECOY.encode()] * len(table.decoys) + fields))
+        return b"".join(line + (b"\r\n" if case.variant == 5 else b"\n") for line in lines)
 
     def _field(self, kind: str, cell: Any) -> bytes:
-        if cell is Mark.INVALID:
-            return b"\xff"
         text = self.read(kind, cell)
-        return b"" if text is None else b'"' + text.replace('"', '""').encode() + b'"'
+        quoted = b"" if text is None else b'"' + text.replace('"', '""').encode() + b'"'
+        return b"\xff" if cell is Mark.INVALID else quoted
 
 
-class JsonLines(TextFile):
-    name = "json lines"
-    kinds = frozenset(TYPES) - {"timestamp"} | {"mixed"}
-    endings = ("jsonl", "ndjson", "json", "jsonl.gz", "jsonl", "json")
+class JsonFile(TextFile):
+    """Records, of which some lack fields and some have one twice; `around`: what stands before, between and after."""
+
+    kinds = TextFile.kinds | {"mixed"}
+    around = (b"", b"\n", b"\n")
 
     def is_readable(self, cells: tuple[Any, ...]) -> bool:
         """Tell whether every cell is UTF-8."""
-        return not any(cell is Mark.INVALID for cell in cells)
+        return Mark.INVALID not in cells
 
-    @contextlib.contextmanager
-    def opened(self, folder: Path, case: Case) -> Opened:
-        """Write the file: missing fields for nulls in some, keys that come twice in others."""
-        records = [self._record(case, row) for row in case.table.rows]
-        path = folder / f"rows.{self.endings[case.variant]}"
-        data = self.file(records)
-        path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
-        yield {"table": path}
-
-    def file(self, records: list[bytes]) -> bytes:
-        """Return the text of the file."""
-        return b"".join(record + b"\n" for record in records)
+    def file(self, case: Case) -> bytes:
+        """Return the records."""
+        before, between, after = self.around
+        return before + between.join(self._record(case, row) for row in case.table.rows) + after
 
     def _record(self, case: Case, row: tuple[Any, ...]) -> bytes:
-        table, variant = case.table, case.variant
-        fields = [] if table.decoy is None else [(table.decoy, json.dumps(DECOY).encode())]
+        table, variant, decoy = case.table, case.variant, json.dumps(DECOY).encode()
+        fields = [(name, decoy) for name in table.decoys]
         for (role, kind), cell in zip(table.kinds.items(), row, strict=True):
-            if cell is not None or variant % 2:
+            if cell is not None or variant in (1, 3, 4):
                 fields.append((table.name(role), self._value(kind, cell, variant)))
-        if variant == 4:
-            fields.append((table.name("item"), json.dumps(DECOY).encode()))
+        fields += [(table.name("item"), decoy)] * (variant == 4)
         return b"{" + b", ".join(json.dumps(name).encode() + b": " + value for name, value in fields) + b"}"
 
     def _value(self, kind: str, cell: Any, variant: int) -> bytes:
-        if cell is Mark.INVALID:
-            return b'"\xff"' if variant % 2 else b'"\\ud800"'
+        if cell is None or cell is Mark.INVALID:
+            return b"null" if cell is None else b'"\xff"' if variant % 2 else b'"\\ud800"'
         text = self.read(kind, cell)
-        if text is None:
-            return b"null"
-        is_text = isinstance(cell, str | Decimal) or text in ("nan", "inf", "-inf") or kind == "date"
+        is_text = isinstance(cell, str | Decimal) or kind == "date" or text in ("nan", "inf", "-inf")
         return json.dumps(text, ensure_ascii=variant % 2 == 0).encode() if is_text else text.encode()
 
 
-class JsonArray(JsonLines):
-    name = "json array"
-    endings = ("json", "json", "json", "json.gz", "json", "json")
-
-    def file(self, records: list[bytes]) -> bytes:
-        """Return the text of the file."""
-        return b" [" + b",\n".join(records) + b"]\n"
-
-
-class Parquet(Source):
-    name = "parquet"
-
-    @contextlib.contextmanager
-    def opened(self, folder: Path, case: Case) -> Opened:
-        """Write one file, by either of two writers."""
-        path = folder / "rows.parquet"
-        _write_parquet(path, arrow(case.table), case.variant)
-        yield {"table": path}
-
-
-class ParquetGroups(Source):
-    name = "parquet, several row groups"
-
-    @contextlib.contextmanager
-    def opened(self, folder: Path, case: Case) -> Opened:
-        """Write one file in groups of few rows."""
-        path = folder / "rows.parquet"
-        pyarrow.parquet.write_table(
-            arrow(case.table), path, row_group_size=1 + case.variant % 3, use_dictionary=case.variant < 3
-        )
-        yield {"table": path}
-
-
-class ParquetFolder(Source):
-    name = "parquet, several files"
-
-    @contextlib.contextmanager
-    def opened(self, folder: Path, case: Case) -> Opened:
-        """Write three files, of which some may have no rows."""
-        rows = arrow(case.table)
-        for number in range(3):
-            part = rows.take(pyarrow.array(range(number, len(rows), 3), pyarrow.int64()))
-            _write_parquet(folder / f"part{number}.parquet", part, case.variant)
-        yield {"table": folder if case.variant % 2 else folder / "*.parquet"}
-
-
-def _write_parquet(path: Path, rows: Any, variant: int) -> None:
-    """Write by Arrow, with statistics, or by DuckDB, with Bloom filters too; DuckDB's columns do not differ by case."""
-    names = [name.lower() for name in rows.column_names]
-    if variant < 3 or len(set(names)) < len(names):
-        pyarrow.parquet.write_table(rows, path)
-        return
+def _parquet(folder: Path, case: Case, name: str = "rows.parquet", rows: Any = None, **options: Any) -> Path:
+    """Write by Arrow, with statistics, or by DuckDB, with Bloom filters too; DuckDB's names do not differ by case."""
+    path, rows = folder / name, arrow(case) if rows is None else rows
+    if case.variant < 3 or options or case.table.decoys:
+        pyarrow.parquet.write_table(rows, path, **options)
+        return path
     with contextlib.closing(duckdb.connect()) as connection:
         connection.register("given", rows)
         connection.execute(f"COPY given TO '{path}' (FORMAT parquet)")
+    return path
+
+
+def _parquet_groups(folder: Path, case: Case) -> Path:
+    return _parquet(folder, case, row_group_size=1 + case.variant % 3, use_dictionary=case.variant < 3)
+
+
+def _parquet_files(folder: Path, case: Case) -> Path:
+    rows = arrow(case)
+    for number in range(3):
+        part = rows.take(pyarrow.array(range(number, len(rows), 3), pyarrow.int64()))
+        _parquet(folder, case, f"part{number}.parquet", part)
+    return folder if case.variant % 2 else folder / "*.parquet"
 
 
 class Pandas(Source):
-    """Columns of NumPy's types, where NaN is what pandas takes for missing; whole numbers may become floats."""
+    """NumPy's types, where NaN is what pandas takes for missing, and whole numbers become floats beside it."""
 
-    name = "pandas"
     kinds = frozenset({"text", "integer", "float", "timestamp"})
     hashes = frozenset({"text"})
+    types = {"text": "str", "float": "float64", "integer": "int64"}  # noqa: RUF012
 
     def holds(self, kind: str, cell: Any) -> bool:
-        """Leave out whole numbers that floats merge, and text that Arrow, which pandas keeps text in, cannot hold."""
-        return super().holds(kind, cell) and not (kind == "integer" and cell is not None and abs(cell) > 2**53)
+        """Leave out whole numbers that floats merge."""
+        return super().holds(kind, cell) and (kind != "integer" or cell is None or abs(cell) <= 2**53)
 
     def read(self, kind: str, cell: Any) -> Any:
         """Return the value; NaN is a null."""
         found = super().read(kind, cell)
         return None if found != found else found
 
-    @contextlib.contextmanager
-    def opened(self, folder: Path, case: Case) -> Opened:
-        """Yield the frame."""
-        yield {"table": self.frame(case)}
-
-    def frame(self, case: Case) -> Any:
-        """Return the frame, with the decoy if there is one."""
+    def write(self, folder: Path, case: Case) -> Any:
+        """Return the frame."""
         table = case.table
-        columns = {} if table.decoy is None else {table.decoy: pandas.Series([DECOY] * len(table.rows))}
-        for role, kind in table.kinds.items():
-            columns[table.name(role)] = self.series(kind, table.cells(role), case.variant)
+        columns = {name: pandas.Series([DECOY] * len(table.rows)) for name in table.decoys}
+        columns |= {table.name(role): self.series(kind, table.cells(role)) for role, kind in table.kinds.items()}
         return pandas.DataFrame(columns)
 
-    def series(self, kind: str, cells: list[Any], variant: int) -> Any:
+    def series(self, kind: str, cells: list[Any]) -> Any:
         """Return a column as pandas makes it."""
         if kind == "timestamp":
-            ticks = numpy.array([numpy.iinfo("int64").min if cell is None else cell for cell in cells], "int64")
-            return pandas.Series(ticks.view("datetime64[us]"))
-        kinds = {"text": "str", "float": "float64", "integer": "float64" if None in cells or not cells else "int64"}
-        return pandas.Series(cells, dtype=kinds[kind])
+            ticks = [numpy.iinfo("int64").min if cell is None else cell for cell in cells]
+            return pandas.Series(numpy.array(ticks, "int64").view("datetime64[us]"))
+        is_float = kind == "integer" and (not cells or None in cells)
+        return pandas.Series(cells, dtype="float64" if is_float else self.types[kind])
 
 
 class PandasObjects(Pandas):
     """Columns of Python objects: text, each value by its `str`."""
 
-    name = "pandas, objects"
     as_text = True
-    kinds = frozenset({"text", "integer", "float", "decimal", "boolean", "mixed"})
-    hashes = kinds
+    kinds = hashes = frozenset({"text", "integer", "float", "decimal", "boolean", "mixed"})
 
     def holds(self, kind: str, cell: Any) -> bool:
         """Hold whatever is a Python object."""
@@ -346,273 +288,157 @@ class PandasObjects(Pandas):
             return None
         return str.__str__(cell) if isinstance(cell, str) else str(cell)
 
-    def series(self, kind: str, cells: list[Any], variant: int) -> Any:
+    def series(self, kind: str, cells: list[Any]) -> Any:
         """Return the objects themselves."""
         return pandas.Series([OBJECTS.get(cell, cell) for cell in cells], dtype=object)
 
 
 class PandasCategories(Pandas):
-    name = "pandas, categories"
+    """Categories, one of which nobody has."""
+
     kinds = frozenset({"text", "integer", "float"})
 
-    def series(self, kind: str, cells: list[Any], variant: int) -> Any:
-        """Return categories, with one that nobody has in some."""
-        series = super().series(kind, cells, variant).astype("category")
-        if variant % 2 and kind == "text":
-            return series.cat.add_categories([category for category in ["nobody's"] if category not in cells])
-        return series if kind == "text" or variant % 2 else series.cat.as_ordered()
+    def series(self, kind: str, cells: list[Any]) -> Any:
+        """Return categories in the type of the values."""
+        series = super().series(kind, cells).astype("category")
+        return series.cat.add_categories(["nobody's"]) if kind == "text" else series.cat.as_ordered()
 
 
 class PandasNullable(Pandas):
-    name = "pandas, nullable"
+    """Columns that have room for nulls, and so for whole numbers of any size."""
+
     kinds = frozenset({"text", "integer", "float", "boolean"})
     hashes = kinds - {"float"}
+    types = {"text": "string", "integer": "Int64", "float": "Float64", "boolean": "boolean"}  # noqa: RUF012
+    holds = Source.holds
 
-    def holds(self, kind: str, cell: Any) -> bool:
-        """Hold whole numbers of any size."""
-        return cell is not Mark.INVALID
-
-    def series(self, kind: str, cells: list[Any], variant: int) -> Any:
+    def series(self, kind: str, cells: list[Any]) -> Any:
         """Return a column that has room for nulls."""
-        kinds = {"text": "string", "integer": "Int64", "float": "Float64", "boolean": "boolean"}
-        return pandas.Series(cells, dtype=kinds[kind])
+        return pandas.Series(cells, dtype=self.types[kind])
 
 
-class PandasArrow(Source):
-    name = "pandas, Arrow-backed"
-
-    @contextlib.contextmanager
-    def opened(self, folder: Path, case: Case) -> Opened:
-        """Yield the frame."""
-        yield {"table": _arrow_backed(arrow(case.table))}
+def arrow_backed(table: Any) -> Any:
+    """Return a pandas frame that keeps the columns of an Arrow table."""
+    backed = {name: pandas.arrays.ArrowExtensionArray(table.column(name)) for name in table.column_names}
+    return pandas.DataFrame({name: pandas.Series(column) for name, column in backed.items()})
 
 
-def _arrow_backed(table: Any) -> Any:
-    return pandas.DataFrame(
-        {
-            name: pandas.Series(pandas.arrays.ArrowExtensionArray(column))
-            for name, column in zip(table.column_names, table.columns, strict=True)
-        }
-    )
+def _polars_categories(folder: Path, case: Case) -> Any:
+    frame = polars.from_arrow(arrow(case))
+    for name in [name for name, kind in frame.schema.items() if kind == polars.String]:
+        known = sorted({*frame[name].drop_nulls().to_list(), "nobody's"})
+        kind = polars.Enum(known) if case.variant % 2 else polars.Categorical
+        frame = frame.with_columns(polars.col(name).cast(kind))
+    return frame.lazy() if case.variant % 3 else frame
 
 
-class Polars(Source):
-    name = "polars"
-
-    @contextlib.contextmanager
-    def opened(self, folder: Path, case: Case) -> Opened:
-        """Yield the frame."""
-        yield {"table": polars.from_arrow(arrow(case.table))}
-
-
-class PolarsLazy(Source):
-    name = "polars, lazy"
-
-    @contextlib.contextmanager
-    def opened(self, folder: Path, case: Case) -> Opened:
-        """Yield a plan for the frame."""
-        yield {"table": polars.from_arrow(arrow(case.table)).lazy().filter(polars.lit(True))}
-
-
-class PolarsCategories(Source):
-    name = "polars, categories"
-    kinds = frozenset({"text", "integer", "float"})
-
-    @contextlib.contextmanager
-    def opened(self, folder: Path, case: Case) -> Opened:
-        """Yield a frame whose texts are an Enum or Categorical."""
-        frame = polars.from_arrow(arrow(case.table))
-        texts = [name for name, kind in frame.schema.items() if kind == polars.String]
-        for name in texts:
-            known = sorted({*frame[name].drop_nulls().to_list(), "nobody's"})
-            frame = frame.with_columns(
-                polars.col(name).cast(polars.Enum(known) if case.variant % 2 else polars.Categorical)
-            )
-        yield {"table": frame.lazy() if case.variant % 3 else frame}
-
-
-class Arrow(Source):
-    """Arrow tables, in which text may be anything."""
-
-    name = "arrow"
-
-    def holds(self, kind: str, cell: Any) -> bool:
-        """Hold everything."""
-        return True
-
-    @contextlib.contextmanager
-    def opened(self, folder: Path, case: Case) -> Opened:
-        """Yield the table, in one chunk or several, its text as one type or another."""
-        yield {"table": _with_texts(arrow(case.table), case)}
-
-
-def _with_texts(table: Any, case: Case) -> Any:
-    """Return the table with its text in another of Arrow's types, if it is all UTF-8, and in chunks."""
-    kinds = [None, pyarrow.large_string(), pyarrow.dictionary(pyarrow.int32(), pyarrow.string()), pyarrow.string_view()]
-    kind = kinds[case.variant % 4]
-    broken = any(cell is Mark.INVALID for row in case.table.rows for cell in row)
+def _arrow_texts(folder: Path, case: Case) -> Any:
+    """Return an Arrow table with its text in one type or another, and in one chunk or two."""
+    table, variant = arrow(case), case.variant
+    kinds = [pyarrow.string(), pyarrow.large_string(), pyarrow.string_view(), None]
     for place, field in enumerate(table.schema):
-        if field.type == pyarrow.string() and kind is not None and not broken:
-            column = table.column(place)
-            column = column.dictionary_encode() if case.variant % 4 == 2 else column.cast(kind)
-            table = table.set_column(place, field.name, column)
-    return pyarrow.concat_tables([table.slice(0, 2), table.slice(2)]) if case.variant > 3 else table
+        # Arrow converts nothing that is not UTF-8.
+        if field.type == pyarrow.string() and not any(Mark.INVALID in row for row in case.table.rows):
+            kind, column = kinds[variant % 4], table.column(place)
+            table = table.set_column(place, field.name, column.cast(kind) if kind else column.dictionary_encode())
+    return pyarrow.concat_tables([table.slice(0, 2), table.slice(2)]) if variant > 3 else table
 
 
-class ArrowReader(Arrow):
-    name = "arrow reader"
-
-    @contextlib.contextmanager
-    def opened(self, folder: Path, case: Case) -> Opened:
-        """Yield a reader, which can be read once."""
-        yield {"table": arrow(case.table).to_reader(max_chunksize=1 + case.variant)}
+def _relation(folder: Path, case: Case) -> Any:
+    relation = duckdb.connect().from_arrow(arrow(case))
+    return relation if case.variant % 2 else relation.filter("true")
 
 
-class DuckDbRelation(Source):
-    name = "duckdb relation"
-    tells_case = False
-
-    @contextlib.contextmanager
-    def opened(self, folder: Path, case: Case) -> Opened:
-        """Yield a relation over a table or over Arrow's memory."""
-        with contextlib.closing(duckdb.connect()) as connection:
-            relation = connection.from_arrow(arrow(case.table))
-            if case.variant % 2:
-                relation.create("kept")
-                relation = connection.table("kept")
-            yield {"table": relation}
+def _put(folder: Path, rows: Any, name: str = "films") -> str:
+    """Put a table into a DuckDB file."""
+    with contextlib.closing(duckdb.connect(str(folder / "rows.duckdb"))) as connection:
+        connection.from_arrow(rows).create(name)
+    return f"table:{name}"
 
 
-class DuckDbFile(Source):
-    name = "duckdb file"
-    tells_case = False
-
-    @contextlib.contextmanager
-    def opened(self, folder: Path, case: Case) -> Opened:
-        """Write a database."""
-        self._put(folder, "rows", arrow(case.table))
-        yield {"table": f"duckdb://{folder / 'rows.duckdb'}", "table_name": "rows"}
-
-    def listing(self, folder: Path, items: pyarrow.Table, variant: int) -> Any:
-        """Put the list beside the rows."""
-        self._put(folder, "films", items)
-        return "table:films"
-
-    def _put(self, folder: Path, name: str, rows: Any) -> None:
-        with contextlib.closing(duckdb.connect(str(folder / "rows.duckdb"))) as connection:
-            connection.from_arrow(rows).create(name)
+def _duckdb_file(folder: Path, case: Case) -> dict[str, Any]:
+    _put(folder, arrow(case), "rows")
+    return {"table": f"duckdb://{folder / 'rows.duckdb'}", "table_name": "rows"}
 
 
-class IbisTable(Source):
-    """A table of Ibis, in memory or in a DuckDB of the caller's own."""
-
-    name = "ibis"
-    tells_case = False
-
-    @contextlib.contextmanager
-    def opened(self, folder: Path, case: Case) -> Opened:
-        """Yield the table."""
-        if case.variant % 2:
-            yield {"table": ibis.memtable(arrow(case.table))}
-            return
-        backend = ibis.duckdb.connect()
-        try:
-            yield {"table": backend.create_table("rows", arrow(case.table))}
-        finally:
-            backend.disconnect()
+def _ibis(folder: Path, case: Case) -> Any:
+    rows = arrow(case)
+    return ibis.memtable(rows) if case.variant % 2 else ibis.duckdb.connect().create_table("rows", rows)
 
 
 class Postgres(Source):
-    """A PostgreSQL database, whose columns of decimals have no scale."""
+    """A PostgreSQL database, in which decimals have no scale."""
 
-    name = "postgresql"
     dialect = "postgres"
-    sql = {"text": "text", "integer": "bigint", "float": "double precision", "decimal": "numeric", "boolean": "boolean"}
-    sql |= {"date": "date", "timestamp": "timestamp"}
 
     def __init__(self, url: str) -> None:
-        self._url = url
-        self._numbers = itertools.count()
+        super().__init__("postgresql")
+        self._url, self._numbers = url, itertools.count()
 
     def holds(self, kind: str, cell: Any) -> bool:
         """Leave out characters 0, and what comes before PostgreSQL's calendar."""
-        if kind in ("date", "timestamp") and cell is not None:
-            return cell >= (-2_000_000 if kind == "date" else -(2**57))
-        return super().holds(kind, cell) and not (isinstance(cell, str) and "\0" in cell)
+        if kind in ("date", "timestamp"):
+            return cell is None or cell >= -2_000_000 * (1 if kind == "date" else DAY)
+        return super().holds(kind, cell) and "\0" not in str(cell)
 
-    @contextlib.contextmanager
-    def opened(self, folder: Path, case: Case) -> Opened:
-        """Write the table, which is dropped at the end."""
+    def write(self, folder: Path, case: Case) -> dict[str, Any]:
+        """Make a table, which stays until the server ends."""
         import psycopg
 
         table, name = case.table, f"rows_{next(self._numbers)}"
-        kinds = {} if table.decoy is None else {table.decoy: "text"}
-        kinds |= {table.name(role): self.sql[kind] for role, kind in table.kinds.items()}
-        columns = ", ".join(f'"{column.replace(chr(34), 2 * chr(34))}" {kind}' for column, kind in kinds.items())
-        with psycopg.connect(self._url, autocommit=True) as connection:
-            connection.execute(f"CREATE TABLE {name} ({columns})")
-            with connection.cursor() as cursor, cursor.copy(f"COPY {name} FROM STDIN") as copy:
+        kinds = dict.fromkeys(table.decoys, "text")
+        kinds |= {table.name(role): SQL_TYPES[kind] for role, kind in table.kinds.items()}
+        columns = ", ".join('"' + column.replace('"', '""') + f'" {kind}' for column, kind in kinds.items())
+        with psycopg.connect(self._url, autocommit=True) as connection, connection.cursor() as cursor:
+            cursor.execute(f"CREATE TABLE {name} ({columns})")
+            with cursor.copy(f"COPY {name} FROM STDIN") as copy:
                 for row in table.rows:
-                    cells = [self._written(kind, cell) for kind, cell in zip(table.kinds.values(), row, strict=True)]
-                    copy.write_row([*([] if table.decoy is None else [DECOY]), *cells])
-            try:
-                yield {"table": self._url, "table_name": name}
-            finally:
-                connection.execute(f"DROP TABLE {name}")
-
-    def _written(self, kind: str, cell: Any) -> Any:
-        if cell is None or kind not in ("date", "timestamp"):
-            return cell
-        return _ancient(cell if kind == "date" else cell // 86_400_000_000, None if kind == "date" else cell)
+                    cells = [_in_sql(kind, cell) for kind, cell in zip(table.kinds.values(), row, strict=True)]
+                    copy.write_row([DECOY] * len(table.decoys) + cells)
+        return {"table": self._url, "table_name": name}
 
 
-def _ancient(day: int, microseconds: int | None) -> str:
-    """Return a date, or time, as PostgreSQL writes it, also outside the years 1 to 9999."""
-    cycle, rest = divmod(day + 719_162, 146_097)
-    year_one = datetime.date(1, 1, 1) + datetime.timedelta(days=rest)
-    year = year_one.year + 400 * cycle
-    text = f"{year if year > 0 else 1 - year:04}-{year_one.month:02}-{year_one.day:02}"
-    if microseconds is not None:
-        text += f" {(EPOCH + datetime.timedelta(microseconds=microseconds % 86_400_000_000)).time().isoformat()}"
-    return text + (" BC" if year <= 0 else "")
+def _in_sql(kind: str, cell: Any) -> Any:
+    """Return a cell as PostgreSQL reads it: dates also outside the years 1 to 9999."""
+    if cell is None or kind not in ("date", "timestamp"):
+        return cell
+    day, time = divmod(cell, 1 if kind == "date" else DAY)
+    cycle, rest = divmod(day + 719_162, 146_097)  # the calendar repeats itself every 400 years
+    moment = datetime.datetime(1, 1, 1) + datetime.timedelta(days=rest, microseconds=time)
+    year = moment.year + 400 * cycle
+    return f"{year if year > 0 else 1 - year:04}-{moment:%m-%d %H:%M:%S.%f}" + (" BC" if year <= 0 else "")
 
 
-class Spark(Source):
-    """A Spark DataFrame of a Parquet file."""
-
-    name = "spark"
-    dialect = "spark"
-    tells_case = False
-
-    def __init__(self, session: Any) -> None:
-        self._session = session
-
-    @contextlib.contextmanager
-    def opened(self, folder: Path, case: Case) -> Opened:
-        """Write a Parquet file and yield a DataFrame of it."""
-        path = folder / "rows.parquet"
-        pyarrow.parquet.write_table(arrow(case.table), path)
-        yield {"table": self._session.read.parquet(str(path))}
+def spark(session: Any) -> Source:
+    """Return Spark DataFrames of Parquet files."""
+    return Source(
+        "spark",
+        lambda folder, case: session.read.parquet(str(_parquet(folder, case))),
+        dialect="spark",
+        tells_case=False,
+    )
 
 
-EMBEDDED: list[Source] = [
-    Csv(),
-    JsonLines(),
-    JsonArray(),
-    Parquet(),
-    ParquetGroups(),
-    ParquetFolder(),
-    Pandas(),
-    PandasObjects(),
-    PandasCategories(),
-    PandasNullable(),
-    PandasArrow(),
-    Polars(),
-    PolarsLazy(),
-    PolarsCategories(),
-    Arrow(),
-    ArrowReader(),
-    DuckDbRelation(),
-    DuckDbFile(),
-    IbisTable(),
+CSV, JSON_LINES = Csv("csv"), JsonFile("json lines", endings=("jsonl", "ndjson", "json", "jsonl.gz", "jsonl", "json"))
+JSON_ARRAY = JsonFile("json array", endings=("json",) * 5 + ("json.gz",), around=(b" [", b",\n", b"]\n"))
+PARQUET = [
+    Source("parquet", _parquet),
+    Source("parquet, several row groups", _parquet_groups),
+    Source("parquet, several files", _parquet_files),
+]
+PANDAS_OBJECTS = PandasObjects("pandas, objects")
+POLARS_LAZY = Source("polars, lazy", lambda folder, case: polars.from_arrow(arrow(case)).lazy().filter(True))
+ARROW = [
+    Source("arrow", _arrow_texts, holds=lambda kind, cell: True),
+    Source("arrow reader", lambda folder, case: arrow(case).to_reader(1 + case.variant), holds=lambda kind, cell: True),
+]
+RELATION = Source("duckdb relation", _relation, tells_case=False)
+EMBEDDED = [
+    *(CSV, JSON_LINES, JSON_ARRAY, *PARQUET, *ARROW, Pandas("pandas"), PANDAS_OBJECTS),
+    *(PandasCategories("pandas, categories"), PandasNullable("pandas, nullable"), POLARS_LAZY, RELATION),
+    Source("pandas, Arrow-backed", lambda folder, case: arrow_backed(arrow(case))),
+    Source("polars", lambda folder, case: polars.from_arrow(arrow(case))),
+    Source("polars, categories", _polars_categories, kinds=frozenset({"text", "integer", "float"})),
+    Source("duckdb file", _duckdb_file, tells_case=False, beside=_put),
+    Source("ibis", _ibis, tells_case=False),
 ]
