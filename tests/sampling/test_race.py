@@ -11,7 +11,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from counting import contradictions, count_exactly
 from scipy.stats import chisquare
 
 from dpselect.mechanisms import Canonical, Joint
@@ -23,6 +22,7 @@ from dpselect.sampling.laws import single_law
 from dpselect.sampling.race import SLACK, Alternative, race
 from dpselect.sampling.uniform import uniform_integer
 from dpselect.scores import Scores
+from dpselect.verify.enumeration import contradictions, count_exactly
 
 SMALLEST_P = 1e-7
 SMALLEST_CELL = 5.0

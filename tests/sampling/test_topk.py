@@ -9,12 +9,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.stats
-from counting import contradictions, count_exactly
 
 from dpselect.sampling import NOISES, Field, SeededBits, categorical, top_k
 from dpselect.sampling.balls import Draw, Entrant, rational
 from dpselect.sampling.laws import sequence_law, set_law
 from dpselect.sampling.topk import Widths
+from dpselect.verify.enumeration import contradictions, count_exactly
 
 topk_module = importlib.import_module("dpselect.sampling.topk")
 
