@@ -206,7 +206,7 @@ def row_borders(sequence: Callable[..., list[int]] = bounded_sequence) -> list[B
 
 
 def gamma_borders() -> list[Border]:
-    """Return borders of uniform noise u with a gamma variable g: `2 ε x / (w g) + u`; the first word is `Q(d + 1, g)`."""
+    """Return borders of uniform noise u scaled by a gamma variable g, `2 ε x / (w g) + u`; word 0 is `Q(d + 1, g)`."""
     mechanism = Gamma(k=1, epsilon=EPSILON, sensitivity=WIDE)
     rate = 2 * Fraction(EPSILON) / 3
     borders = []

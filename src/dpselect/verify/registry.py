@@ -227,7 +227,7 @@ def sampler_checks(name: str | None = None, *, quick: bool = False) -> list[Call
 
     The quick ones take the list and the groups of ties in turn, and the huge groups for the first specimen.
     """
-    draws = 400 if quick else 1000
+    draws = 300 if quick else 1000
     tied = Scores.from_histogram(TIED_VALUES, TIED_SIZES)
     checks: list[Callable[[], SamplerCheck]] = []
     for entry in _entries(name):
@@ -264,8 +264,9 @@ def exact_checks(name: str | None = None) -> list[Callable[[], ExactCheck]]:
         *[(each, partial(check, each)) for each, check in (*FIGURES, *COUNTED)],
         (name or EVERY_MECHANISM, partial(uniform_draws, name or EVERY_MECHANISM)),
     ]
-    order = [*_known(), EVERY_MECHANISM]
-    return [check for each, check in sorted(checks, key=lambda pair: order.index(pair[0])) if name in (None, each)]
+    order = {each: place for place, each in enumerate(_known())}
+    asked = [pair for pair in checks if name in (None, pair[0])]
+    return [check for _, check in sorted(asked, key=lambda pair: order.get(pair[0], len(order)))]
 
 
 def _attained(name: str, compared: str, pair: Callable[[], Any]) -> ExactCheck:
