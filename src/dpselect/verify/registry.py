@@ -227,7 +227,7 @@ def sampler_checks(name: str | None = None, *, quick: bool = False) -> list[Call
 
     The quick ones take the list and the groups of ties in turn, and the huge groups for the first specimen.
     """
-    draws = 300 if quick else 1000
+    draws = 400 if quick else 1000
     tied = Scores.from_histogram(TIED_VALUES, TIED_SIZES)
     checks: list[Callable[[], SamplerCheck]] = []
     for entry in _entries(name):
