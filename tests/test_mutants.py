@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
 from mutants.__main__ import MISSED, NONE, SURVIVED, Mutant, Outcome, chosen, package, read, report
 
 MUTANT = Mutant("t1", "sampling", "sampling/topk.py", "a cut", "HOPELESS = -64.0", "HOPELESS = -6.0", ("oneshot",), ())
@@ -22,7 +21,7 @@ def test_a_mutant_changes_a_copy_and_nothing_else() -> None:
 
 @pytest.mark.parametrize(("old", "times"), [("HOPELESS = -63.0", 0), ("import", 12)])
 def test_a_text_that_is_gone_or_not_unique_stops_the_program(old: str, times: int) -> None:
-    with pytest.raises(SystemExit, match="t1: its text occurs [0-9]+ times in sampling/topk.py, once is needed"):
+    with pytest.raises(SystemExit, match=r"t1: its text occurs [0-9]+ times in sampling/topk\.py, once is needed"):
         replace(MUTANT, old=old).applied("import " * times)
 
 
@@ -32,7 +31,7 @@ def test_mutants_are_chosen_by_id_and_room() -> None:
     assert [mutant.id for mutant in chosen(mutants, "s2,m8", None)] == ["s2", "m8"]
     assert {mutant.room for mutant in chosen(mutants, None, "ledger")} == {"ledger"}
     for only, room in (("nonesuch", None), (None, "nonesuch")):
-        with pytest.raises(SystemExit, match="nonesuch|--room is one of"):
+        with pytest.raises(SystemExit, match=r"nonesuch|--room is one of"):
             chosen(mutants, only, room)
 
 

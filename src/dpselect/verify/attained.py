@@ -8,7 +8,7 @@ half-space at the right distance. A loss far below the bound there is an error a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -29,28 +29,28 @@ BOTH_WAYS = Sensitivity(-1, 1)
 class Pair:
     """Neighbours and an outcome whose privacy loss comes close to `bound`: at least `share` of it.
 
-    Without a bound the (ε, δ) of the guarantee counts: what `P(outcome) − e^ε P'(outcome)` uses of δ.
+    Without a bound the (ε, δ) of the guarantee counts, over all outcomes: what `Σ max(0, P − e^ε P')` uses of δ.
     """
 
     mechanism: Subject
     scores: tuple[float, ...]
     neighbour: tuple[float, ...]
-    outcome: Hashable
+    outcome: Hashable | None
     share: float
     bound: float | None
 
     def used(self) -> float:
         """Return which part of the bound is used."""
-        here, there = (
-            self.mechanism.law(list(scores)).get(self.outcome, 0.0) for scores in (self.scores, self.neighbour)
-        )
+        here, there = (self.mechanism.law(list(scores)) for scores in (self.scores, self.neighbour))
         if self.bound is None:
-            guarantee = self.mechanism.guarantee
-            beyond = max(here - math.exp(guarantee.epsilon) * there, there - math.exp(guarantee.epsilon) * here)
-            return beyond / guarantee.delta
-        if not (here > 0 and there > 0):
-            return math.inf
-        return abs(math.log(here / there)) / self.bound
+            return max(self._beyond(here, there), self._beyond(there, here)) / self.mechanism.guarantee.delta
+        chances = here.get(self.outcome, 0.0), there.get(self.outcome, 0.0)
+        return abs(math.log(chances[0] / chances[1])) / self.bound if all(chances) else math.inf
+
+    def _beyond(self, law: Mapping[Any, float], other: Mapping[Any, float]) -> float:
+        """Return the mass of a law beyond e^ε times the other."""
+        factor = math.exp(self.mechanism.guarantee.epsilon)
+        return math.fsum(max(chance - factor * other.get(outcome, 0.0), 0.0) for outcome, chance in law.items())
 
 
 def check_attained(name: str, compared: str, pair: Pair) -> ExactCheck:
@@ -88,7 +88,7 @@ def gaussian() -> Pair:
     mechanism = Gaussian(k=1, epsilon=1.0, delta=0.01, sensitivity=BOTH_WAYS, max_items_per_person=2)
     moved = math.sqrt(2) / mechanism.sigma
     behind = math.sqrt(2) * mechanism.sigma * (1.0 / moved + moved / 2)
-    return Pair(mechanism, (0.0, behind), (1.0, behind - 1.0), (0,), 1 - 1e-6, None)
+    return Pair(mechanism, (0.0, behind), (1.0, behind - 1.0), None, 1 - 1e-6, None)
 
 
 def restricted_tests() -> Pair:
@@ -107,10 +107,9 @@ def stable_tests() -> Pair:
     return Pair(mechanism, scores, (142, 123, 82, 82, 41, 41, 0), frozenset({0}), 0.99, 1.0)
 
 
-def newcomer(mechanism: Subject, share: float, most: int = 1) -> Pair:
-    """Return the pair in which one person brings items into a pool that was empty, and they are answered."""
-    kind: Callable[[Any], Hashable] = tuple if mechanism.ordered else frozenset
-    return Pair(mechanism, (0,) * most, (1,) * most, kind([0]), share, None)
+def newcomer(mechanism: Subject, share: float, items: int = 1) -> Pair:
+    """Return the pair in which one person brings items into a pool that was empty: whatever is answered shows it."""
+    return Pair(mechanism, (0,) * items, (1,) * items, None, share, None)
 
 
 PURE = {"gumbel": 0.99, "logistic": 0.98, "half-logistic": 0.99}
@@ -151,6 +150,16 @@ PAIRS: list[tuple[str, str, Callable[[], Pair]]] = [
     ),
     ("top-stable", "epsilon used", stable_tests),
     ("top-stable", "delta used", partial(newcomer, TopStable(k=1, epsilon=1.0, delta=0.01, pool=1), 1 - 1e-6)),
+    (
+        "top-stable",
+        "delta used, two items",
+        partial(newcomer, TopStable(k=2, epsilon=1.0, delta=0.01, pool=2), 0.85, 2),
+    ),
+    (
+        "limited",
+        "delta used, two items",
+        partial(newcomer, LimitedDomain(k=2, epsilon=3.0, delta=1e-3, pool=2), 0.99, 2),
+    ),
     (
         "limited",
         "epsilon used, gumbel",
