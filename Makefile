@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup demo test test-long fuzz browser check bench format clean
+.PHONY: help setup demo test test-long fuzz mutants browser check bench format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -34,6 +34,9 @@ test-long: $(VENV)/.test  ## run the tests that take minutes each
 
 fuzz: $(VENV)/.test  ## random tables through every source; SEED=7 MINUTES=60
 	@$(BIN)/python tests/neighbours/neighbour_fuzz.py $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(NUMBER),--number $(NUMBER)) $(if $(SOURCE),--source "$(SOURCE)")
+
+mutants: $(VENV)/.test  ## make mistakes in the code, one at a time, and see who notices (over an hour)
+	@$(BIN)/python -m mutants
 
 # Never asks, waits for another apt for a minute at most, and gives up after a while; without Chromium some tests are skipped.
 APT := apt-get -qq -o DPkg::Lock::Timeout=60 -o Acquire::Retries=1 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20

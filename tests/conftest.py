@@ -51,6 +51,7 @@ LONG = (
     "tests/test_top_unknown.py::test_items_that_few",
     "tests/verify/test_verify_broken.py",
     "tests/verify/test_verify_command.py",
+    "tests/verify/test_verify_exact.py",
     "tests/verify/test_verify_privacy.py::test_every_mechanism",
     "tests/verify/test_verify_sampler.py",
 )

@@ -88,6 +88,8 @@ def test_a_password_may_come_from_the_environment_and_is_shown_nowhere(
     folder: Path, postgresql_place: PostgreSqlDatabase
 ) -> None:
     put(postgresql_place)
+    with postgresql_place.connect() as connection:
+        connection.execute("CREATE OR REPLACE VIEW failing AS SELECT * FROM orders WHERE 1 / (year - 2023) > 0")
     with Ledger(folder / "budget.sqlite") as ledger:
         ledger.create("shop", epsilon=9.0)
     spending = ["--ledger", "budget.sqlite", "--dataset", "shop"]
@@ -97,7 +99,7 @@ def test_a_password_may_come_from_the_environment_and_is_shown_nowhere(
         run(url, "--table", "orders", *spending),
         run(postgresql_place.url, "--table", "orders", *spending, PGPASSWORD=SECRET),
         run(url, "--table", "nothing", *spending),
-        run(url, "--table", "orders", "--where", "1 / (year - 2023) > 0", *spending),
+        run(url, "--table", "failing", *spending),
         run(url, *spending),
         run(f"postgresql://reader:{quoted}@127.0.0.1:1/shop", "--table", "orders", *spending),
         run(f"mysql://reader:{quoted}@127.0.0.1:1/shop", "--table", "orders", *spending),

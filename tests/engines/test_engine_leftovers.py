@@ -17,10 +17,11 @@ import dpselect as dps
 
 @dataclass(frozen=True)
 class Own:
-    """The caller's table, one of which a query takes minutes, and all that the engine knows and keeps."""
+    """The caller's table, one that takes minutes to read, one that fails on a row, and all that the engine keeps."""
 
     table: Any
     slow: Any
+    failing: Any
     state: Callable[[], Any]
 
 
@@ -33,10 +34,16 @@ def duckdb() -> Iterator[Own]:
     backend.con.execute(
         "CREATE TABLE orders AS SELECT * FROM given; "
         "CREATE VIEW slow AS SELECT item, hash(person, number) AS person, year "
-        "FROM orders, range(10000000000) AS numbers (number) WHERE hash(item, number) % 1000000 = 1"
+        "FROM orders, range(10000000000) AS numbers (number) WHERE hash(item, number) % 1000000 = 1; "
+        "CREATE VIEW failing AS SELECT * FROM orders WHERE error(item) IS NULL"
     )
     names = "SELECT table_name FROM duckdb_tables() UNION ALL SELECT view_name FROM duckdb_views() ORDER BY 1"
-    yield Own(backend.table("orders"), backend.table("slow"), lambda: backend.con.execute(names).fetchall())
+    settings = "SELECT current_setting('disabled_optimizers')"
+
+    def state() -> Any:
+        return backend.con.execute(names).fetchall(), backend.con.execute(settings).fetchall()
+
+    yield Own(backend.table("orders"), backend.table("slow"), backend.table("failing"), state)
     backend.disconnect()
 
 
@@ -47,13 +54,17 @@ def postgresql(place: PostgreSqlDatabase) -> Iterator[Own]:
     place.put("orders", BUYERS)
     connection = place.connect()
     connection.execute("CREATE TEMPORARY VIEW slow AS SELECT orders.* FROM orders, pg_sleep(600)")
+    connection.execute("CREATE TEMPORARY VIEW failing AS SELECT * FROM orders WHERE 1 / (year - 2023) > 0")
     backend = ibis.postgres.from_connection(connection)
 
     def state() -> Any:
         names = connection.execute("SELECT relname FROM pg_class WHERE relpersistence = 't' ORDER BY 1").fetchall()
-        return place.relations(), names, connection.info.transaction_status
+        functions = connection.execute(
+            "SELECT proname FROM pg_proc WHERE pronamespace = pg_my_temp_schema()"
+        ).fetchall()
+        return place.relations(), names, functions, connection.info.transaction_status
 
-    yield Own(backend.table("orders"), backend.table("slow"), state)
+    yield Own(backend.table("orders"), backend.table("slow"), backend.table("failing"), state)
     connection.close()
 
 
@@ -64,9 +75,11 @@ def spark(place: SparkSession) -> Iterator[Own]:
 
     def state() -> Any:
         context = place.session.sparkContext
-        return place.session.catalog.listTables(), context._jsc.getPersistentRDDs().size()
+        ansi = place.session.conf.get("spark.sql.ansi.enabled")
+        return place.session.catalog.listTables(), context._jsc.getPersistentRDDs().size(), ansi
 
-    yield Own(place.frame("orders"), slow, state)
+    failing = place.frame("orders").where("CAST(item AS INT) > 1")
+    yield Own(place.frame("orders"), slow, failing, state)
 
 
 @pytest.fixture(params=["duckdb", "postgresql", "spark"])
@@ -93,8 +106,10 @@ def test_nothing_temporary_outlives_an_error_or_an_interrupt(own: Own, domain: A
     before = own.state()
     dps.top(own.table, **named)
     assert own.state() == before
+    dps.top(own.table, where="CAST(item AS INT) > 1", **named)
+    assert own.state() == before
     with pytest.raises(dps.SourceError):
-        dps.top(own.table, where="CAST(item AS INT) > 1", **named)
+        dps.top(own.failing, where="CAST(item AS INT) > 1", **named)
     assert own.state() == before
     with dps.privacy.Ledger(tmp_path / "budget.sqlite") as ledger:
         ledger.create("shop", epsilon=1.0, delta=0.01)

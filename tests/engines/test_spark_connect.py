@@ -29,8 +29,10 @@ frame = session.createDataFrame(rows)
 for domain in (["ham", "jam", "tea", "fig"], dps.UNKNOWN):
     assert dps.top(frame, domain=domain, **asked).to_dict() == dps.top(rows, domain=domain, **asked).to_dict()
 with pytest.raises(dps.errors.SourceError) as caught:
-    dps.top(frame, domain=dps.UNKNOWN, where="CAST(item AS INT) > 1", **asked)
+    dps.top(frame.where("CAST(item AS INT) > 1"), domain=dps.UNKNOWN, **asked)
 assert "ham" not in str(caught.value) and caught.value.__context__ is None
+listed = ["ham", "jam", "tea", "fig"]
+dps.top(frame, domain=listed, where="CAST(item AS INT) > 1", **asked)
 with pytest.raises(dps.InvalidInput, match="pass a DataFrame of it"):
     dps.top("spark+local://", table_name="orders", domain=dps.UNKNOWN, **asked)
 

@@ -1,7 +1,7 @@
 """Every way into `dpselect.top`: which tables it can hold, how they are written, and what a cell means there.
 
 To add a source, put one more `Source` into `EMBEDDED`, or derive a class if a cell means something else there: `kinds`
-and `holds` say which tables it can hold, `write` makes what is given to `top`, `read` is what the manual says of a cell.
+and `holds` say which tables it can hold, `write` makes what `top` is given, `read` is what the manual says of a cell.
 """
 
 from __future__ import annotations

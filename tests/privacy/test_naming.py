@@ -122,6 +122,27 @@ def test_with_both_it_covers_everybody_within_the_delta_that_was_allowed(mechani
     assert guarantee.epsilon <= 1.0
 
 
+@pytest.mark.parametrize("values", [None, 0.5])
+def test_the_delta_of_the_choice_is_stated_twice_beside_that_of_naming(values: float | None) -> None:
+    """The proof uses it once for the choice and once for the event that a person's own item is named (naming.md)."""
+    release = plan_release(
+        "gaussian",
+        k=2,
+        epsilon=1.0,
+        delta=1e-3,
+        sensitivity=COUNTS,
+        ordered=False,
+        values=values,
+        max_items_per_person=3,
+        number_of_items=10**6,
+    )
+    choice = Fraction(release.mechanism.guarantee.delta)
+    of_values = Fraction(release.noise.guarantee.delta) if release.noise else Fraction(0)
+    naming = delta_of_naming(Fraction(release.mechanism.epsilon), k=2, size=10**6, max_items_per_person=3)
+    assert choice > 0
+    assert 0 <= Fraction(release.guarantee.delta) - (2 * choice + of_values + Fraction(naming)) < Fraction(1, 10**18)
+
+
 def test_a_delta_that_is_too_small_is_refused_with_what_is_needed() -> None:
     with pytest.raises(dps.InvalidInput, match=r"at least 1\.63097e-05 is needed.*or list the items"):
         plan(delta=1e-6, max_items_per_person=3)

@@ -7,13 +7,13 @@ from collections import Counter
 from fractions import Fraction
 
 import pytest
-from counting import contradictions, count_exactly
 from scipy.stats import chi2
 
 from dpselect.sampling import SeededBits, discrete
 from dpselect.sampling.discrete import bernoulli, bernoulli_exp, discrete_gaussian, discrete_laplace
 from dpselect.sampling.tails import gaussian_half_width, laplace_half_width
 from dpselect.sampling.uniform import uniform_integer
+from dpselect.verify.enumeration import contradictions, count_exactly
 
 FAILURE = 1e-7
 """The smallest p-value that passes; with cells of at least 25 expected draws a sound one fails with at most 1e-6."""

@@ -12,11 +12,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from counting import count_exactly
 
 import dpselect.sampling as sampling
 from dpselect.sampling import NOISES, Field, top_k
 from dpselect.sampling.topk import Widths
+from dpselect.verify.enumeration import count_exactly
 
 GRID = [(numerator + 0.5) / 1024 for numerator in range(1024)]
 

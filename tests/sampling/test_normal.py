@@ -7,12 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from counting import contradictions, count_exactly
 
 from dpselect.sampling import Field, SeededBits, top_k
 from dpselect.sampling.laws import sequence_law, set_law
 from dpselect.sampling.normal import NORMAL
 from dpselect.sampling.topk import Widths
+from dpselect.verify.enumeration import contradictions, count_exactly
 
 COARSE = Widths(screen=1, word=2, step=1, screen_from=2)
 

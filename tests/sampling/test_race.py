@@ -11,7 +11,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from counting import contradictions, count_exactly
 from scipy.stats import chisquare
 
 from dpselect.mechanisms import Canonical, Joint
@@ -23,6 +22,9 @@ from dpselect.sampling.laws import single_law
 from dpselect.sampling.race import SLACK, Alternative, race
 from dpselect.sampling.uniform import uniform_integer
 from dpselect.scores import Scores
+from dpselect.verify.borders import ALLOWED, Border, Entrant
+from dpselect.verify.enumeration import contradictions, count_exactly
+from dpselect.verify.words import WORDS, GivenWords
 
 SMALLEST_P = 1e-7
 SMALLEST_CELL = 5.0
@@ -105,6 +107,25 @@ def test_the_law_by_counting_bits(noise, cut):
     decided, undecided = count_exactly(lambda bits: race(blocks, NOISES[noise], bits, width=2).key, depth=14)
     assert undecided < 0.35
     assert contradictions(blocks.law(NOISES[noise]), decided, undecided) == []
+
+
+@both_noises
+@pytest.mark.parametrize("size", [2, 3])
+def test_the_second_noise_of_a_block_changes_the_winner_at_the_right_word(noise, size):
+    """Words: the block's largest noise, and the next; two bits say who holds the first, and then the second.
+
+    The lowest alternative holds the largest noise, the highest the second, with exponents e_1/M + e_2/(M − 1).
+    """
+    blocks = Listed([[0, Fraction(-1, 2), Fraction(-1, 2)][:size]])
+    low, high = Entrant(Fraction(-1, 2), ((0, size),)), Entrant(Fraction(0), ((0, size), (1, size - 1)))
+    # A third alternative gets a noise that is far too small.
+    border = Border(
+        lambda words: race(blocks, NOISES[noise], GivenWords([*words, WORDS - 1], [1, 0, 2])).key == (0, 0),
+        noise,
+        (high, low),
+        (WORDS // 20, 0),
+    )
+    assert abs(border.off_by()) < ALLOWED
 
 
 def test_counting_rejects_a_law_with_one_alternative_more():

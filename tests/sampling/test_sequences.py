@@ -11,12 +11,12 @@ from math import log, perm, prod
 
 import numpy as np
 import pytest
-from counting import contradictions, count_exactly
 from scipy.stats import chisquare
 
 from dpselect.sampling import SeededBits
 from dpselect.sampling.race import by_size
 from dpselect.sampling.sequences import bounded_sequence
+from dpselect.verify.enumeration import contradictions, count_exactly
 
 SMALLEST_P = 1e-7
 

@@ -12,8 +12,10 @@ import pytest
 
 from dpselect.privacy.thresholds import STEP, gumbel_threshold, laplace_threshold
 from dpselect.sampling import SeededBits
-from dpselect.sampling.threshold import MeasuredField, exceeds, first_exceeding
+from dpselect.sampling.threshold import MeasuredField, exceeds, first_exceeding, passing_at_first
 from dpselect.sampling.threshold_law import chance_of
+from dpselect.verify.borders import ALLOWED, Border, Entrant
+from dpselect.verify.words import WORDS, GivenWords
 
 
 def field(values: list[Any], *, scale: Fraction = Fraction(1), origin: Any = 0) -> MeasuredField:
@@ -34,6 +36,28 @@ def test_answers_follow_the_law_however_few_bits_are_drawn_at_a_time(width: int)
         expected = draws * chance_of(passed, failed)
         statistic += (counts[tuple(map(bool, answers))] - expected) ** 2 / expected
     assert statistic < 44
+
+
+PASSES = {
+    "exceeds": lambda entrants, bits: next(exceeds(entrants, Fraction(3), bits)),
+    "passing at first": lambda entrants, bits: passing_at_first(entrants, Fraction(3), bits) == 1,
+    "first exceeding": lambda entrants, bits: first_exceeding([entrants], Fraction(3), bits) == 0,
+}
+
+
+@pytest.mark.parametrize("passes", PASSES.values(), ids=PASSES)
+@pytest.mark.parametrize("shared", [WORDS // 9, WORDS // 2 + 12345, WORDS - (1 << 40)])
+@pytest.mark.parametrize("value", [0, 3, 5.5])
+def test_a_test_passes_up_to_the_very_word_at_which_both_sides_are_even(passes: Any, shared: int, value: float) -> None:
+    """The threshold's word is held, and the word of the test is varied: no shift of the comparison can hide."""
+    entrants = field([value])
+    border = Border(
+        lambda words: passes(entrants, GivenWords(words)),
+        "laplace",
+        (Entrant(Fraction(value), ((1, 1),)), Entrant(Fraction(3), ((0, 1),))),
+        (shared, 0),
+    )
+    assert abs(border.off_by()) < ALLOWED
 
 
 STEPS = [-0.5, -1.0, 0.5, -0.5]

@@ -9,12 +9,15 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.stats
-from counting import contradictions, count_exactly
 
 from dpselect.sampling import NOISES, Field, SeededBits, categorical, top_k
 from dpselect.sampling.balls import Draw, Entrant, rational
 from dpselect.sampling.laws import sequence_law, set_law
 from dpselect.sampling.topk import Widths
+from dpselect.verify.borders import ALLOWED, Border
+from dpselect.verify.borders import Entrant as NoisyValue
+from dpselect.verify.enumeration import contradictions, count_exactly
+from dpselect.verify.words import WORDS, GivenWords
 
 topk_module = importlib.import_module("dpselect.sampling.topk")
 
@@ -69,6 +72,24 @@ def test_order_statistics_of_a_tied_group_by_counting_bits():
         law[2 - (3 in chosen)] += chance
     assert undecided < 0.16
     assert contradictions(law, decided, undecided) == []
+
+
+@ALL_NOISES
+@pytest.mark.parametrize("place", [2, 3])
+def test_order_statistics_of_a_tied_group_change_the_answer_at_the_right_word(noise, place):
+    """Counting leaves too much undecided to tell a divisor m − j from m; the word of one order statistic does not.
+
+    Words: the largest noise of a group of five and of a single item; the group's second and third largest.
+    """
+    field = Field(np.array([1, 0]), Fraction(1), np.array([5, 1]), winners=place)
+    drawn = [0, 2, 3][:place]
+    border = Border(
+        lambda words: 1 not in top_k(field, noise, GivenWords(words)).tolist(),
+        noise.name,
+        (NoisyValue(Fraction(1), tuple(zip(drawn, (5, 4, 3), strict=False))), NoisyValue(Fraction(0), ((1, 1),))),
+        (WORDS // 50, WORDS // 17, WORDS // 40, 0)[: place + 1],
+    )
+    assert abs(border.off_by()) < ALLOWED
 
 
 def test_sequence_law_by_counting_bits():

@@ -6,9 +6,9 @@ from fractions import Fraction
 from itertools import combinations, permutations
 
 import pytest
-from counting import contradictions, count_exactly
 
 from dpselect.sampling import SeededBits, shuffled, uniform, uniform_integer, uniform_sequence, uniform_subset
+from dpselect.verify.enumeration import contradictions, count_exactly
 
 
 @pytest.mark.parametrize("high", [1, 2, 3, 5, 7])

@@ -92,6 +92,23 @@ KINDS = {
 }
 
 
+def test_the_sum_of_a_person_is_clipped_at_both_bounds() -> None:
+    rows: list[Row] = [("Up", "ann", -9, None), ("Up", "bob", 9, None), ("Up", "cat", 3, None), ("Up", "cat", 1, None)]
+    assert scores(rows[:1], KINDS["value"])["Up"] == -2
+    assert scores(rows[1:2], KINDS["value"])["Up"] == 5
+    assert scores(rows, KINDS["value"])["Up"] == -2 + 5 + 4
+
+
+@pytest.mark.parametrize(
+    ("clip", "moves"), [((2, 5), (0, 5)), ((-7, -1), (-7, 0)), ((-2, 5), (-2, 5)), ((0, 0.5), (0, 0.5))]
+)
+def test_a_person_who_lacks_an_item_leaves_its_score_alone(
+    clip: tuple[float, float], moves: tuple[float, float]
+) -> None:
+    """Whoever has the item moves it by 2 to 5, whoever has not by 0: both are within the sensitivity."""
+    assert Contribution.of("value", clip, None, None).sensitivity == dps.Sensitivity(*moves)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=8)
 @given(rows=rows_of_people)

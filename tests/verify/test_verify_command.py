@@ -15,6 +15,7 @@ from dpselect.cli.verify import verify_command
 from dpselect.errors import InvalidInput
 from dpselect.verify import registry
 from dpselect.verify.broken import HalvedNoise, SortedSet
+from dpselect.verify.broken.exact import EXACT_TWINS
 
 
 def run(*arguments: str) -> Result:
@@ -25,11 +26,15 @@ def run(*arguments: str) -> Result:
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave one sampler, one setting and one broken mechanism of each kind, for speed."""
+    """Leave one sampler, one setting, one exact check and one broken mechanism of each kind, for speed."""
     monkeypatch.setattr(registry, "QUICK_SETTINGS", registry.QUICK_SETTINGS[1:])
     monkeypatch.setattr(
         registry, "BROKEN", [HalvedNoise(k=2, epsilon=1.0), SortedSet(k=2, epsilon=4.0, noise="gumbel")]
     )
+    monkeypatch.setattr(registry, "EXACT_TWINS", [twin for twin in EXACT_TWINS if twin.name == "noise 5 % too large"])
+    monkeypatch.setattr(registry, "BORDERS", [border for border in registry.BORDERS if border[0] == "peeling"][1:])
+    for name in ("PAIRS", "FIGURES", "COUNTED"):
+        monkeypatch.setattr(registry, name, [])
 
 
 @pytest.mark.usefixtures("short")
@@ -38,7 +43,10 @@ def test_the_table_shows_losses_claims_and_what_was_rejected() -> None:
     assert result.exit_code == 0
     for text in ("worst", "claim", "0.905", "holds", "agrees", "halved noise", "loss 2.00 > 1", "rejected"):
         assert text in result.stdout
-    assert "2 of 2 guarantees hold, 3 of 3 samplers agree with their law" in " ".join(result.stdout.split())
+    for text in ("words at which answers change, gumbel", "uniform draws", "exact: 0.95 < 0.9999"):
+        assert text in result.stdout
+    words = " ".join(result.stdout.split())
+    assert "2 of 2 guarantees hold, 3 of 3 samplers agree with their law, 2 of 2 exact comparisons agree" in words
     assert all(len(line) <= 100 for line in result.stdout.splitlines())
 
 
@@ -50,7 +58,9 @@ def test_json_holds_every_check() -> None:
     assert [row["noise"] for row in found["privacy"]] == ["exponential", "gumbel"]
     assert all(row["worst_loss"] <= row["epsilon"] for row in found["privacy"])
     assert {row["verdict"] for row in found["samplers"]} == {"agrees"}
-    assert [row["rejected_by"] for row in found["broken"]] == ["privacy", "sampler"]
+    assert [row["verdict"] for row in found["exact"]] == ["agrees"] * 2
+    assert all(row["least"] <= row["found"] <= row["most"] for row in found["exact"])
+    assert [row["rejected_by"] for row in found["broken"]] == ["privacy", "sampler", "exact"]
 
 
 @pytest.mark.usefixtures("short")
@@ -70,8 +80,9 @@ def test_variants_are_told_apart_by_their_parameters(monkeypatch: pytest.MonkeyP
 def test_csv_has_one_row_a_check() -> None:
     result = run("--format", "csv")
     rows = list(csv.DictReader(io.StringIO(result.stdout)))
-    assert [row["check"] for row in rows] == ["privacy"] * 2 + ["samplers"] * 3 + ["broken"] * 2
-    assert [row["verdict"] for row in rows] == ["holds"] * 2 + ["agrees"] * 3 + ["rejected"] * 2
+    kinds = [("privacy", "holds", 2), ("samplers", "agrees", 3), ("exact", "agrees", 2), ("broken", "rejected", 3)]
+    assert [row["check"] for row in rows] == [check for check, _, number in kinds for _ in range(number)]
+    assert [row["verdict"] for row in rows] == [verdict for _, verdict, number in kinds for _ in range(number)]
 
 
 @pytest.mark.usefixtures("short")

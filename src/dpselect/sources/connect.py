@@ -31,7 +31,7 @@ class Source:
     engine: Engine
     table: Any
     named: Callable[[str], Any] | None = None
-    load: Callable[[], None] = lambda: None
+    load: Callable[[], Any] = lambda: None
 
 
 def is_url(table: Any) -> bool:
@@ -77,8 +77,8 @@ def open_backend(stack: contextlib.ExitStack, table: Any, progress: Progress | N
     if backend.name == "postgres":
         engine: Engine = stack.enter_context(postgres_engine(backend, progress))
     elif backend.name == "duckdb":
-        stack.enter_context(without_statistics(backend.con))
         engine = EmbeddedEngine(backend, stack.enter_context(worker_thread()), progress)
+        stack.enter_context(without_statistics(engine))
     else:
         engine = Engine(backend)
     return Source(engine, table, engine.table)

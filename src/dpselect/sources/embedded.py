@@ -33,7 +33,7 @@ class Bound:
     """A table that the engine knows, and what brings its rows there if they are elsewhere: called after charging."""
 
     table: Any
-    load: Callable[[], None] = lambda: None
+    load: Callable[[], Any] = lambda: None
 
 
 class EmbeddedEngine(ThreadedEngine):
@@ -75,10 +75,7 @@ class EmbeddedEngine(ThreadedEngine):
         self.run(lambda: self.connection.register(name, empty))
         columns = ", ".join(f"{behind_barrier(column)} AS {column}" for column in empty.column_names)
         table = self.view(f"SELECT {columns} FROM {name}", ibis.Schema.from_pyarrow(empty.schema))
-        return Bound(table, lambda: self.run(lambda: self._replace(name, read())))
-
-    def _replace(self, name: str, rows: Any) -> None:
-        self.connection.register(name, rows)
+        return Bound(table, lambda: self.run(lambda: self.connection.register(name, read())))
 
     def barrier(self, stack: contextlib.ExitStack, table: Any) -> Any:
         """Return an Ibis table of the same rows, on which no condition is answered from the statistics of files."""
@@ -144,10 +141,10 @@ class _WithoutStatistics:
         self._before: list[tuple[Any, str]] = []
 
     @contextlib.contextmanager
-    def __call__(self, connection: Any) -> Iterator[None]:
+    def __call__(self, engine: EmbeddedEngine) -> Iterator[None]:
         with self._lock:
+            self._before.append((engine.connection, engine.run(lambda: ignore_statistics(engine.connection))))
             self._active += 1
-            self._before.append((connection, ignore_statistics(connection)))
         try:
             yield
         finally:

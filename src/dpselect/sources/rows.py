@@ -77,12 +77,12 @@ def _local_rows(
     stack: contextlib.ExitStack, embedded: EmbeddedEngine, table: Any, columns: list[str], where: str | None
 ) -> Bound:
     """Return rows of a file or of a table in memory; a filter can look at other columns too."""
-    rows = _bound(embedded, table, columns)
+    rows = _bound(stack, embedded, table, columns)
     if where is None:
         return rows
     needed = list(dict.fromkeys([*columns, *Condition.of(where, embedded.backend.dialect).columns]))
     try:
-        rows = _bound(embedded, table, needed)
+        rows = _bound(stack, embedded, table, needed)
     except InvalidInput as error:
         # The other columns are there, so this is a mistake in the filter.
         given, accepted = error.given, error.accepted
@@ -94,7 +94,7 @@ def _local_rows(
     raise InvalidInput("where", given, accepted)
 
 
-def _bound(embedded: EmbeddedEngine, table: Any, columns: list[str]) -> Bound:
+def _bound(stack: contextlib.ExitStack, embedded: EmbeddedEngine, table: Any, columns: list[str]) -> Bound:
     """Return the named columns under neutral names; the rows of a frame are read when they are loaded."""
     import ibis
 
@@ -102,7 +102,7 @@ def _bound(embedded: EmbeddedEngine, table: Any, columns: list[str]) -> Bound:
         return FileTable.at("table", table).bind(embedded, columns)
     if isinstance(table, ibis.Table):
         check_columns("table", columns, list(table.columns))
-        return Bound(renamed(table, columns))
+        return Bound(embedded.barrier(stack, renamed(table, columns)))
     if is_frame(table):
         empty = embedded.run(lambda: arrow_table("table", without_rows(table), columns))
         return embedded.registered(empty, lambda: arrow_table("table", table, columns).cast(empty.schema))

@@ -16,7 +16,13 @@ from dpselect.privacy import COUNTS, Sensitivity
 from dpselect.sampling.noise import NOISES
 from dpselect.scores import Scores
 from dpselect.verify import broken
+from dpselect.verify.attained import PAIRS, check_attained
+from dpselect.verify.broken.exact import EXACT_TWINS, ExactTwin
 from dpselect.verify.domain import Domain
+from dpselect.verify.drawn import BORDERS, drawn_as_stated
+from dpselect.verify.enumeration import COUNTED, uniform_draws
+from dpselect.verify.exact import ExactCheck
+from dpselect.verify.figures import FIGURES
 from dpselect.verify.groups import gaussian_groups, oneshot_groups, peeling_groups
 from dpselect.verify.privacy import Check, Subject, check_privacy
 from dpselect.verify.ranking import NAME as RANKING
@@ -68,7 +74,7 @@ class Entry:
 
     Further variants have their privacy checked, in fewer settings; the slow tests draw from them as well.
     Those with a delta are checked in settings in which it makes a difference; from the first of them draws are taken.
-    A mechanism whose law is slow to compute has settings of its own.
+    A mechanism whose law is slow to compute has settings of its own, of which the quick checks take the first.
     """
 
     specimens: Sequence[Mechanism]
@@ -93,7 +99,7 @@ UNDER_TEST: dict[str, Entry] = {
     ),
     "gamma": Entry(
         [Gamma(k=2, epsilon=1.0)],
-        settings=[Setting(2, 1.0, Domain(3, 2, COUNTS)), Setting(1, 2.0, Domain(3, 2, BOTH_WAYS))],
+        settings=[Setting(1, 2.0, Domain(3, 2, BOTH_WAYS)), Setting(2, 1.0, Domain(3, 2, COUNTS))],
     ),
     "gaussian": Entry(
         [Gaussian(k=2, epsilon=1.0, delta=0.1, max_items_per_person=3)],
@@ -188,9 +194,9 @@ HUGE_VALUES, HUGE_SIZES = [40, 21, 0], [3, 10**9, 10**18]
 class Rejection:
     """A broken mechanism and its sound counterpart under one check: the first must fail it, the second pass."""
 
-    mechanism: broken.Broken
-    of_broken: Check | SamplerCheck
-    of_sound: Check | SamplerCheck
+    mechanism: broken.Broken | ExactTwin
+    of_broken: Check | SamplerCheck | ExactCheck
+    of_sound: Check | SamplerCheck | ExactCheck
 
     @property
     def passed(self) -> bool:
@@ -204,7 +210,7 @@ def privacy_checks(name: str | None = None, *, quick: bool = False) -> list[Call
         partial(check_privacy, _variant(mechanism, setting.k, setting.epsilon, setting.domain), setting.domain)
         for entry in _entries(name)
         for mechanisms, settings in (
-            (entry.specimens, entry.settings or (QUICK_SETTINGS if quick else SETTINGS)),
+            (entry.specimens, _settings(entry, quick)),
             (() if quick else entry.variants, QUICK_SETTINGS),
             (() if quick else entry.approximate, APPROXIMATE_SETTINGS),
         )
@@ -246,24 +252,50 @@ def sampler_checks(name: str | None = None, *, quick: bool = False) -> list[Call
     return checks
 
 
+EVERY_MECHANISM = "all"
+"""Named by checks of what all mechanisms draw with."""
+
+
+def exact_checks(name: str | None = None) -> list[Callable[[], ExactCheck]]:
+    """Return the checks without sampling of every mechanism, or of one, ready to be run."""
+    _entries(name)
+    checks: list[tuple[str, Callable[[], ExactCheck]]] = [
+        *[(each, partial(drawn_as_stated, each, noise, borders)) for each, noise, borders in BORDERS],
+        *[(each, partial(_attained, each, compared, pair)) for each, compared, pair in PAIRS],
+        *[(each, partial(check, each)) for each, check in (*FIGURES, *COUNTED)],
+        (name or EVERY_MECHANISM, partial(uniform_draws, name or EVERY_MECHANISM)),
+    ]
+    order = {each: place for place, each in enumerate(_known())}
+    asked = [pair for pair in checks if name in (None, pair[0])]
+    return [check for _, check in sorted(asked, key=lambda pair: order.get(pair[0], len(order)))]
+
+
+def _attained(name: str, compared: str, pair: Callable[[], Any]) -> ExactCheck:
+    return check_attained(name, compared, pair())
+
+
 def rejections() -> list[Callable[[], Rejection]]:
     """Return the checks of the broken corpus, ready to be run."""
-    return [partial(reject, mechanism) for mechanism in BROKEN]
+    corpus: list[broken.Broken | ExactTwin] = [*BROKEN, *EXACT_TWINS]
+    return [partial(reject, mechanism) for mechanism in corpus]
 
 
-def reject(mechanism: broken.Broken) -> Rejection:
+def reject(mechanism: broken.Broken | ExactTwin) -> Rejection:
     """Run the check that must reject a broken mechanism, on it and on its sound counterpart."""
+    if isinstance(mechanism, ExactTwin):
+        return Rejection(mechanism, mechanism.broken(), mechanism.sound())
     if mechanism.rejected_by == "privacy":
         return Rejection(mechanism, _privacy(mechanism, mechanism.domain), _privacy(mechanism.sound, mechanism.domain))
     check = partial(_sampler_on_a_list, scores=mechanism.shown_on, draws=mechanism.draws)
     return Rejection(mechanism, check(mechanism), check(mechanism.sound))
 
 
-def verify_all(name: str | None = None, *, quick: bool = False) -> list[Check | SamplerCheck | Rejection]:
+def verify_all(name: str | None = None, *, quick: bool = False) -> list[Check | SamplerCheck | ExactCheck | Rejection]:
     """Run every check of every mechanism, or of one, and then the broken corpus."""
     return [
         *(check() for check in privacy_checks(name, quick=quick)),
         *(check() for check in sampler_checks(name, quick=quick)),
+        *(check() for check in exact_checks(name)),
         *(check() for check in rejections()),
     ]
 
@@ -282,10 +314,20 @@ def _sampler_on_a_list(mechanism: Subject, scores: tuple[float, ...], draws: int
 def _entries(name: str | None) -> list[Entry]:
     if name is None:
         return list(UNDER_TEST.values())
-    known = [*UNDER_TEST, *UNKNOWN_UNDER_TEST, SIGNALS, RANKING]
+    known = _known()
     if name not in known:
         raise InvalidInput("mechanism", name, "one of " + ", ".join(known) + " is needed")
     return [UNDER_TEST[name]] if name in UNDER_TEST else []
+
+
+def _settings(entry: Entry, quick: bool) -> Sequence[Setting]:
+    if entry.settings is None:
+        return QUICK_SETTINGS if quick else SETTINGS
+    return entry.settings[:1] if quick else entry.settings
+
+
+def _known() -> list[str]:
+    return [*UNDER_TEST, *UNKNOWN_UNDER_TEST, SIGNALS, RANKING]
 
 
 def _variant(specimen: Mechanism, k: int, epsilon: float, domain: Domain) -> Mechanism:

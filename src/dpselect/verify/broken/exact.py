@@ -1,0 +1,355 @@
+"""Broken twins for the exact checks: samplers, rates and figures that are off by little, which draws would not show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpselect.mechanisms import Canonical, Joint, Mechanism, OneShot
+from dpselect.mechanisms.canonical_blocks import Geometry
+from dpselect.mechanisms.ranking import Ranking
+from dpselect.mechanisms.restricted import Restricted
+from dpselect.mechanisms.top_stable import TopStable
+from dpselect.multiselect.account import Account
+from dpselect.privacy.calibration import range_per_round
+from dpselect.privacy.conversion import epsilon_of_ranges, rho_of_range, upper_bound
+from dpselect.privacy.gaussian import unit_sigma
+from dpselect.privacy.thresholds import STEP, laplace_threshold
+from dpselect.ranking.sensitivity import Bounds
+from dpselect.sampling import BitSource, uniform_integer
+from dpselect.sampling.gamma import UNIFORM
+from dpselect.sampling.noise import NOISES
+from dpselect.sampling.normal import NORMAL
+from dpselect.scores import Members, Scores
+from dpselect.verify import attained, drawn, enumeration, figures
+from dpselect.verify.borders import Border, Entrant, check_borders
+from dpselect.verify.exact import ExactCheck
+from dpselect.verify.words import WORDS
+
+FLOATS = {**NOISES, "normal": NORMAL, "uniform": UNIFORM}
+
+
+@dataclass(frozen=True)
+class ExactTwin:
+    """A check of something broken, and the same check of its sound counterpart."""
+
+    rejected_by: ClassVar[str] = "exact"
+
+    name: str
+    flaw: str
+    broken: Callable[[], ExactCheck]
+    sound: Callable[[], ExactCheck]
+    noise: str = ""
+
+
+def in_floats(border: Border, entrants: Sequence[Entrant] | None = None, *, scale: float = 1.0) -> Border:
+    """Return a border whose sampler computes in floating point, with other entrants or another scale of the noise."""
+    given = border.entrants if entrants is None else entrants
+    quantile = FLOATS[border.noise].quantile
+
+    def wins(words: Sequence[int]) -> bool:
+        with np.errstate(divide="ignore"):
+            exponentials = -np.log1p(-np.array(words, dtype=np.float64) / WORDS)
+            noises = quantile(np.array([sum(exponentials[j] / n for j, n in entrant.draws) for entrant in given]))
+        first, *others = (float(entrant.location) + scale * noise for entrant, noise in zip(given, noises, strict=True))
+        return bool(first > sorted(others, reverse=True)[border.winners - 1])
+
+    return replace(border, wins=wins)
+
+
+def with_divisors(border: Border, *divisors: int) -> list[Entrant]:
+    """Return the entrants of a border, the first with other divisors of its exponentials."""
+    first, *others = border.entrants
+    draws = tuple((word, divisor) for (word, _), divisor in zip(first.draws, divisors, strict=True))
+    return [replace(first, draws=draws), *others]
+
+
+def borders_of(name: str, noise: str) -> list[Border]:
+    """Return the borders of a sound mechanism."""
+    return next(make() for each, what, make in drawn.BORDERS if (each, what) == (name, noise))
+
+
+class _FastSampler(Canonical):
+    """Canonical with a sampler whose rate is 5 % too high; the law is right."""
+
+    def geometry(self, ranking: Ranking) -> Geometry:
+        right = super().geometry(ranking)
+        faster = Fraction(21, 20)
+        return replace(right, head_rate=right.head_rate * faster, tail_rate=right.tail_rate * faster)
+
+
+class _FastJoint(Joint):
+    """Joint with a rate that is 5 % too high, in law and sampler."""
+
+    @property
+    def rate(self) -> Fraction:
+        return super().rate * Fraction(21, 20)
+
+
+class _SlowOneShot(OneShot):
+    """One-shot noise that is 5 % larger than the claim needs."""
+
+    def rate(self, size: int) -> Fraction:
+        return super().rate(size) * Fraction(19, 20)
+
+
+class _EarlyTests(Restricted):
+    """Tests of which those that are drawn pass 0.05 units of noise too early."""
+
+    @cached_property
+    def _tests(self) -> tuple[Fraction, Fraction]:
+        return self.rate(), self.height() - Fraction(1, 20)
+
+
+class _NarrowTests(TopStable):
+    """Noise of scale 2w/ε on gaps, of which one that narrows and a threshold that shifts add up to 3w."""
+
+    def rate(self) -> Fraction:
+        return super().rate() * Fraction(3, 2)
+
+
+class _FirstMember(OneShot):
+    """A win of a group of ties that always goes to one of its first four members."""
+
+    def draw(self, scores: Scores, bits: BitSource) -> Members:
+        chosen = super().draw(scores, bits)
+        return Members(chosen.grouping, chosen.groups, chosen.indexes % 4)
+
+
+class _Unshuffled(OneShot):
+    """A set that is listed from the highest true score to the lowest."""
+
+    def draw(self, scores: Scores, bits: BitSource) -> Members:
+        chosen = super().draw(scores, bits)
+        order = np.argsort(-chosen.values)
+        return Members(chosen.grouping, chosen.groups[order], chosen.indexes[order])
+
+
+class _OneMore(Account):
+    """An account that lets the cost through that exceeds the budget."""
+
+    def charge(self, cost: float) -> bool:
+        with self._lock:
+            allowed = self._budget is None or self._spent <= self._budget
+            self._spent += Fraction(cost) if allowed else 0
+            return allowed
+
+
+class _ThreeQuarters(Bounds):
+    """A ranking's spread times ¾."""
+
+    def spread(self, size: int) -> Fraction:
+        return super().spread(size) * Fraction(3, 4)
+
+
+def _biased(high: int, bits: BitSource) -> int:
+    return int(bits.integers(1, high.bit_length())[0]) % high
+
+
+def _halved_azuma(mean: Fraction, squares: Fraction, delta: Fraction) -> float:
+    return epsilon_of_ranges(mean, squares / 2, delta)
+
+
+def _per_round_of_range(epsilon: float, delta: float, k: int, noise: str) -> Fraction:
+    return range_per_round(epsilon, delta, k)
+
+
+def _nearest(formula: Callable[[], Any], smallest: Fraction) -> float:
+    return math.nextafter(upper_bound(formula, smallest), 0)
+
+
+def _twin(name: str, flaw: str, noise: str, of: str, sampler: Callable[[list[Border]], list[Border]]) -> ExactTwin:
+    """Return the twin whose sampler makes a mistake at borders of a sound mechanism."""
+    compared = f"{drawn.COMPARED}, {noise}"
+
+    def check(mistake: bool) -> ExactCheck:
+        borders = borders_of(of, noise)
+        return check_borders(of, compared, sampler(borders) if mistake else borders)
+
+    return ExactTwin(name, flaw, partial(check, True), partial(check, False), noise)
+
+
+def _pair(name: str, flaw: str, of: str, right: attained.Pair, wrong: Mechanism, noise: str) -> ExactTwin:
+    """Return the twin whose law makes a mistake on a pair of neighbours."""
+    check = partial(attained.check_attained, of, "epsilon used")
+    return ExactTwin(name, flaw, partial(check, replace(right, mechanism=wrong)), partial(check, right), noise)
+
+
+def _figure(name: str, flaw: str, check: Callable[..., ExactCheck], **of: tuple[Any, Any]) -> ExactTwin:
+    """Return the twin of a figure, given by (wrong, right)."""
+    wrong, right = ({key: pair[place] for key, pair in of.items()} for place in (0, 1))
+    return ExactTwin(name, flaw, partial(check, "twin", **wrong), partial(check, "twin", **right))
+
+
+def _with(borders: list[Border], mechanism: Mechanism, scores: Any, chosen: list[int]) -> list[Border]:
+    """Return the first border, drawn by another mechanism."""
+    return [replace(borders[0], wins=drawn.asks(mechanism, scores, lambda answer: answer == chosen))]
+
+
+def _hopeless(border: Border) -> Border:
+    """Return a border whose sampler leaves out what stands 6 units or more behind, whatever its noise."""
+    return replace(border, wins=lambda words: border.entrants[0].location > -6 and border.wins(words))
+
+
+JOINT = attained.joint("gumbel")
+STABLE = attained.stable_tests()
+ONE_SHOT = attained.others_rise(OneShot(k=1, epsilon=3.0), 60, 0.9999)
+
+EXACT_TWINS: list[ExactTwin] = [
+    _twin(
+        "sampler 5 % too fast",
+        "subsets race at 1.05 times the rate of the law",
+        "exponential",
+        "canonical",
+        lambda borders: _with(borders, _FastSampler(k=1, epsilon=drawn.EPSILON, sensitivity=drawn.WIDE), [6, 0], [0]),
+    ),
+    _twin(
+        "tests pass early",
+        "a test passes from 0.05 units of noise below its threshold",
+        "laplace",
+        "restricted",
+        lambda borders: _with(
+            borders,
+            _EarlyTests(
+                inner=Canonical(k=1, epsilon=1.0, sensitivity=drawn.WIDE),
+                pool=1,
+                test_epsilon=drawn.EPSILON,
+                test_delta=0.125,
+            ),
+            [11, 2],
+            [0],
+        ),
+    ),
+    _twin(
+        "order statistics of equal steps",
+        "each exponential of a group of m ties is divided by m",
+        "gumbel",
+        "oneshot",
+        lambda borders: [in_floats(borders[-1], with_divisors(borders[-1], 3, 3))],
+    ),
+    _twin(
+        "race with equal steps",
+        "each exponential of a block of M alternatives is divided by M",
+        "exponential",
+        "canonical",
+        lambda borders: [in_floats(borders[-1], with_divisors(borders[-1], 2, 2))],
+    ),
+    _twin(
+        "hopeless too soon",
+        "what stands 6 units behind is left out",
+        "gumbel",
+        "oneshot",
+        lambda borders: [_hopeless(borders[4])],
+    ),
+    _twin(
+        "decided in floating point",
+        "close comparisons are settled by rounding errors",
+        "gumbel",
+        "oneshot",
+        lambda borders: [in_floats(border) for border in borders[:3]],
+    ),
+    _twin(
+        "gamma variable 2 % too large",
+        "the noise is 2 % larger than the law says",
+        "uniform",
+        "gamma",
+        lambda borders: [in_floats(borders[0], scale=1.02)],
+    ),
+    _twin(
+        "normal noise 3 % too small",
+        "the noise is 3 % smaller than the law says",
+        "normal",
+        "gaussian",
+        lambda borders: [in_floats(borders[0], scale=0.97)],
+    ),
+    _pair(
+        "joint 5 % too fast",
+        "law and sampler have 1.05 times the rate",
+        "joint",
+        JOINT,
+        _FastJoint(k=2, epsilon=3.0, noise="gumbel"),
+        "gumbel",
+    ),
+    _pair(
+        "gaps with noise 2 w / epsilon",
+        "the noise of the tests has two thirds of its scale",
+        "top-stable",
+        STABLE,
+        _NarrowTests(k=6, epsilon=1.0, delta=0.1, pool=6),
+        "laplace",
+    ),
+    _pair(
+        "noise 5 % too large",
+        "the noise is larger than the claim needs",
+        "oneshot",
+        ONE_SHOT,
+        _SlowOneShot(k=1, epsilon=3.0),
+        "exponential",
+    ),
+    _figure(
+        "threshold one step low",
+        "a threshold is rounded down",
+        partial(figures.thresholds, noise="laplace", tail=figures.laplace_tail),
+        threshold=(lambda delta: laplace_threshold(delta) - STEP, laplace_threshold),
+    ),
+    _figure(
+        "unproven end of a bisection",
+        "sigma is rounded down",
+        figures.deviations,
+        sigma=(lambda epsilon, delta: unit_sigma(epsilon, delta) * (1 - 2.0**-40), unit_sigma),
+    ),
+    _figure(
+        "rho of range r^2/9", "r^2/9 in place of r^2/8", figures.concentration, rho=(lambda r: r * r / 9, rho_of_range)
+    ),
+    _figure(
+        "Azuma with a quarter",
+        "the term with log(1 / delta) is taken by half",
+        figures.rounds_of_ranges,
+        epsilon_of=(_halved_azuma, epsilon_of_ranges),
+    ),
+    _figure(
+        "rounds of permute-and-flip",
+        "rounds with exponential noise get the share that needs gumbel noise",
+        partial(figures.rounds_of_peeling, noise="exponential"),
+        per_round=(_per_round_of_range, figures.per_round),
+    ),
+    _figure(
+        "bound not rounded up", "an upper bound is the nearest float", figures.rounded_up, bound=(_nearest, upper_bound)
+    ),
+    _figure(
+        "three quarters of a spread",
+        "a ranking's spread times 3/4",
+        figures.spreads,
+        bounds_of=(_ThreeQuarters, Bounds),
+    ),
+    _figure(
+        "one signal too many",
+        "a budget is compared before the cost is added",
+        figures.signals_paid,
+        account_of=(_OneMore, Account),
+    ),
+    _figure(
+        "modulo bias",
+        "a random number is reduced modulo the range",
+        enumeration.uniform_draws,
+        integer=(_biased, uniform_integer),
+    ),
+    _figure(
+        "one member left out",
+        "a group of five ties lets four of them win",
+        enumeration.tied_members,
+        mechanism=(_FirstMember(k=1, epsilon=1.0), OneShot(k=1, epsilon=1.0)),
+    ),
+    _figure(
+        "set by true score",
+        "a set is listed by descending score",
+        enumeration.shuffled_sets,
+        mechanism=(_Unshuffled(k=3, epsilon=1.0), OneShot(k=3, epsilon=1.0)),
+    ),
+]

@@ -1,0 +1,198 @@
+"""Exact counting: run a sampler on every string of bits up to a length, and add up dyadic probabilities."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping
+from fractions import Fraction
+from functools import partial
+from itertools import combinations, permutations, product
+
+import numpy as np
+
+from dpselect.mechanisms import Canonical, Mechanism, OneShot, Peeling, TopStable
+from dpselect.sampling import uniform_integer, uniform_sequence, uniform_subset
+from dpselect.sampling.bits import BitArray, BitSource
+from dpselect.sampling.sequences import bounded_sequence, whole_numbers
+from dpselect.scores import Scores
+from dpselect.verify.exact import ExactCheck
+from dpselect.verify.words import WIDTH, WORDS, GivenWords
+
+TOLERANCE = 1e-9
+"""How far a law may be off that was computed by numerical integration."""
+
+
+class OutOfBits(Exception):
+    """The sampler asked for more bits than the script holds."""
+
+    def __init__(self, missing: int) -> None:
+        self.missing = missing
+
+
+class ScriptedBits:
+    """Bits read from a given string."""
+
+    secure = False
+
+    def __init__(self, script: tuple[int, ...]) -> None:
+        self._script = script
+        self._read = 0
+
+    def integers(self, count: int, width: int) -> BitArray:
+        """Return the next numbers of the script."""
+        end = self._read + count * width
+        if end > len(self._script):
+            raise OutOfBits(end - len(self._script))
+        values = []
+        for start in range(self._read, end, width):
+            value = 0
+            for bit in self._script[start : start + width]:
+                value = value << 1 | bit
+            values.append(value)
+        self._read = end
+        return np.array(values, dtype=np.uint64)
+
+
+def count_exactly(sampler: Callable[[BitSource], Hashable], depth: int) -> tuple[dict[Hashable, Fraction], Fraction]:
+    """Return the probability that the sampler has decided for each outcome within `depth` bits, and the undecided rest.
+
+    A string of n bits that decides has probability 2^−n, so the sums are exact.
+    """
+    decided: defaultdict[Hashable, Fraction] = defaultdict(Fraction)
+    undecided = Fraction(0)
+    scripts: list[tuple[int, ...]] = [()]
+    while scripts:
+        script = scripts.pop()
+        try:
+            decided[sampler(ScriptedBits(script))] += Fraction(1, 1 << len(script))
+        except OutOfBits as need:
+            if len(script) + need.missing > depth:
+                undecided += Fraction(1, 1 << len(script))
+            else:
+                scripts.extend((*script, *more) for more in product((0, 1), repeat=need.missing))
+    return dict(decided), undecided
+
+
+def contradictions(
+    law: Mapping[Hashable, float], decided: Mapping[Hashable, Fraction], undecided: Fraction
+) -> list[Hashable]:
+    """Return the outcomes whose probability cannot be what the law says.
+
+    The truth lies between what was decided and that plus the rest; TOLERANCE allows for the numerical law.
+    """
+    return [outcome for outcome in law.keys() | decided.keys() if contradiction(law, decided, undecided, outcome)]
+
+
+def contradiction(
+    law: Mapping[Hashable, float], decided: Mapping[Hashable, Fraction], undecided: Fraction, outcome: Hashable
+) -> float:
+    """Return by how much the probability of an outcome contradicts the law, 0 if it need not."""
+    found, stated = decided.get(outcome, Fraction(0)), law.get(outcome, 0.0)
+    excess = max(float(found) - stated, stated - float(found + undecided))
+    return excess if excess > TOLERANCE else 0.0
+
+
+class NarrowScript:
+    """Numbers of fewer than 64 bits from a script; whole words as given, or seeded beyond them."""
+
+    secure = False
+
+    def __init__(self, words: GivenWords, script: BitSource) -> None:
+        self._words = words
+        self._script = script
+
+    def integers(self, count: int, width: int) -> BitArray:
+        """Return words, or what the script holds."""
+        return (self._words if width == WIDTH else self._script).integers(count, width)
+
+
+DEPTH = 12
+
+
+def counted(name: str, compared: str, sampler: Callable[[BitSource], Hashable], outcomes: list[Hashable]) -> ExactCheck:
+    """Count a sampler that must make all outcomes equally likely."""
+    decided, undecided = count_exactly(sampler, DEPTH)
+    law: dict[Hashable, float] = dict.fromkeys(outcomes, 1 / len(outcomes))
+    excess = tuple(contradiction(law, decided, undecided, outcome) for outcome in law.keys() | decided.keys())
+    # Bits that decide nothing would contradict no law.
+    return ExactCheck(name, compared, (*excess, float(undecided > Fraction(1, 4))), 0.0, 0.0)
+
+
+def uniform_draws(
+    name: str,
+    integer: Callable[[int, BitSource], int] = uniform_integer,
+    sequence: Callable[[int, int, BitSource], list[int]] = uniform_sequence,
+    subset: Callable[[int, int, BitSource], list[int]] = uniform_subset,
+) -> ExactCheck:
+    """Count uniform integers, sequences and subsets of small ranges."""
+    checks = [
+        *[counted(name, "", partial(integer, high), list(range(high))) for high in (2, 3, 5, 7)],
+        counted(name, "", lambda bits: tuple(sequence(5, 2, bits)), list(permutations(range(5), 2))),
+        counted(name, "", lambda bits: tuple(subset(5, 2, bits)), list(combinations(range(5), 2))),
+    ]
+    values = tuple(value for check in checks for value in check.values)
+    return ExactCheck(name, "uniform draws, by counting bits", values, 0.0, 0.0)
+
+
+def tied_members(name: str, mechanism: Mechanism) -> ExactCheck:
+    """Count which member of a group of five a win goes to, the words of the noise being held."""
+    scores = Scores.from_histogram([3, 0], [5, 1])
+
+    def sampler(bits: BitSource) -> Hashable:
+        words = GivenWords([1 << 60, 1 << 63])
+        return int(mechanism.draw(scores, NarrowScript(words, bits)).positions()[0])
+
+    return counted(name, "members of a group of ties, by counting bits", sampler, list(range(5)))
+
+
+class CountingWords(GivenWords):
+    """Given words, which are counted as they are asked for."""
+
+    asked = 0
+
+    def integers(self, count: int, width: int) -> BitArray:
+        """Count the words and return them."""
+        self.asked += count if width == WIDTH else 0
+        return super().integers(count, width)
+
+
+def shuffled_sets(name: str, mechanism: Mechanism) -> ExactCheck:
+    """Draw one set with all orders of its shuffling keys, the last words: each order of the set must come out once."""
+    scores = mechanism.table([3000, 2000, 1000, 0])
+    bits = CountingWords([])
+    mechanism.draw(scores, bits)
+    noises = [1 << 62] * (bits.asked - mechanism.k)
+    found = {
+        tuple(mechanism.draw(scores, GivenWords([*noises, *keys])).positions().tolist())
+        for keys in permutations(range(1, mechanism.k + 1))
+    }
+    missing = len(set(permutations(range(mechanism.k))) ^ found)
+    return ExactCheck(name, "orders in which a set comes, over all keys", (float(missing),), 0.0, 0.0)
+
+
+def picks(name: str, sequence: Callable[..., list[int]] = bounded_sequence) -> ExactCheck:
+    """Count the ranks that the first words give; the last word, which belongs to no whole turn, must be drawn again."""
+    bounds = whole_numbers([0]), whole_numbers([5])
+    drawn = [sequence(*bounds, GivenWords([word]))[0] for word in range(20)]
+    uneven = max(abs(drawn.count(rank) - 4) for rank in range(5))
+    redrawn = {sequence(*bounds, GivenWords([WORDS - 1], [rank]))[0] for rank in range(5)}
+    return ExactCheck(name, "ranks drawn within bounds", (float(uneven), float(len(set(range(5)) ^ redrawn))), 0.0, 0.0)
+
+
+STABLE = TopStable(k=3, epsilon=100.0, delta=0.1, pool=3)
+
+COUNTED: list[tuple[str, Callable[[str], ExactCheck]]] = [
+    *[(name, picks) for name in ("canonical", "joint")],
+    *[
+        (mechanism.name, partial(tied_members, mechanism=mechanism))
+        for mechanism in (
+            OneShot(k=1, epsilon=1.0),
+            Peeling(k=1, epsilon=1.0, noise="exponential"),
+            Peeling(k=1, epsilon=1.0, noise="gumbel"),
+        )
+    ],
+    *[
+        (mechanism.name, partial(shuffled_sets, mechanism=mechanism))
+        for mechanism in (Canonical(k=3, epsilon=1.0), OneShot(k=3, epsilon=1.0), STABLE)
+    ],
+]

@@ -1,0 +1,213 @@
+"""The numbers that guarantees rest on, computed once more by other means: thresholds, conversions, noise, budgets.
+
+Each must be on the safe side of the exact value, and close to it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from dpselect.mechanisms import Peeling
+from dpselect.multiselect.account import Account
+from dpselect.privacy.conversion import epsilon_of_ranges, epsilon_of_zcdp, mean_of_range, rho_of_range, upper_bound
+from dpselect.privacy.gaussian import unit_sigma
+from dpselect.privacy.thresholds import gumbel_threshold, laplace_threshold
+from dpselect.ranking.sensitivity import Bounds
+from dpselect.sampling.balls import ball, working_precision
+from dpselect.verify.exact import ExactCheck
+
+DELTAS = (0.3, 0.05, 1e-3, 1e-6, 1e-12)
+PRECISION = 512
+
+Number = Callable[..., Any]
+
+
+def laplace_tail(q: Any) -> Any:
+    """Return P[ν − ρ > q] of two standard Laplace variables: `¼ (2 + q) e^{−q}`."""
+    return (2 + q) * (-q).exp() / 4
+
+
+def gumbel_tail(u: Any) -> Any:
+    """Return the bound `e^{−u}` on P[Z > Z' + u] of two standard Gumbel variables."""
+    return (-u).exp()
+
+
+def thresholds(name: str, noise: str, threshold: Number, tail: Number) -> ExactCheck:
+    """Compare tails at thresholds with the δ that was asked for: log(tail/δ) is at most 0, within two steps."""
+
+    def excess(delta: float) -> float:
+        height = threshold(Fraction(delta))
+        with working_precision(PRECISION):
+            return float((tail(ball(height)) / ball(Fraction(delta))).log())
+
+    return ExactCheck(name, f"log of tail / delta, {noise}", tuple(map(excess, DELTAS)), -(2.0**-30), 0.0)
+
+
+TARGETS = ((0.1, 1e-6), (1.0, 1e-3), (1.0, 0.1), (8.0, 1e-9))
+
+
+def deviations(name: str, sigma: Number) -> ExactCheck:
+    """Compare the least δ of normal noise, `Φ(1/(2σ) − εσ) − e^ε Φ(−1/(2σ) − εσ)`, with the δ that was asked for."""
+
+    def excess(target: tuple[float, float]) -> float:
+        epsilon, delta = target
+        stated = sigma(epsilon, delta)
+        with working_precision(PRECISION):
+            size, root = ball(stated), ball(Fraction(2)).sqrt()
+            upper, lower = (sign / (2 * size) - ball(epsilon) * size for sign in (1, -1))
+            needed = (-upper / root).erfc() / 2 - ball(epsilon).exp() * (-lower / root).erfc() / 2
+            return float((needed / ball(delta)).log())
+
+    return ExactCheck(name, "log of delta needed / delta, normal", tuple(map(excess, TARGETS)), -1e-8, 0.0)
+
+
+def concentration(name: str, rho: Number) -> ExactCheck:
+    """Compare ρ of bounded range r with the Rényi divergences of the worst two-point pair: `sup D_α/α = r²/8` as r → 0.
+
+    The pair has losses t and t − r with probabilities that `p e^{−t} + (1 − p) e^{r − t} = 1` fixes.
+    """
+    width = Fraction(1, 64)
+    worst = 0.0
+    with working_precision(PRECISION):
+        r = ball(width)
+        for twentieths in range(1, 20):
+            t = r * twentieths / 20
+            p = (1 - (t - r).exp()) / (1 - (-r).exp())
+            for alpha in (Fraction(33, 32), Fraction(2), Fraction(8)):
+                order = ball(alpha)
+                moment = p * ((order - 1) * t).exp() + (1 - p) * ((order - 1) * (t - r)).exp()
+                worst = max(worst, float(moment.log() / ((order - 1) * order)))
+    return ExactCheck(name, "zCDP of the worst pair / rho of bounded range", (worst / float(rho(width)),), 0.99, 1.0)
+
+
+def composed_delta(epsilon: float, width: float, rounds: int) -> float:
+    """Return the δ that some rounds of bounded range need for ε: the worst of pairs with losses t and t − r each.
+
+    Independent rounds are one choice of an adversary, so this is a bound from below on what all rounds need.
+    """
+    worst = 0.0
+    for twentieths in range(1, 20):
+        t = width * twentieths / 20
+        p = math.expm1(t - width) / math.expm1(-width)
+        needed = 0.0
+        for high in range(rounds + 1):
+            loss = high * t + (rounds - high) * (t - width)
+            if loss > epsilon:
+                log_chance = (
+                    math.lgamma(rounds + 1) - math.lgamma(high + 1) - math.lgamma(rounds - high + 1)
+                    + high * math.log(p) + (rounds - high) * math.log1p(-p)
+                )  # fmt: skip
+                needed += math.exp(log_chance) * -math.expm1(epsilon - loss)
+        worst = max(worst, needed)
+    return worst
+
+
+COMPOSED = ((0.1, 100), (0.02, 1000), (0.5, 20))
+
+
+def rounds_of_ranges(name: str, epsilon_of: Number) -> ExactCheck:
+    """Compare the δ that rounds need at the stated ε, `Σ mean(r) + √(½ Σ r² log(1/δ))`, with the stated δ."""
+
+    def used(case: tuple[float, int]) -> float:
+        width, rounds = case
+        exact, delta = Fraction(width), 1e-9
+        mean, squares = rounds * mean_of_range(exact), rounds * exact * exact
+        return composed_delta(epsilon_of(mean, squares, Fraction(delta)), width, rounds) / delta
+
+    compared = "delta needed by rounds of bounded range / delta"
+    return ExactCheck(name, compared, tuple(map(used, COMPOSED)), 1e-6, 1.0)
+
+
+def rounds_of_peeling(name: str, noise: str, per_round: Number) -> ExactCheck:
+    """Compare the δ that k rounds need with the stated one; a round with exponential noise has twice the range."""
+    cases = [(epsilon, delta, k) for epsilon, delta in ((0.5, 1e-3), (1.0, 1e-6)) for k in (10, 100)]
+
+    def used(case: tuple[float, float, int]) -> float:
+        epsilon, delta, k = case
+        share = float(per_round(epsilon, delta, k, noise))
+        if k * share <= epsilon:
+            return 0.0
+        return composed_delta(epsilon, share * (1 if noise == "gumbel" else 2), k) / delta
+
+    return ExactCheck(name, f"delta needed by k rounds / delta, {noise}", tuple(map(used, cases)), 0.0, 1.0)
+
+
+def per_round(epsilon: float, delta: float, k: int, noise: str) -> Fraction:
+    """Return what a round of peeling costs, read off its rate for scores of spread 1."""
+    return Peeling(k=k, epsilon=epsilon, delta=delta, noise=noise).rate()
+
+
+def zcdp_epsilons(name: str, epsilon_of: Number) -> ExactCheck:
+    """Compare ε of ρ-zCDP with `min over α of αρ + log(1 − 1/α) − log(αδ)/(α − 1)`, on a grid of orders."""
+    cases = [(rho, delta) for rho in (1e-4, 0.01, 0.5, 10.0) for delta in (1e-3, 1e-9)]
+
+    def ratio(case: tuple[float, float]) -> float:
+        rho, delta = case
+        orders = (1 + math.exp(step / 200) for step in range(-2000, 2000))
+        least = min(a * rho + math.log1p(-1 / a) - math.log(a * delta) / (a - 1) for a in orders)
+        return float(epsilon_of(Fraction(rho), Fraction(delta)) / least)
+
+    return ExactCheck(name, "epsilon of zCDP / least over all orders", tuple(map(ratio, cases)), 1 - 1e-4, 1 + 1e-9)
+
+
+def rounded_up(name: str, bound: Number) -> ExactCheck:
+    """Compare bounds from above with fractions that no float holds: what was added, in units of the last place."""
+
+    def added(number: int) -> float:
+        exact = Fraction(number, 7)
+        stated = bound(lambda: ball(exact), exact)
+        return float((Fraction(stated) - exact) / Fraction(math.ulp(stated)))
+
+    numbers = [number for number in range(1, 60) if number % 7]
+    return ExactCheck(name, "bounds from above, last places added", tuple(map(added, numbers)), 0.0, 2.0)
+
+
+def spreads(name: str, bounds_of: Number) -> ExactCheck:
+    """Compare the spread of a ranking with its theorem, `m · 2 (1 − α) s / (D L α) + 4τ`, `τ = w/4096`."""
+    cases = [(10, 1, 2, Fraction(1, 2), 1), (10, 3, 9, Fraction(1, 4), 2), (4, 2, 3, Fraction(7, 8), 1)]
+
+    def ratio(case: tuple[int, int, int, Fraction, int]) -> float:
+        size, most, degree, alpha, votes = case
+        passed_on = min(Fraction(1), Fraction(2, degree)) * (1 - alpha)
+        pair = (passed_on + 2 * alpha / size) / (passed_on + alpha)
+        moved = votes * 2 * (1 - alpha) * pair / (degree * most * alpha)
+        bounds = bounds_of(most, degree, float(alpha), votes=votes)
+        return float(Fraction(bounds.sensitivity(size).spread) / (moved * (1 + Fraction(1, 1024))))
+
+    return ExactCheck(name, "spread / theorem", tuple(map(ratio, cases)), 1.0, 1 + 1e-12)
+
+
+def signals_paid(name: str, account_of: Number) -> ExactCheck:
+    """Count the signals that a budget of three pays for, to the last digit: three, and two if it is a little less."""
+    surplus = []
+    for budget, paid in ((0.75, 3), (math.nextafter(0.75, 0), 2)):
+        account = account_of(budget)
+        surplus.append(float(sum(account.charge(0.25) for _ in range(9)) - paid))
+    return ExactCheck(name, "signals beyond what a budget pays for", tuple(surplus), 0.0, 0.0)
+
+
+FIGURES: list[tuple[str, Callable[[str], ExactCheck]]] = [
+    *[
+        (name, partial(thresholds, noise="laplace", threshold=laplace_threshold, tail=laplace_tail))
+        for name in ("restricted", "limited", "top-stable")
+    ],
+    ("limited", partial(thresholds, noise="gumbel", threshold=gumbel_threshold, tail=gumbel_tail)),
+    ("gaussian", partial(deviations, sigma=unit_sigma)),
+    *[
+        (name, check)
+        for name in ("oneshot", "peeling")
+        for check in (
+            partial(concentration, rho=rho_of_range),
+            partial(rounds_of_ranges, epsilon_of=epsilon_of_ranges),
+            partial(zcdp_epsilons, epsilon_of=epsilon_of_zcdp),
+            partial(rounded_up, bound=upper_bound),
+        )
+    ],
+    *[("peeling", partial(rounds_of_peeling, noise=noise, per_round=per_round)) for noise in ("gumbel", "exponential")],
+    ("ranking", partial(spreads, bounds_of=Bounds)),
+    ("multiselect", partial(signals_paid, account_of=Account)),
+]

@@ -1,0 +1,148 @@
+"""Parquet: no condition is answered from statistics, columns are found by their exact names, types are the schema's."""
+
+from __future__ import annotations
+
+import decimal
+from pathlib import Path
+from typing import Any
+
+import ibis
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+import dpselect as dps
+from dpselect.sources import Contribution, Domain, open_counts
+
+NAN = float("nan")
+
+
+def scores(table: Any, *, items: list[Any], **options: Any) -> dict[Any, Any]:
+    """Return the score of each item."""
+    arguments = {"item": "film", "person": "viewer", "domain": Domain.of(items), "k": 1, **options}
+    with open_counts(table, **arguments) as counts:
+        values, numbers = counts.histogram()
+        places = [(value, index) for value, number in zip(values, numbers, strict=True) for index in range(number)]
+        found = counts.fetch([value for value, _ in places], [index for _, index in places])
+    return {item: value for item, (value, _) in zip(found, places, strict=True)}
+
+
+def write(folder: Path, name: str, **columns: Any) -> Path:
+    pyarrow.parquet.write_table(pyarrow.table(columns), folder / name)
+    return folder / name
+
+
+@pytest.fixture(params=["file", "backend"])
+def nan_table(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """Return what makes rows in which all of Heat have NaN, with or without one more person of Up."""
+
+    def make(*, more: bool) -> Any:
+        films = ["Heat"] * 100 + ["Up"] * 100 + ["Up"] * more
+        amounts = [NAN] * 100 + [3.0] * 100 + [10.0] * more
+        path = write(tmp_path, f"{more}.parquet", film=films, amount=amounts, viewer=range(200 + more))
+        return path if request.param == "file" else ibis.duckdb.connect().read_parquet(str(path))
+
+    return make
+
+
+@pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")
+@pytest.mark.parametrize(
+    ("where", "kept"),
+    [
+        ("amount > 5", 100),
+        ("amount >= 5", 100),
+        ("amount <> 3", 100),
+        ("NOT amount <= 5", 100),
+        ("amount + 0 > 5", 100),
+        ("amount > 5 AND NOT isnan(amount)", 0),
+        ("isnan(amount)", 100),
+        ("amount IN (4, 'NaN'::DOUBLE)", 100),
+        ("amount IS NULL", 0),
+    ],
+)
+def test_one_row_does_not_decide_whether_those_beside_it_are_read(nan_table: Any, where: str, kept: int) -> None:
+    for more in (False, True):
+        assert scores(nan_table(more=more), items=["Heat", "Up"], where=where)["Heat"] == kept
+
+
+@pytest.mark.parametrize("options", [("amount", (0, 5), None), ("amount", (-5, 5), None), (None, None, "amount")])
+def test_nan_is_dropped_like_a_null(tmp_path: Path, options: tuple[Any, ...]) -> None:
+    rows = write(tmp_path, "rows.parquet", film=["Heat", "Heat", "Up"], amount=[NAN, 1.0, NAN], viewer=[1, 2, 3])
+    assert scores(rows, items=["Heat", "Up"], contribution=Contribution.of(*options, None)) == {"Heat": 1, "Up": 0}
+    floats = write(tmp_path, "floats.parquet", film=[1.0, NAN, 1.0, 2.0], viewer=[1.0, 2.0, NAN, 4.0])
+    assert scores(floats, items=[1.0, 2.0]) == {1.0: 1, 2.0: 1}
+
+
+def test_names_that_differ_in_case_or_look_like_a_duplicate_are_columns_of_their_own(tmp_path: Path) -> None:
+    path = write(tmp_path, "rows.parquet", Film=["x"], film=["y"], film_1=["z"], viewer=[1])
+    for name, item in (("Film", "x"), ("film", "y"), ("film_1", "z")):
+        assert scores(path, item=name, items=["x", "y", "z"])[item] == 1
+    assert scores(path, items=["y"], where="Film = 'x' AND film_1 = 'z'") == {"y": 1}
+    with pytest.raises(dps.InvalidInput, match="no column 'FILM'"):
+        scores(path, items=["y"], where="FILM = 'x'")
+
+
+def test_a_name_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    rows = pyarrow.table([["x"], ["y"], [1]], names=["film", "film", "viewer"])
+    pyarrow.parquet.write_table(rows, tmp_path / "rows.parquet")
+    with pytest.raises(dps.InvalidInput, match="several columns 'film'"):
+        scores(tmp_path / "rows.parquet", items=["x"])
+
+
+def test_files_with_other_columns_beside_and_in_another_order_are_one_table(tmp_path: Path) -> None:
+    write(tmp_path, "1.parquet", film=["x"], FILM=["a"], viewer=[1])
+    write(tmp_path, "2.parquet", FILM=["b"], viewer=[2], more=[0], film=["x"])
+    write(tmp_path, "3.parquet", viewer=["three"], film=["y"])
+    assert scores(tmp_path, items=["x", "y", "a"]) == {"x": 2, "y": 1, "a": 0}
+
+
+def test_a_value_without_a_place_in_the_common_type_of_several_files_is_a_null(tmp_path: Path) -> None:
+    small = pyarrow.array([decimal.Decimal("0.5")], pyarrow.decimal128(38, 38))
+    large = pyarrow.array([decimal.Decimal(10) ** 37, decimal.Decimal(7)], pyarrow.decimal128(38, 0))
+    write(tmp_path, "1.parquet", film=["x"], viewer=[1], amount=small)
+    write(tmp_path, "2.parquet", film=["x", "x"], viewer=[2, 3], amount=large)
+    assert scores(tmp_path, items=["x"], contribution=Contribution.of("amount", (0, 1), None, None))["x"] <= 3
+
+
+def test_decimals_of_more_digits_than_the_engine_has_are_refused_by_their_type(tmp_path: Path) -> None:
+    long = pyarrow.array([decimal.Decimal(10) ** 39, decimal.Decimal(10) ** 39 + 1], pyarrow.decimal256(45, 0))
+    for column in ("film", "viewer"):
+        columns = {"film": ["x", "x"], "viewer": [1, 2], column: long}
+        with pytest.raises(dps.InvalidInput, match="decimal256"):
+            scores(write(tmp_path, "rows.parquet", **columns), items=["x"])
+
+
+def test_a_header_of_200_000_columns_is_read_or_refused(tmp_path: Path) -> None:
+    for number, name in ((100_000, "column"), (200_000, "long_column")):
+        header = ",".join(f"{name}{i}" for i in range(number)) + ",film,viewer\n"
+        (tmp_path / "rows.csv").write_text(header + "," * number + "x,1\n")
+        if len(header) < 2_000_000:
+            assert scores(tmp_path / "rows.csv", items=["x"]) == {"x": 1}
+            continue
+        with pytest.raises(dps.InvalidInput, match="first line must be at most"):
+            scores(tmp_path / "rows.csv", items=["x"])
+
+
+def test_only_the_columns_that_are_asked_for_become_known_to_the_engine(tmp_path: Path) -> None:
+    path = write(tmp_path, "rows.parquet", **{f"c{i}": [i] for i in range(3000)}, film=["x"], viewer=[1])
+    with open_counts(path, item="film", person="viewer", domain=Domain.of(["x"]), k=1) as counts:
+        views = counts._engine.connection.execute(
+            "SELECT column_count FROM duckdb_views() WHERE NOT internal"
+        ).fetchall()
+    assert max(number for (number,) in views) <= 2
+
+
+def test_three_thousand_conditions_are_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sqlglot
+
+    parsed: list[int] = []
+    original = sqlglot.parser.Parser.parse
+
+    def counting(self: Any, tokens: Any, sql: Any = None) -> Any:
+        parsed.append(len(tokens))
+        return original(self, tokens, sql)
+
+    monkeypatch.setattr(sqlglot.parser.Parser, "parse", counting)
+    path = write(tmp_path, "rows.parquet", film=["x"], viewer=[1], n=[1])
+    assert scores(path, items=["x"], where=" AND ".join(f"n <> {-i}" for i in range(3000))) == {"x": 1}
+    assert sum(number > 9000 for number in parsed) <= 2
