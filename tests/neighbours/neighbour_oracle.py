@@ -124,7 +124,7 @@ def number(value: Any) -> float | None:
     """Return the number that a text stands for, or None."""
     try:
         return None if value is None else float(value)
-    except ValueError:
+    except (TypeError, ValueError):
         return None
 
 

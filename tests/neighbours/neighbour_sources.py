@@ -29,16 +29,19 @@ from neighbour_conditions import Condition, conditions_of
 from neighbour_tables import DECOY, OBJECTS, Beyond, Case, Genre, Json, Mark, Nested, Table
 
 TYPES = {"text": pyarrow.string(), "integer": pyarrow.int64(), "float": pyarrow.float64(), "boolean": pyarrow.bool_()}
+TYPES |= {"instant": pyarrow.timestamp("us", "UTC"), "time": pyarrow.time64("us")}
 TYPES |= {"decimal": pyarrow.decimal128(12, 2), "date": pyarrow.date32(), "timestamp": pyarrow.timestamp("us")}
 SQL_TYPES = {"text": "text", "integer": "bigint", "float": "double precision", "boolean": "boolean"}
-SQL_TYPES |= {"decimal": "numeric", "date": "date", "timestamp": "timestamp"}
+SQL_TYPES |= {"decimal": "numeric", "date": "date", "timestamp": "timestamp", "instant": "timestamptz", "time": "time"}
+MOMENTS = frozenset({"date", "timestamp", "instant", "time"})
 EPOCH, DAY = datetime.datetime(1970, 1, 1), 86_400_000_000
 
 Write = Callable[[Path, Case], Any]
 
 
 class Source:
-    """A way in. Columns have types, unless `as_text`; `hashes`: the kinds whose text the manual fixes.
+    """A way in. Columns have types, unless `as_text`; `hashes`: the kinds whose text the manual fixes;
+    `numbers`: those that are not numbers, but can be read as such.
 
     `beside`: how a table of public items is put where the rows are; otherwise it is a frame.
     """
@@ -46,6 +49,7 @@ class Source:
     dialect, as_text, tells_case = "duckdb", False, True
     kinds = frozenset(TYPES)
     hashes = frozenset({"text", "integer", "boolean", "date"})
+    numbers = frozenset({"text", "boolean", "mixed"})
     beside: Callable[[Path, Any], str] | None = None
 
     def __init__(self, name: str, write: Write | None = None, **attributes: Any) -> None:
@@ -63,13 +67,13 @@ class Source:
 
     def holds(self, kind: str, cell: Any) -> bool:
         """Tell whether a column of that kind can have that cell."""
-        return cell is not Mark.INVALID
+        return cell not in (Mark.INVALID, Mark.BROKEN)
 
     def read(self, kind: str, cell: Any) -> Any:
         """Return what a cell means; None is a null."""
-        if cell is None or cell is Mark.INVALID:
+        if cell is None or isinstance(cell, Mark):
             return None
-        return _moment(kind, cell) if kind in ("date", "timestamp") else cell
+        return _moment(kind, cell) if kind in MOMENTS else cell
 
     def is_readable(self, cells: tuple[Any, ...]) -> bool:
         """Tell whether a row can be parsed at all."""
@@ -95,7 +99,8 @@ def _moment(kind: str, cell: int) -> Any:
     try:
         if kind == "date":
             return EPOCH.date() + datetime.timedelta(days=cell)
-        return EPOCH + datetime.timedelta(microseconds=cell)
+        moment = EPOCH + datetime.timedelta(microseconds=cell)
+        return moment.time() if kind == "time" else moment.replace(tzinfo=datetime.UTC if kind == "instant" else None)
     except OverflowError:
         return Beyond(cell)
 
@@ -109,7 +114,7 @@ def arrow(case: Case) -> Any:
 
 def _array(table: Table, role: str) -> Any:
     kind, cells = table.kinds[role], table.cells(role)
-    if kind in ("date", "timestamp"):
+    if kind in MOMENTS:
         return pyarrow.array(cells, pyarrow.int32() if kind == "date" else pyarrow.int64()).cast(TYPES[kind])
     if kind != "text":
         return pyarrow.array(cells, TYPES[kind], from_pandas=False)
@@ -123,7 +128,7 @@ class TextFile(Source):
     """A file in which everything is text."""
 
     as_text = True
-    kinds = frozenset(TYPES) - {"timestamp"}
+    kinds = frozenset(TYPES) - MOMENTS | {"date"}
     hashes = frozenset({*TYPES, "mixed"})
     endings: tuple[str, ...]
 
@@ -164,7 +169,7 @@ class Csv(TextFile):
 
     def is_readable(self, cells: tuple[Any, ...]) -> bool:
         """Tell whether every cell is UTF-8 without the control character 1."""
-        return not any(cell is Mark.INVALID or "\x01" in str(cell) for cell in cells)
+        return not any(cell in (Mark.INVALID, Mark.BROKEN) or "\x01" in str(cell) for cell in cells)
 
     def file(self, case: Case) -> bytes:
         """Return a header and a line for each row."""
@@ -181,7 +186,7 @@ class Csv(TextFile):
     def _field(self, kind: str, cell: Any) -> bytes:
         text = self.read(kind, cell)
         quoted = b"" if text is None else b'"' + text.replace('"', '""').encode() + b'"'
-        return b"\xff" if cell is Mark.INVALID else quoted
+        return {Mark.INVALID: b"\xff", Mark.BROKEN: b'"open'}.get(cell, quoted)
 
 
 class JsonFile(TextFile):
@@ -192,7 +197,7 @@ class JsonFile(TextFile):
 
     def is_readable(self, cells: tuple[Any, ...]) -> bool:
         """Tell whether every cell is UTF-8."""
-        return Mark.INVALID not in cells
+        return Mark.INVALID not in cells and Mark.BROKEN not in cells
 
     def file(self, case: Case) -> bytes:
         """Return the records."""
@@ -209,11 +214,22 @@ class JsonFile(TextFile):
         return b"{" + b", ".join(json.dumps(name).encode() + b": " + value for name, value in fields) + b"}"
 
     def _value(self, kind: str, cell: Any, variant: int) -> bytes:
-        if cell is None or cell is Mark.INVALID:
-            return b"null" if cell is None else b'"\xff"' if variant % 2 else b'"\\ud800"'
+        if cell in (None, Mark.BROKEN, Mark.INVALID):
+            invalid = b'"\xff"' if variant % 2 else b'"\\ud800"'
+            return {None: b"null", Mark.BROKEN: b'"open', Mark.INVALID: invalid}[cell]
         text = self.read(kind, cell)
         is_text = isinstance(cell, str | Decimal) or kind == "date" or text in ("nan", "inf", "-inf")
         return json.dumps(text, ensure_ascii=variant % 2 == 0).encode() if is_text else text.encode()
+
+
+class JsonArray(JsonFile):
+    """An array of records, which a JSON writer has made: nothing in it is broken."""
+
+    endings = (*["json"] * 5, "json.gz")
+    around = (b" [", b",\n", b"]\n")
+
+    def holds(self, kind: str, cell: Any) -> bool:
+        return super().holds(kind, cell) and cell is not Mark.BROKEN
 
 
 def _parquet(folder: Path, case: Case, name: str = "rows.parquet", rows: Any = None, **options: Any) -> Path:
@@ -280,7 +296,7 @@ class PandasObjects(Pandas):
 
     def holds(self, kind: str, cell: Any) -> bool:
         """Hold whatever is a Python object."""
-        return not isinstance(cell, Json | Nested)
+        return not isinstance(cell, Json | Nested) and cell is not Mark.BROKEN
 
     def read(self, kind: str, cell: Any) -> Any:
         """Return the text of a cell by itself."""
@@ -370,6 +386,7 @@ class Postgres(Source):
     """A PostgreSQL database, in which decimals have no scale."""
 
     dialect = "postgres"
+    numbers = frozenset({"boolean"})
 
     def __init__(self, url: str) -> None:
         super().__init__("postgresql")
@@ -377,7 +394,7 @@ class Postgres(Source):
 
     def holds(self, kind: str, cell: Any) -> bool:
         """Leave out characters 0, and what comes before PostgreSQL's calendar."""
-        if kind in ("date", "timestamp"):
+        if kind in MOMENTS:
             return cell is None or cell >= -2_000_000 * (1 if kind == "date" else DAY)
         return super().holds(kind, cell) and "\0" not in str(cell)
 
@@ -400,13 +417,19 @@ class Postgres(Source):
 
 def _in_sql(kind: str, cell: Any) -> Any:
     """Return a cell as PostgreSQL reads it: dates also outside the years 1 to 9999."""
-    if cell is None or kind not in ("date", "timestamp"):
+    if cell is None or kind not in MOMENTS:
         return cell
+    if kind == "time":
+        return _moment(kind, cell)
     day, time = divmod(cell, 1 if kind == "date" else DAY)
     cycle, rest = divmod(day + 719_162, 146_097)  # the calendar repeats itself every 400 years
     moment = datetime.datetime(1, 1, 1) + datetime.timedelta(days=rest, microseconds=time)
     year = moment.year + 400 * cycle
-    return f"{year if year > 0 else 1 - year:04}-{moment:%m-%d %H:%M:%S.%f}" + (" BC" if year <= 0 else "")
+    return (
+        f"{year if year > 0 else 1 - year:04}-{moment:%m-%d %H:%M:%S.%f}"
+        + "+00" * (kind == "instant")
+        + " BC" * (year <= 0)
+    )
 
 
 def spark(session: Any) -> Source:
@@ -416,11 +439,12 @@ def spark(session: Any) -> Source:
         lambda folder, case: session.read.parquet(str(_parquet(folder, case))),
         dialect="spark",
         tells_case=False,
+        kinds=frozenset(TYPES) - {"time"},
     )
 
 
 CSV, JSON_LINES = Csv("csv"), JsonFile("json lines", endings=("jsonl", "ndjson", "json", "jsonl.gz", "jsonl", "json"))
-JSON_ARRAY = JsonFile("json array", endings=("json",) * 5 + ("json.gz",), around=(b" [", b",\n", b"]\n"))
+JSON_ARRAY = JsonArray("json array")
 PARQUET = [
     Source("parquet", _parquet),
     Source("parquet, several row groups", _parquet_groups),
@@ -429,8 +453,12 @@ PARQUET = [
 PANDAS_OBJECTS = PandasObjects("pandas, objects")
 POLARS_LAZY = Source("polars, lazy", lambda folder, case: polars.from_arrow(arrow(case)).lazy().filter(True))
 ARROW = [
-    Source("arrow", _arrow_texts, holds=lambda kind, cell: True),
-    Source("arrow reader", lambda folder, case: arrow(case).to_reader(1 + case.variant), holds=lambda kind, cell: True),
+    Source("arrow", _arrow_texts, holds=lambda kind, cell: cell is not Mark.BROKEN),
+    Source(
+        "arrow reader",
+        lambda folder, case: arrow(case).to_reader(1 + case.variant),
+        holds=lambda kind, cell: cell is not Mark.BROKEN,
+    ),
 ]
 RELATION = Source("duckdb relation", _relation, tells_case=False)
 EMBEDDED = [
