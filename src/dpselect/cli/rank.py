@@ -143,8 +143,9 @@ def rank_command(
 
     if damping is not None and promised_rho is not None:
         raise InvalidInput("damping", damping, "--promised-rho stands in its place; leave out one of the two")
-    form, possible = chosen_format(form, output), _domain(domain)
+    possible = _domain(domain)
     check_output("output", output, files_read(source, table=table, domain=possible, ledger=ledger))
+    form = chosen_format(form, output)
     with engine_notes(), progress_bar("Counting comparisons per pair") as progress:
         release = ranking.rank(
             source,

@@ -114,8 +114,9 @@ def top_command(
     """
     if values is not None and noise is not None:
         raise dpselect.InvalidInput("values", values, "with --noise they cannot be published; leave out one of the two")
-    form, possible = chosen_format(form, output), _domain(domain)
+    possible = _domain(domain)
     check_output("output", output, files_read(source, table=table, domain=possible, ledger=ledger))
+    form = chosen_format(form, output)
     with engine_notes(), progress_bar("Counting people per item") as progress:
         release = dpselect.top(
             source,
