@@ -34,15 +34,13 @@ def test_a_postgresql_table_is_no_public_list_under_any_of_its_names(fresh_datab
     with fresh_database.connect() as connection:
         connection.execute(f'ALTER DATABASE {fresh_database.database} SET search_path = "Shop", public')
     assert dps.top(url, table_name="public.orders", domain="table:orders", **ASKED).k == 1
-    backend = ibis.postgres.connect(url)
-    try:
+    with fresh_database.connect() as connection:
+        backend = ibis.postgres.from_connection(connection)
         table = backend.table("orders", database="public")
         for domain in (table, table.item, table.select("item").distinct(), "table:public.orders"):
             with pytest.raises(dps.InvalidInput, match=REFUSED):
                 dps.top(table.filter(table.item.notnull()), domain=domain, **ASKED)
-        assert dps.top(table, domain=backend.table("orders"), **ASKED).k == 1
-    finally:
-        backend.disconnect()
+        assert dps.top(table, domain=backend.table("orders", database="Shop"), **ASKED).k == 1
 
 
 def test_a_spark_table_is_no_public_list_under_any_of_its_names(spark_place: SparkSession) -> None:
@@ -50,30 +48,19 @@ def test_a_spark_table_is_no_public_list_under_any_of_its_names(spark_place: Spa
     spark_place.put("goods", BUYERS.select(["item"]))
     frame, session = spark_place.frame("orders"), spark_place.session
     local = session.createDataFrame([("ham", "ann"), ("jam", "bob")], ["item", "person"])
-    local.createOrReplaceTempView("kept")
     path = spark_place.path("orders")
-    private = [
-        *((frame, frame), (frame, spark_place.frame("orders")), (frame, frame.select("item").distinct())),
-        *(
-            (frame, "table:orders"),
-            (frame, "table:ORDERS"),
-            (frame, f"table:{path}"),
-            (frame, path),
-            (frame, Path(path)),
-        ),
-        *((local, local), (local, "table:kept")),
-    ]
+    private: list[tuple[Any, Any]] = [(local, local), (frame, frame), (frame, spark_place.frame("orders"))]
+    private += [(frame, frame.select("item").distinct()), (frame, path)]
+    private += [(frame, f"table:{name}") for name in ("orders", "ORDERS", path)]
     for table, domain in private:
         with pytest.raises(dps.InvalidInput, match=REFUSED):
             dps.top(table, domain=domain, **ASKED)
-    public = [
-        (frame, "table:goods"),
-        (frame, spark_place.frame("goods")),
-        (local, "table:goods"),
-        (frame, "table:kept"),
-    ]
+    public = [(frame, "table:goods"), (frame, spark_place.frame("goods")), (local, "table:goods")]
     for table, domain in public:
         assert dps.top(table, domain=domain, **ASKED).k == 1
+    local.createOrReplaceTempView("kept")
+    with pytest.raises(dps.InvalidInput, match=REFUSED):
+        dps.top("spark+local://", table_name="kept", domain="table:KEPT", **ASKED)
     with pytest.raises(dps.InvalidInput, match=REFUSED):
         rank(local, winner="item", loser="person", domain=local, k=1, epsilon=1.0, comparisons_per_pair=1, max_degree=1)
 

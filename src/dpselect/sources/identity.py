@@ -57,14 +57,14 @@ def check_not_rows(table: Any, table_name: str | None, domain: Domain) -> None:
 def check_not_origin(source: Source, domain: Domain, listed: Any) -> None:
     """Refuse a list that is the table of rows in its engine; `listed` is the list there as an Ibis table, if it is."""
     engine, origin = source.engine, source.origin
-    if origin is None:
-        return
-    if isinstance(engine, SparkEngine):
-        is_private = _is_same_in_spark(engine, origin, domain, listed)
-    elif isinstance(origin, str):
+    if isinstance(origin, str):
         is_private = domain.table_name is not None and _in_duckdb_file(origin) == _in_duckdb_file(domain.table_name)
+    elif origin is None:
+        is_private = False
     else:
         is_private = listed is not None and _is_within(_tables(engine, origin), _tables(engine, listed))
+        if isinstance(engine, SparkEngine) and not is_private:
+            is_private = _share_files_in_spark(engine, origin, domain, listed)
     if is_private:
         raise _refused(domain)
 
@@ -140,14 +140,17 @@ def _key(engine: Engine, catalog: str | None, schema: str | None, name: str) -> 
     """Return what tells a table of an engine from all others, however its name was written."""
     if isinstance(engine, PostgresEngine):
         quoted = ".".join('"' + part.replace('"', '""') + '"' for part in (schema, name) if part)
-        return engine.run(lambda: engine.connection.execute("SELECT to_regclass(%s)::oid", [quoted]).fetchone()[0])
-    backend = engine.backend
-    parts = (
-        catalog or getattr(backend, "current_catalog", None),
-        schema or getattr(backend, "current_database", None),
-        name,
-    )
-    return tuple(part and part.casefold() for part in parts) if backend.name in _CASELESS else parts
+        query = "SELECT to_regclass(%s)::oid"
+        return engine.run(lambda: engine.connection.execute(query, [quoted]).fetchone()[0]) or (schema, name)
+    parts = (catalog or _current(engine, "catalog"), schema or _current(engine, "database"), name)
+    return tuple(str(part).casefold() for part in parts) if engine.backend.name in _CASELESS else parts
+
+
+def _current(engine: Engine, what: str) -> Any:
+    """Return the catalogue or database of a table that is named without, if the backend has such a thing."""
+    with contextlib.suppress(SourceError):
+        return engine.run(lambda: getattr(engine.backend, f"current_{what}", None))
+    return None
 
 
 def _in_duckdb_file(name: str) -> list[str]:
@@ -155,25 +158,20 @@ def _in_duckdb_file(name: str) -> list[str]:
     return [part.casefold() for part in ("main", *name_parts(name))[-2:]]
 
 
-def _is_same_in_spark(engine: SparkEngine, origin: Any, domain: Domain, listed: Any) -> bool:
-    """Tell whether a list is computed as the rows are, or read from all their files."""
-
-    def work() -> bool:
-        rows = _frame(engine, origin)
-        if listed is None:
-            return domain.path is not None and _share_file(_local_files(rows), files_of(domain.path))
-        items = _frame(engine, listed)
-        return bool(rows.sameSemantics(items)) or _is_within(set(rows.inputFiles()), set(items.inputFiles()))
-
+def _share_files_in_spark(engine: SparkEngine, origin: Any, domain: Domain, listed: Any) -> bool:
+    """Tell whether a list in Spark is read from all files that the rows are read from, or a file is one of them."""
+    if listed is None and domain.path is None:
+        return False
     try:
-        return engine.run(work)
+        rows = _files_behind(engine, origin)
+        if listed is not None:
+            return _is_within(set(rows), set(_files_behind(engine, listed)))
     except SourceError:
         return False
+    local = (Path(unquote(_LOCAL.sub("", file))) for file in rows if _LOCAL.match(file))
+    return _share_file(local, files_of(domain.path))
 
 
-def _frame(engine: SparkEngine, table: Any) -> Any:
-    return engine.session.sql(engine.backend.compile(table))
-
-
-def _local_files(frame: Any) -> list[Path]:
-    return [Path(unquote(_LOCAL.sub("", file))) for file in frame.inputFiles() if _LOCAL.match(file)]
+def _files_behind(engine: SparkEngine, table: Any) -> list[str]:
+    """Return the addresses of the files that Spark would read for a table; no row is read for that."""
+    return engine.run(lambda: list(engine.session.sql(engine.backend.compile(table)).inputFiles()))
