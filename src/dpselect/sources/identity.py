@@ -111,16 +111,14 @@ def _identities(paths: Iterable[Path]) -> set[tuple[int, int]]:
 
 
 def _is_part(table: Any, given: Any) -> bool:
-    return given is table or _is_relation(table, given) or shares_memory(table, given)
+    return given is table or _is_same_relation(table, given) or shares_memory(given, table)
 
 
-def _is_relation(table: Any, given: Any) -> bool:
-    """Tell whether two relations of DuckDB are the same table."""
-    names = {
-        (relation.type, relation.sql_query()) if type(relation).__name__ == "DuckDBPyRelation" else None
-        for relation in (table, given)
-    }
-    return len(names) == 1 and all(name is not None and name[0] == "TABLE_RELATION" for name in names)
+def _is_same_relation(table: Any, given: Any) -> bool:
+    """Tell whether two relations of DuckDB are one and the same table."""
+    both = (table, given)
+    is_table = all(type(one).__name__ == "DuckDBPyRelation" and one.type == "TABLE_RELATION" for one in both)
+    return is_table and table.sql_query() == given.sql_query()
 
 
 def _is_within(rows: Any, listed: Any) -> bool:
