@@ -38,6 +38,7 @@ def test_plain_data_has_the_promised_keys() -> None:
             "noise": "exponential",
         },
         "guarantee": {"epsilon": 0.5, "delta": 0.0, "protects": "one person", "neighbours": "add or remove"},
+        "domain": {"items": 3, "stated": "public"},
         "secure": False,
         "k": 2,
     }

@@ -18,7 +18,7 @@ from dpselect.privacy.guarantee import Guarantee, probability_of_failure
 from dpselect.privacy.ledger.reserve import Reservation
 from dpselect.privacy.naming import WHERE_OTHERS_HAVE_THE_SAME, delta_of_naming
 from dpselect.privacy.sensitivity import Sensitivity
-from dpselect.release import Release
+from dpselect.release import Release, StatedDomain
 from dpselect.sampling import BitSource
 from dpselect.shown import shown_above
 from dpselect.validation import float_below, positive_integer, positive_number
@@ -76,7 +76,7 @@ class Plan:
             return self.again(epsilon, delta, most)
         return None
 
-    def release(self, items: list[Any], scores: Iterable[Any], bits: BitSource) -> Release:
+    def release(self, items: list[Any], scores: Iterable[Any], bits: BitSource, domain: StatedDomain) -> Release:
         """Return the release of the chosen items, with noisy scores if they were planned."""
         release = Release(
             items=items,
@@ -84,6 +84,7 @@ class Plan:
             guarantee=self.guarantee,
             mechanism=self.mechanism,
             secure=bits.secure,
+            domain=domain,
         )
         if self.noise is None:
             return release

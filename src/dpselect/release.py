@@ -12,6 +12,33 @@ import numpy as np
 from dpselect.mechanisms.base import Mechanism
 from dpselect.privacy.guarantee import Guarantee
 
+PUBLIC, NUMBER, UNKNOWN, ROWS = "public", "number", "unknown", "rows"
+
+
+@dataclass(frozen=True)
+class StatedDomain:
+    """What the caller stated about the items that could be answered, on which the guarantee rests.
+
+    `stated` is "public" where the items themselves were, "number" where only their number was, "unknown" where which
+    items exist is private too, and "rows" where the rows name them. `items` is their number where that was stated, and
+    otherwise None: it would be private.
+    """
+
+    items: int | None
+    stated: str
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        if self.items is None:
+            return "named by the rows" if self.stated == ROWS else "unknown; which items exist is private"
+        number = f"{self.items:,}" if self.items < 10**15 else f"{self.items:.0e}"
+        items = f"{number} item{'' if self.items == 1 else 's'}"
+        return f"{items}, stated as public" if self.stated == PUBLIC else f"{items}, only their number stated as public"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"items": self.items, "stated": self.stated}
+
 
 @dataclass(frozen=True)
 class Release:
@@ -21,6 +48,7 @@ class Release:
     when a seed was given: whoever knows the seed can undo the noise, so such a release protects nobody.
     Where noisy scores were asked for, `values` holds one for each item, in the order of `items`, and `intervals` a pair
     (low, high) for each that holds the true score with probability `confidence`; their cost is part of `guarantee`.
+    `domain` says what was stated about the possible items.
     """
 
     items: list[Any]
@@ -31,6 +59,7 @@ class Release:
     values: list[Any] | None = None
     intervals: list[tuple[Any, Any]] | None = None
     confidence: float | None = None
+    domain: StatedDomain | None = None
 
     @property
     def k(self) -> int:
@@ -50,6 +79,7 @@ class Release:
             "values": self.values,
             "mechanism": self.mechanism.describe(),
             "guarantee": self.guarantee.to_dict(),
+            "domain": None if self.domain is None else self.domain.to_dict(),
             "secure": self.secure,
             "k": self.k,
         }

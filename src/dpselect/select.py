@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from dpselect.mechanisms import Mechanism
+from dpselect.mechanisms import Mechanism, UnknownDomain
 from dpselect.plan import plan_release
 from dpselect.privacy.ledger import Ledger, reservation
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
-from dpselect.release import Release
+from dpselect.release import PUBLIC, UNKNOWN, Release, StatedDomain
 from dpselect.sampling import bit_source
 from dpselect.validation import seed_or_none
 
@@ -68,4 +68,7 @@ def select(
     plan.mechanism.check_size(table.size)
     plan = plan.charge(reserved, secure=bits.secure)
     members = plan.mechanism.draw(table, bits)
-    return plan.release(table.items(members.positions().tolist()), members.values, bits)
+    # Mechanisms for unknown domains hide which items exist, and so how many.
+    hidden = isinstance(plan.mechanism, UnknownDomain)
+    domain = StatedDomain(None, UNKNOWN) if hidden else StatedDomain(table.size, PUBLIC)
+    return plan.release(table.items(members.positions().tolist()), members.values, bits, domain)

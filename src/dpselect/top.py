@@ -11,10 +11,10 @@ from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, Mechanism, UnknownDomain
 from dpselect.mechanisms.pool import Pool
 from dpselect.plan import Plan, plan_release
 from dpselect.privacy.ledger import Ledger, reservation
-from dpselect.release import Release
+from dpselect.release import NUMBER, PUBLIC, UNKNOWN, Release, StatedDomain
 from dpselect.sampling import BitSource, bit_source
 from dpselect.scores import Scores
-from dpselect.sources import Contribution, Counts, Domain, fresh_key, open_counts
+from dpselect.sources import Contribution, Counts, Domain, check_not_rows, fresh_key, open_counts
 from dpselect.validation import seed_or_none
 
 
@@ -27,6 +27,8 @@ def top(
     epsilon: float | None = None,
     delta: float | None = None,
     domain: Any,
+    domain_column: str | None = None,
+    domain_header: bool = True,
     value: str | None = None,
     clip: tuple[float, float] | None = None,
     weight: str | None = None,
@@ -57,7 +59,10 @@ def top(
         lists them, table:NAME in the engine of the rows, or their number. Of a number, items that nobody has are
         answered as `Unseen`, and people who alone have an item are covered only with `max_items_per_person` and a
         `delta`: the answer can name the item. Or `dpselect.UNKNOWN`, where nobody can list the items: then even which
-        items exist is private, a `delta` is needed, and the answer may have fewer than k items (docs/unknown.md).
+        items exist is private, a `delta` is needed, and the answer may have fewer than k items (docs/unknown.md). The
+        table itself, or a column of it, is refused.
+    domain_column, domain_header: which column of a file or table lists the items, if it is not called like `item`; and
+        domain_header=False for a text file without a header, of which every line is an item.
     value, clip: score an item by the sum over people, not by their number: of the sum of each person's values for it,
         clipped to (low, high). weight: a column of numbers in [0, 1]; what a person adds is multiplied by the largest
         of their weights for the item.
@@ -74,7 +79,8 @@ def top(
     2
     """
     contribution = Contribution.of(value, clip, weight, max_items_per_person)
-    possible = Domain.of(domain)
+    possible = Domain.of(domain, column=domain_column, header=domain_header)
+    check_not_rows(table, table_name, possible)
     plan = plan_release(
         _for_domain(mechanism, possible, pool),
         k=k,
@@ -124,7 +130,8 @@ def top(
             return _from_the_top(plan, counts, bits)
         members = plan.mechanism.draw(Scores.from_histogram(*counts.histogram()), bits)
         items = counts.fetch(members.values.tolist(), members.indexes.tolist())
-    return plan.release(items, members.values, bits)
+        stated = StatedDomain(counts.size, PUBLIC if possible.number is None else NUMBER)
+    return plan.release(items, members.values, bits, stated)
 
 
 def _for_domain(mechanism: str | Mechanism, domain: Domain, pool: int | None) -> str | Mechanism:
@@ -156,7 +163,8 @@ def _from_the_top(plan: Plan, counts: Counts, bits: BitSource) -> Release:
     items, scores = counts.highest(size + 1)
     pool = Pool.of_rows(scores[:size], size, scores[size] if len(scores) > size else 0)
     members = mechanism.draw_from(pool, bits)
-    return plan.release([items[place] for place in members.positions().tolist()], members.values, bits)
+    chosen = [items[place] for place in members.positions().tolist()]
+    return plan.release(chosen, members.values, bits, StatedDomain(None, UNKNOWN))
 
 
 def _check_covered(chosen: Mechanism, contribution: Contribution) -> None:

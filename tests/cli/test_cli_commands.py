@@ -43,10 +43,11 @@ def test_json_is_the_release_and_nothing_else(folder: Path) -> None:
     result = installed(*top_line(**{"--format": "json", "--mechanism": "oneshot"}))
     data = json.loads(result.stdout)
     assert (result.returncode, result.stderr) == (0, "")
-    assert set(data) == {"items", "ordered", "values", "mechanism", "guarantee", "secure", "k"}
+    assert set(data) == {"items", "ordered", "values", "mechanism", "guarantee", "domain", "secure", "k"}
     assert set(data["items"]) == {"film 00", "film 01", "film 02"}
     assert data["mechanism"]["name"] == "oneshot"
     assert data["guarantee"] == {"epsilon": 1e6, "delta": 0.0, "protects": "one person", "neighbours": "add or remove"}
+    assert data["domain"] == {"items": 12, "stated": "public"}
     assert data["secure"] is True
 
 

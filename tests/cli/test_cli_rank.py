@@ -18,6 +18,7 @@ from dpselect.ranking import DEFAULT_DAMPING
 PLAYERS = ["ann", "bob", "cem", "dia", "eve"]
 """From best to worst; each wins 9 of 10 against all that come later."""
 
+LISTED = ["--domain", "players.csv", "--domain-column", "player"]
 CAPS = ["--comparisons-per-pair", "100", "--max-degree", "4"]
 
 
@@ -71,7 +72,7 @@ def test_the_help_tells_the_damping_that_is_taken() -> None:
 
 def test_the_best_are_found_and_the_guarantee_is_said(folder: Path) -> None:
     """Ann leads cem by far more than the noise at epsilon = 50; a miss has a probability below 1e-9."""
-    result = ask("--domain", "players.csv")
+    result = ask(*LISTED)
     assert result.exit_code == 0, result.stderr
     assert "ann" in result.stdout
     assert "bob" in result.stdout
@@ -80,7 +81,7 @@ def test_the_best_are_found_and_the_guarantee_is_said(folder: Path) -> None:
 
 
 def test_json_is_the_release(folder: Path) -> None:
-    data = answer("--domain", "players.csv")
+    data = answer(*LISTED)
     assert sorted(data["items"]) == ["ann", "bob"]
     assert data["guarantee"]["protects"] == "one comparison"
     assert data["guarantee"]["neighbours"] == "add or remove"
@@ -112,7 +113,7 @@ def test_names_from_the_rows_are_a_weaker_promise_and_no_ledger_takes_it(folder:
 def test_a_ledger_is_charged_and_refuses_what_is_too_much(folder: Path) -> None:
     made = ["ledger", "create", "games", "--epsilon", "70", "--protects", "one comparison", "--ledger", "ledger.sqlite"]
     assert CliRunner().invoke(app, made).exit_code == 0
-    bound = ["--domain", "players.csv", "--ledger", "ledger.sqlite", "--dataset", "games"]
+    bound = [*LISTED, "--ledger", "ledger.sqlite", "--dataset", "games"]
     first, second = ask(*bound), ask(*bound)
     assert first.exit_code == 0, first.stderr
     assert second.exit_code == 1
@@ -123,7 +124,7 @@ def test_a_ledger_is_charged_and_refuses_what_is_too_much(folder: Path) -> None:
 def test_a_person_is_protected_with_all_kept_votes(folder: Path) -> None:
     rows = [f"{winner},{loser},p{place % 400}" for place, (winner, loser) in enumerate(games())]
     write(folder / "votes.csv", "winner,loser,voter", rows)
-    data = answer("--person", "voter", "--max-votes-per-person", "3", "--domain", "players.csv", file="votes.csv")
+    data = answer("--person", "voter", "--max-votes-per-person", "3", *LISTED, file="votes.csv")
     assert data["guarantee"]["protects"] == "one person"
     refused = ask("--person", "voter", file="votes.csv")
     assert refused.exit_code == 2
@@ -137,7 +138,7 @@ def test_ties_count_for_both(folder: Path) -> None:
     turned = [",".join([*line.split(",")[1::-1], "yes"]) for line in tied]
     for name, rows in (("ties", tied + lost), ("turned", turned + lost)):
         write(folder / f"{name}.csv", "winner,loser,drawn", rows)
-        data = answer("--tie", "drawn", "--domain", "players.csv", "--seed", "1", file=f"{name}.csv", k="5")
+        data = answer("--tie", "drawn", *LISTED, "--seed", "1", file=f"{name}.csv", k="5")
         assert "zoe" not in data["items"]
 
 
@@ -148,7 +149,7 @@ ODD = [",bob", "ann,", "ann,ann", "ann,nobody", "nobody,eve"]
 def test_rows_that_say_nothing_change_nothing_and_are_not_mentioned(folder: Path, form: str) -> None:
     rows = [f"{winner},{loser}" for winner, loser in games()]
     write(folder / "odd.csv", "winner,loser", [*rows, *ODD])
-    options = ["--domain", "players.csv", "--seed", "7", "--format", form]
+    options = [*LISTED, "--seed", "7", "--format", form]
     clean, odd = ask(*options), ask(*options, file="odd.csv")
     assert (clean.exit_code, clean.stdout, clean.stderr) == (odd.exit_code, odd.stdout, odd.stderr)
     assert clean.exit_code == 0
@@ -157,7 +158,7 @@ def test_rows_that_say_nothing_change_nothing_and_are_not_mentioned(folder: Path
 def test_groups_that_never_met_and_items_never_compared_are_ranked_too(folder: Path) -> None:
     """A and c win all their games, in two islands; a lead of a third of the mean share against noise far below it."""
     write(folder / "islands.csv", "winner,loser", ["a,b"] * 100 + ["c,d"] * 100)
-    write(folder / "letters.csv", "letter", list("abcdef"))
+    write(folder / "letters.csv", "winner", list("abcdef"))
     data = answer("--domain", "letters.csv", file="islands.csv", epsilon="500")
     assert sorted(data["items"]) == ["a", "c"]
     four = answer("--domain", "letters.csv", file="islands.csv", epsilon="500", k="4")
@@ -166,13 +167,13 @@ def test_groups_that_never_met_and_items_never_compared_are_ranked_too(folder: P
 
 def test_no_rows_look_like_any_rows(folder: Path) -> None:
     write(folder / "empty.csv", "winner,loser", [])
-    data = answer("--domain", "players.csv", file="empty.csv")
+    data = answer(*LISTED, file="empty.csv")
     assert len(data["items"]) == 2
-    assert data["guarantee"] == answer("--domain", "players.csv")["guarantee"]
+    assert data["guarantee"] == answer(*LISTED)["guarantee"]
 
 
 def test_a_promise_is_marked_wherever_it_is_made(folder: Path) -> None:
-    result = ask("--promised-rho", "0.9", "--domain", "players.csv", "--format", "json")
+    result = ask("--promised-rho", "0.9", *LISTED, "--format", "json")
     assert result.exit_code == 0, result.stderr
     assert "promise" in result.stderr
     assert "promise" in json.loads(result.stdout)["guarantee"]["neighbours"]
@@ -181,7 +182,7 @@ def test_a_promise_is_marked_wherever_it_is_made(folder: Path) -> None:
 def test_json_lines_are_read_and_their_weakness_is_noted(folder: Path) -> None:
     rows = [json.dumps({"winner": winner, "loser": loser}) for winner, loser in games()]
     (folder / "games.jsonl").write_text("\n".join(rows) + "\n")
-    result = ask("--domain", "players.csv", file="games.jsonl")
+    result = ask(*LISTED, file="games.jsonl")
     assert result.exit_code == 0, result.stderr
     assert "ann" in result.stdout
     assert "--winner" in result.stderr
@@ -200,7 +201,7 @@ def test_json_lines_are_read_and_their_weakness_is_noted(folder: Path) -> None:
         (["--max-degree", "0"], "--max-degree: 0 was given"),
         (["--promised-rho", "1"], "--promised-rho: 1.0 was given"),
         (["--max-votes-per-person", "3"], "--max-votes-per-person: 3 was given"),
-        (["-k", "9", "--domain", "players.csv"], "-k: 9 was given"),
+        (["-k", "9", *LISTED], "-k: 9 was given"),
         (["--output", "games.csv"], "--output"),
         (["--protects", "one person"], "--protects: 'one person' was given; without `person` one comparison"),
     ],

@@ -18,7 +18,7 @@ from dpselect.reproduce import PAPERS, Paper, Study, Verdict, reproduce
 from dpselect.reproduce.data import Data, look_alike, zipf
 from dpselect.reproduce.drawing import log_axis, panels, picture
 from dpselect.reproduce.run import studies_named
-from dpselect.reproduce.store import Store, as_csv, write_whole
+from dpselect.reproduce.store import Store, as_csv, write_result
 from dpselect.reproduce.study import Point, Row, seed_of
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -134,7 +134,7 @@ def test_two_runs_at_once_keep_each_others_points(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(dps.InvalidInput, match=r"out: .* a folder with space and permission"):
-        write_whole(tmp_path / "file" / "numbers.csv", "text")
+        write_result(tmp_path / "file" / "numbers.csv", "text")
 
 
 def test_rows_with_different_columns_share_a_table() -> None:

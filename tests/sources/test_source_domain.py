@@ -56,13 +56,6 @@ def test_a_file_can_list_the_domain(table: str, listed: str, tmp_path: Path) -> 
     assert histogram(write[table](tmp_path, ROWS), domain) == {2: 1, 1: 3, 0: 2}
 
 
-def test_a_file_with_one_column_needs_no_particular_name(tmp_path: Path) -> None:
-    (tmp_path / "list.csv").write_text('title\nHeat\n"a, b"\n')
-    assert members(arrow(ROWS), tmp_path / "list.csv") == {2: ["Heat"], 0: ["a, b"]}
-    (tmp_path / "list.txt").write_text("title\nHeat\nHer\n")
-    assert members(arrow(ROWS), tmp_path / "list.txt") == {2: ["Heat"], 0: ["Her"]}
-
-
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

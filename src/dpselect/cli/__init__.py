@@ -31,6 +31,7 @@ _OPTIONS = {
     "catalogue": "FILE",
     "file": "FILE",
     "table_name": "--table",
+    "domain_header": "--domain-no-header",
     "paper": "PAPER",
     "guarantee": "the release",
 }

@@ -67,11 +67,23 @@ def _column(argument: str, file: Path, column: str) -> Any:
     raise dpselect.InvalidInput(argument, file.name, refused)
 
 
-def counts_of_rows(table: str, item: str, person: str, domain: str, k: int, progress: Any) -> dpselect.Scores:
+def counts_of_rows(
+    table: str,
+    item: str,
+    person: str,
+    domain: str,
+    k: int,
+    progress: Any,
+    *,
+    domain_column: str | None = None,
+    domain_header: bool = True,
+) -> dpselect.Scores:
     """Return how many people have each item of the domain, counted as `top` counts them."""
-    from dpselect.sources import Domain, open_counts
+    from dpselect.sources import Domain, check_not_rows, open_counts
 
-    possible = Domain.of(int(domain) if domain.isdecimal() else Path(domain))
+    given = int(domain) if domain.isdecimal() else Path(domain)
+    possible = Domain.of(given, column=domain_column, header=domain_header)
+    check_not_rows(table, None, possible)
     try:
         with open_counts(table, item=item, person=person, domain=possible, k=k, progress=progress) as counts:
             return dpselect.Scores.from_histogram(*counts.histogram())

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+
+from dpselect.writing import write_whole
 
 FILMS = 2_000
 VIEWERS = 50_000
@@ -91,8 +94,13 @@ class DemoData:
         views, films = folder / "views.parquet", folder / "films.csv"
         seen = pyarrow.DictionaryArray.from_arrays(self.films.astype("int32"), self.titles).cast(pyarrow.string())
         rows = pyarrow.table({"viewer": self.viewers, "film": seen}).replace_schema_metadata(_MARK)
-        pyarrow.parquet.write_table(rows, views)
-        pyarrow.csv.write_csv(pyarrow.table({"film": sorted(self.titles)}), films)
+        for path, table, write in (
+            (views, rows, pyarrow.parquet.write_table),
+            (films, pyarrow.table({"film": sorted(self.titles)}), pyarrow.csv.write_csv),
+        ):
+            content = io.BytesIO()
+            write(table, content)
+            write_whole(path, content.getvalue())
         return views, films
 
     def true_top(self, k: int) -> list[tuple[str, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -9,8 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 import dpselect
+from dpselect.cli.inputs import files_read
 from dpselect.cli.numbers import number, whole_number
-from dpselect.cli.output import Format, as_csv, as_json, as_text, note, publish
+from dpselect.cli.options import DomainColumn, DomainNoHeader
+from dpselect.cli.output import Format, as_csv, as_json, as_text, check_output, note, publish
 from dpselect.cli.progress import progress_bar
 
 _SHOWN = (0.01, 0.1, 1.0, 10.0)
@@ -32,6 +35,8 @@ def forecast_command(
     domain: Annotated[
         str | None, typer.Option(help="The possible items, with --item and --person.", metavar="FILE|N")
     ] = None,
+    domain_column: DomainColumn = None,
+    domain_no_header: DomainNoHeader = False,
     delta: Annotated[float, typer.Option(parser=number, help="Allowed failure probability.", metavar="NUMBER")] = 0.0,
     ordered: Annotated[bool, typer.Option("--ordered", help="The order of the answer has to be right too.")] = False,
     max_items_per_person: Annotated[
@@ -60,13 +65,16 @@ def forecast_command(
 
     if plot is not None:
         check_plot(plot)
+        check_output("plot", plot, [Path(file), *files_read(file, domain=domain)])
     if max_items_per_person is not None and item is not None:
         raise dpselect.InvalidInput(
             "max_items_per_person", max_items_per_person, "leave it out with rows: it says how FILE was counted"
         )
     note(dpselect.forecast.WARNING)
     with progress_bar("Computing") as progress:
-        scores = _scores(file, count, item, person, domain, k, progress)
+        scores = _scores(
+            file, count, item, person, domain, k, progress, column=domain_column, header=not domain_no_header
+        )
         progress(None)
         compared = dpselect.forecast.compare(
             scores,
@@ -95,17 +103,24 @@ def _scores(
     domain: str | None,
     k: int,
     progress: Any,
+    *,
+    column: str | None,
+    header: bool,
 ) -> dpselect.Scores:
     from dpselect.cli.counts_file import counts_in_file, counts_of_rows
 
     if item is None and person is None:
         if domain is not None:
             raise dpselect.InvalidInput("domain", domain, "it goes with --item and --person; leave it out for counts")
+        if column is not None or not header:
+            raise dpselect.InvalidInput("domain", None, "name the file whose column or header is meant")
         return counts_in_file("file", file, count)
     for argument, given in (("item", item), ("person", person), ("domain", domain)):
         if given is None:
             raise dpselect.InvalidInput(argument, None, "people's rows need --item, --person and --domain")
-    return counts_of_rows(file, str(item), str(person), str(domain), k, progress)
+    return counts_of_rows(
+        file, str(item), str(person), str(domain), k, progress, domain_column=column, domain_header=header
+    )
 
 
 def _text(compared: Any, form: Format) -> str:

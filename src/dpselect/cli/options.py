@@ -27,6 +27,13 @@ Epsilon = Annotated[
     typer.Option(parser=number, help="Total privacy cost; smaller is more private.", metavar="NUMBER"),
 ]
 Delta = Annotated[float, typer.Option(parser=number, help="Allowed failure probability.", metavar="NUMBER")]
+DomainColumn = Annotated[
+    str | None,
+    typer.Option(help="Column of --domain that lists the items, if it is called otherwise.", metavar="COLUMN"),
+]
+DomainNoHeader = Annotated[
+    bool, typer.Option("--domain-no-header", help="The file of --domain has no header: every line is an item.")
+]
 TableName = Annotated[
     str | None,
     typer.Option("--table", help="Table of SOURCE; with Spark also a path of Parquet files.", metavar="NAME"),
@@ -52,7 +59,11 @@ DataSet = Annotated[str | None, typer.Option("--dataset", help="Data set of the 
 Purpose = Annotated[str, typer.Option(help="What the release is for; kept in the ledger.", metavar="TEXT")]
 FormatAsked = Annotated[Format | None, typer.Option("--format", help="Default: table, or what OUTPUT's name says.")]
 Output = Annotated[
-    Path | None, typer.Option(help="Write the result there instead of to standard output.", metavar="FILE")
+    Path | None,
+    typer.Option(
+        help="Write the result there instead of to standard output; the name ends in .json, .csv or .txt.",
+        metavar="FILE",
+    ),
 ]
 
 

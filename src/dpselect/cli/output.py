@@ -7,9 +7,9 @@ import enum
 import io
 import json
 import math
-import os
 import sys
 import unicodedata
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpselect import InvalidInput, Release
+from dpselect.writing import is_same_file, is_writable, write_whole
 
 
 class Format(enum.StrEnum):
@@ -29,46 +30,43 @@ class Format(enum.StrEnum):
     csv = "csv"
 
 
-def check_output(path: Path | None, inputs: list[Path]) -> None:
-    """Refuse a place that cannot be written to, before the release: a lost one has still cost its epsilon."""
+_ENDINGS = {".json": Format.json, ".csv": Format.csv, ".txt": Format.table, "": Format.table}
+
+
+def check_output(argument: str, path: str | Path | None, read: Iterable[Path]) -> None:
+    """Refuse a place that cannot be written to, or that is read, before any work: a lost release has still cost."""
     if path is None:
         return
-    if not _is_writable(path):
-        raise InvalidInput("output", str(path), "a file in an existing folder with permission to write is needed")
-    if path.exists() and any(_is_same(given, path) for given in inputs):
-        raise InvalidInput("output", str(path), "it is also an input, which would be lost; name another file")
-
-
-def _is_writable(path: Path) -> bool:
-    try:
-        return not path.is_dir() and path.parent.is_dir() and os.access(path if path.exists() else path.parent, os.W_OK)
-    except (OSError, ValueError):
-        return False
-
-
-def _is_same(given: Path, path: Path) -> bool:
-    try:
-        return given.samefile(path)
-    except (OSError, ValueError):
-        return False
+    if not is_writable(path):
+        raise InvalidInput(argument, str(path), "a file in an existing folder with permission to write is needed")
+    if any(is_same_file(path, file) for file in read):
+        raise InvalidInput(argument, str(path), "it is also an input, which would be lost; name another file")
 
 
 def chosen_format(given: Format | None, output: Path | None) -> Format:
-    """Return the format asked for, or else the one that the end of the output's name suggests."""
-    if given is not None:
-        return given
-    ending = output.suffix.removeprefix(".").lower() if output else ""
-    return Format(ending) if ending in ("json", "csv") else Format.table
+    """Return the format asked for, or else the one that the output's name ends in; refuse a name of another format."""
+    ending = output.suffix.lower() if output else ""
+    meant = _ENDINGS.get(ending)
+    refused = ""
+    if given is None and meant is None:
+        refused = f"no {ending} is written; a name that ends in .json, .csv or .txt is needed, or --format"
+    elif given is not None and ending in (".json", ".csv") and given is not meant:
+        refused = f"its ending and --format {given} contradict each other; change one of the two"
+    if refused:
+        raise InvalidInput("output", str(output), refused)
+    return given or meant or Format.table
 
 
 def publish(text: str, output: Path | None) -> None:
-    """Write a result to standard output or to a file."""
+    """Write a result to standard output, or to a file that is replaced as a whole."""
     if output is None:
         sys.stdout.write(text)
         sys.stdout.flush()
         return
     try:
-        output.write_text(text, encoding="utf-8", newline="")
+        write_whole(output, text.encode())
+    except BrokenPipeError:
+        raise
     except OSError:
         raise InvalidInput("output", str(output), "it could not be written; check space and permissions") from None
 
@@ -166,6 +164,8 @@ def facts(release: Release) -> Table:
         shown_items = f"stopped after {len(release.items)} of {release.k}: more could show that an item exists"
         table.add_row("Answer", shown_items)
     table.add_row("Order", order)
+    if release.domain is not None:
+        table.add_row("Domain", str(release.domain))
     if release.confidence is not None:
         table.add_row("Values", f"noisy; the truth lies between low and high with probability {release.confidence:g}")
     table.add_row("Mechanism", f"{release.mechanism.name}{inside}{noise}")

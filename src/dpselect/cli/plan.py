@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +12,7 @@ from rich.text import Text
 
 import dpselect
 from dpselect.cli.numbers import number, whole_number
-from dpselect.cli.output import Format, as_csv, as_json, as_text, note, publish
+from dpselect.cli.output import Format, as_csv, as_json, as_text, check_output, note, publish
 
 
 def plan_command(
@@ -60,6 +61,7 @@ def plan_command(
 
     if plot is not None:
         check_plot(plot)
+        check_output("plot", plot, [] if like is None else [Path(like)])
     planned = dpselect.forecast.plan(
         k,
         accuracy=accuracy,

@@ -7,10 +7,13 @@ from typing import Annotated
 
 import typer
 
+from dpselect.cli.inputs import files_read
 from dpselect.cli.numbers import number, whole_number
 from dpselect.cli.options import (
     DataSet,
     Delta,
+    DomainColumn,
+    DomainNoHeader,
     Epsilon,
     FormatAsked,
     LedgerPlace,
@@ -78,6 +81,8 @@ def rank_command(
             metavar="FILE|table:NAME",
         ),
     ] = None,
+    domain_column: DomainColumn = None,
+    domain_no_header: DomainNoHeader = False,
     damping: Annotated[
         float | None,
         typer.Option(
@@ -138,8 +143,9 @@ def rank_command(
 
     if damping is not None and promised_rho is not None:
         raise InvalidInput("damping", damping, "--promised-rho stands in its place; leave out one of the two")
-    inputs = [Path(source), Path(domain or ""), Path((ledger or "").removeprefix("sqlite:///"))]
-    check_output(output, inputs)
+    possible = _domain(domain)
+    check_output("output", output, files_read(source, table=table, domain=possible, ledger=ledger))
+    form = chosen_format(form, output)
     with engine_notes(), progress_bar("Counting comparisons per pair") as progress:
         release = ranking.rank(
             source,
@@ -151,7 +157,9 @@ def rank_command(
             damping=ranking.DEFAULT_DAMPING if damping is None else damping,
             mechanism=mechanism,
             max_votes_per_person=max_votes_per_person,
-            domain=_domain(domain),
+            domain=possible,
+            domain_column=domain_column,
+            domain_header=not domain_no_header,
             winner=winner,
             loser=loser,
             person=person,
@@ -170,7 +178,7 @@ def rank_command(
         )
     note_json(source, "--winner, --loser, --tie and --person")
     note_seed(release)
-    publish(release_text(release, chosen_format(form, output)), output)
+    publish(release_text(release, form), output)
 
 
 def _domain(text: str | None) -> str | Path | None:

@@ -8,10 +8,13 @@ from typing import Annotated, Any
 import typer
 
 import dpselect
+from dpselect.cli.inputs import files_read
 from dpselect.cli.numbers import number, whole_number
 from dpselect.cli.options import (
     DataSet,
     Delta,
+    DomainColumn,
+    DomainNoHeader,
     Epsilon,
     FormatAsked,
     LedgerPlace,
@@ -50,6 +53,8 @@ def top_command(
             metavar="FILE|table:NAME|N|unknown",
         ),
     ],
+    domain_column: DomainColumn = None,
+    domain_no_header: DomainNoHeader = False,
     table: TableName = None,
     where: Where = None,
     value: Annotated[
@@ -109,7 +114,9 @@ def top_command(
     """
     if values is not None and noise is not None:
         raise dpselect.InvalidInput("values", values, "with --noise they cannot be published; leave out one of the two")
-    check_output(output, [Path(source), Path(domain), Path((ledger or "").removeprefix("sqlite:///"))])
+    possible = _domain(domain)
+    check_output("output", output, files_read(source, table=table, domain=possible, ledger=ledger))
+    form = chosen_format(form, output)
     with engine_notes(), progress_bar("Counting people per item") as progress:
         release = dpselect.top(
             source,
@@ -118,7 +125,9 @@ def top_command(
             k=k,
             epsilon=epsilon,
             delta=delta,
-            domain=_domain(domain),
+            domain=possible,
+            domain_column=domain_column,
+            domain_header=not domain_no_header,
             table_name=table,
             where=where,
             value=value,
@@ -138,7 +147,7 @@ def top_command(
         )
     note_json(source, "--item and --person")
     note_seed(release)
-    publish(release_text(release, chosen_format(form, output)), output)
+    publish(release_text(release, form), output)
 
 
 def _domain(text: str) -> Any:

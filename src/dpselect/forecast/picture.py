@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from dpselect.errors import InvalidInput, plain
 from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.curves import Success
 from dpselect.forecast.simulation import Figure
+from dpselect.writing import is_writable, write_whole
 
 ENDINGS = (".png", ".svg", ".html")
 _WRITABLE = "a file in an existing folder with permission to write is needed"
@@ -38,24 +40,28 @@ def check_plot(path: str | os.PathLike[str]) -> Path:
         raise InvalidInput(
             "plot", str(path), f"a name that ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]} is needed"
         )
-    if not plot.parent.is_dir() or plot.is_dir() or not os.access(plot if plot.exists() else plot.parent, os.W_OK):
+    if not is_writable(plot):
         raise InvalidInput("plot", str(path), _WRITABLE)
     return plot
 
 
 def write_plot(path: str | os.PathLike[str], shown: Any, title: str) -> None:
-    """Write what has a `plot` and a `_repr_html_` as PNG, SVG, or a page with both."""
+    """Write what has a `plot` and a `_repr_html_` as PNG, SVG, or a page with both; whole or not at all."""
     from dpselect.forecast.page import page
 
     plot = check_plot(path)
     axes = shown.plot()
+    ending = plot.suffix.lower()
+    if ending == ".html":
+        content = page(title, axes, shown._repr_html_()).encode()
+    else:
+        axes.set_title(title, loc="left", pad=18)
+        drawn = io.BytesIO()
+        metadata = {"Date": None} if ending == ".svg" else None
+        axes.figure.savefig(drawn, format=ending.removeprefix("."), dpi=160, metadata=metadata)
+        content = drawn.getvalue()
     try:
-        if plot.suffix.lower() == ".html":
-            plot.write_text(page(title, axes, shown._repr_html_()), encoding="utf-8")
-        else:
-            axes.set_title(title, loc="left", pad=18)
-            metadata = {"Date": None} if plot.suffix.lower() == ".svg" else None
-            axes.figure.savefig(plot, dpi=160, metadata=metadata)
+        write_whole(plot, content)
     except OSError:
         raise InvalidInput("plot", str(path), _WRITABLE) from None
 

@@ -20,10 +20,10 @@ from dpselect.privacy.sensitivity import Sensitivity
 from dpselect.ranking.matrix import Pairs, Walk
 from dpselect.ranking.sensitivity import DEFAULT_DAMPING, Bounds
 from dpselect.ranking.stationary import stationary
-from dpselect.release import Release
+from dpselect.release import PUBLIC, ROWS, Release, StatedDomain
 from dpselect.sampling import BitSource, bit_source
 from dpselect.scores import Scores
-from dpselect.sources import Domain, fresh_key
+from dpselect.sources import Domain, check_not_rows, fresh_key
 from dpselect.sources.comparisons import Columns, open_comparisons
 from dpselect.validation import positive_integer, seed_or_none
 
@@ -40,6 +40,8 @@ def rank(
     mechanism: str | Mechanism = "auto",
     max_votes_per_person: int | None = None,
     domain: Any = None,
+    domain_column: str | None = None,
+    domain_header: bool = True,
     winner: str = "winner",
     loser: str = "loser",
     person: str | None = None,
@@ -69,8 +71,9 @@ def rank(
     winner, loser, person, tie: columns. Without `person` one comparison is protected. With it one person is, of whose
         comparisons `max_votes_per_person` are kept, a random choice. `tie` says which comparisons have no winner: true,
         a number other than 0, or "true", "t", "yes", "y", "1" in any case. A tie counts as half a win for each.
-    domain: the items that could be answered, as in `top`; those never compared count too. If left out, the rows name
-        them, and people who alone name an item are not covered.
+    domain, domain_column, domain_header: the items that could be answered, as in `top`, in a column called like that of
+        the winners or named; those never compared count too. If left out, the rows name them, and people who alone name
+        an item are not covered.
     promised_rho: as published, no damping: instead YOU PROMISE that the ergodicity coefficient of the walk, which only
         the private data could tell, is at most this number. If it is not, nothing is guaranteed.
     Other arguments: as in `top`; noisy values are the scores, which sum up to 1.
@@ -93,7 +96,9 @@ def rank(
         raise InvalidInput(
             "protects", protects, "without `person` one comparison is protected: name the column of persons"
         )
-    possible = _possible(domain)
+    possible = _possible(domain, domain_column, domain_header)
+    if possible is not None:
+        check_not_rows(comparisons, table_name, possible)
     _check_mechanism(mechanism)
     condition = _condition(bounds, possible)
     if ledger is not None and condition:
@@ -150,7 +155,9 @@ def rank(
         scores = scores_of(Pairs(found.size, *found.pairs()), bounds, bits, progress)
         members = plan.mechanism.draw(scores, bits)
         items = found.fetch(members.positions().tolist())
-    return plan.release(items, members.values, bits)
+        # Where the rows name the items, their number is private.
+        stated = StatedDomain(None, ROWS) if possible is None else StatedDomain(found.size, PUBLIC)
+    return plan.release(items, members.values, bits, stated)
 
 
 def scores_of(
@@ -170,10 +177,12 @@ def _votes(person: str | None, max_votes_per_person: int | None) -> int:
     return positive_integer("max_votes_per_person", max_votes_per_person)
 
 
-def _possible(domain: Any) -> Domain | None:
+def _possible(domain: Any, column: str | None, header: bool) -> Domain | None:
     if domain is None:
+        if column is not None or not header:
+            raise InvalidInput("domain", None, "name the file or table whose column is meant")
         return None
-    possible = Domain.of(domain)
+    possible = Domain.of(domain, column=column, header=header)
     if possible.unknown or possible.number is not None:
         raise InvalidInput(
             "domain", domain, "a list, file or table of the items is needed; or leave it out, and the rows name them"

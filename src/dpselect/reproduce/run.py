@@ -13,9 +13,10 @@ from dpselect.errors import InvalidInput, plain
 from dpselect.reproduce.data import Data
 from dpselect.reproduce.drawing import check_plotting, picture
 from dpselect.reproduce.papers import PAPERS
-from dpselect.reproduce.store import Store, as_csv, write_whole
+from dpselect.reproduce.store import Store, as_csv, write_result
 from dpselect.reproduce.study import Paper, Row, Study
 from dpselect.reproduce.verdict import Verdict
+from dpselect.writing import is_same_file
 
 PLOT_FORMATS = ("svg", "png")
 
@@ -68,8 +69,11 @@ def reproduce(
     if data is None and needed:
         raise InvalidInput("data", plain("nothing"), f"the folder with the data sets {', '.join(needed)} is needed")
     source, folder = Data(Path(data or ".")), Path(out) / chosen.name
-    for name in needed:
-        source.file_of(name)
+    read = [source.file_of(name) for name in needed]
+    for study in studies:
+        for path in (_points_file(folder, study), *_files(folder, study, plot_format)):
+            if any(is_same_file(path, file) for file in read):
+                raise InvalidInput("out", str(path), "it is also a data set, which would be lost; name another folder")
     return _outcomes(chosen, studies, source, folder, quick, plot_format, progress or (lambda _: None))
 
 
@@ -104,7 +108,7 @@ def _outcomes(
     total = sum(len(study.points(quick)) for study in studies)
     done = 0
     for study in studies:
-        store = Store(folder / f"{study.kept_as or study.name}.points.json", _fingerprint(study, data))
+        store = Store(_points_file(folder, study), _fingerprint(study, data))
         rows: list[Row] = []
         for point in study.points(quick):
             progress(done / total)
@@ -120,13 +124,22 @@ def _outcomes(
 
 def _written(paper: Paper, study: Study, rows: list[Row], folder: Path, quick: bool, plot_format: str) -> Outcome:
     verdict = study.judge(rows)
-    files = [folder / f"{study.name}.csv", folder / f"{study.name}.md"]
-    write_whole(files[0], as_csv(rows))
-    write_whole(files[1], paragraph(paper, study, verdict, quick))
+    files = _files(folder, study, plot_format)
+    write_result(files[0], as_csv(rows))
+    write_result(files[1], paragraph(paper, study, verdict, quick))
     if study.draw is not None:
-        files.append(folder / f"{study.name}.{plot_format}")
-        write_whole(files[-1], picture(study.draw(rows), plot_format))
+        write_result(files[-1], picture(study.draw(rows), plot_format))
     return Outcome(paper.name, study, verdict, files)
+
+
+def _points_file(folder: Path, study: Study) -> Path:
+    return folder / f"{study.kept_as or study.name}.points.json"
+
+
+def _files(folder: Path, study: Study, plot_format: str) -> list[Path]:
+    """Return where the numbers, the verdict and the picture of a study go, if it has one."""
+    endings = ["csv", "md"] if study.draw is None else ["csv", "md", plot_format]
+    return [folder / f"{study.name}.{ending}" for ending in endings]
 
 
 def paragraph(paper: Paper, study: Study, verdict: Verdict, quick: bool) -> str:

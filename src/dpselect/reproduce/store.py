@@ -5,29 +5,19 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from dpselect.errors import InvalidInput
 from dpselect.reproduce.study import Point, Row, key_of
+from dpselect.writing import write_whole
 
 
-def write_whole(path: Path, text: str | bytes) -> None:
-    """Put a file in place in one step, so that no reader and no interruption ever sees half of it."""
-    content = text.encode() if isinstance(text, str) else text
+def write_result(path: Path, text: str | bytes) -> None:
+    """Write a file of results, whole or not at all, in a folder that is made if there is none."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        write_whole(path, text.encode() if isinstance(text, str) else text)
     except OSError:
         raise InvalidInput("out", str(path.parent), "a folder with space and permission to write is needed") from None
 
@@ -52,7 +42,7 @@ class Store:
         """Keep the rows of a point, beside those that another run may have finished meanwhile."""
         self._finished = {**self._load(), **self._finished, key_of(point): rows}
         kept = {"fingerprint": self.fingerprint, "finished": self._finished}
-        write_whole(self.path, json.dumps(kept, ensure_ascii=False, indent=0))
+        write_result(self.path, json.dumps(kept, ensure_ascii=False, indent=0))
 
     def _load(self) -> dict[str, list[Row]]:
         try:

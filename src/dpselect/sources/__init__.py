@@ -7,5 +7,17 @@ and Python receives the histogram of counts and the chosen items, nothing else. 
 from dpselect.sources.contributions import Contribution, fresh_key
 from dpselect.sources.counts import Counts, open_counts
 from dpselect.sources.domain import UNKNOWN, Domain, Unknown, Unseen
+from dpselect.sources.identity import check_not_rows, files_of
 
-__all__ = ["UNKNOWN", "Contribution", "Counts", "Domain", "Unknown", "Unseen", "fresh_key", "open_counts"]
+__all__ = [
+    "UNKNOWN",
+    "Contribution",
+    "Counts",
+    "Domain",
+    "Unknown",
+    "Unseen",
+    "check_not_rows",
+    "files_of",
+    "fresh_key",
+    "open_counts",
+]

@@ -25,13 +25,15 @@ class Source:
     """Rows as an Ibis table, and the engine that holds them.
 
     named: how other tables there are found by name, if they are. load: brings the rows into the engine if they are not
-    there yet; to be called after the release was charged.
+    there yet; to be called after the release was charged. origin: the table that the rows come from, before any filter,
+    an Ibis table or its name in a DuckDB file.
     """
 
     engine: Engine
     table: Any
     named: Callable[[str], Any] | None = None
     load: Callable[[], Any] = lambda: None
+    origin: Any = None
 
 
 def is_url(table: Any) -> bool:
@@ -59,13 +61,15 @@ def open_url(
         duckdb = embedded()
         _attach(duckdb, rest)
         named: Callable[[str], Any] = partial(_duckdb_table, duckdb)
-        return Source(duckdb, named(table_name), named)
+        return Source(duckdb, named(table_name), named, origin=table_name)
     if scheme in ("postgresql", "postgres"):
         server = stack.enter_context(postgres_server(url, progress))
-        return Source(server, server.table(table_name), server.table)
+        rows = server.table(table_name)
+        return Source(server, rows, server.table, origin=rows)
     spark = stack.enter_context(spark_cluster(_master(scheme, rest), progress))
     named = partial(spark_table, stack, spark)
-    return Source(spark, named(table_name), named)
+    rows = named(table_name)
+    return Source(spark, rows, named, origin=rows)
 
 
 def open_backend(stack: contextlib.ExitStack, table: Any, progress: Progress | None) -> Source:
@@ -73,7 +77,7 @@ def open_backend(stack: contextlib.ExitStack, table: Any, progress: Progress | N
     backend = table.get_backend()
     if backend.name == "pyspark":
         spark = stack.enter_context(spark_engine(backend, progress))
-        return Source(spark, table, partial(spark_table, stack, spark))
+        return Source(spark, table, partial(spark_table, stack, spark), origin=table)
     if backend.name == "postgres":
         engine: Engine = stack.enter_context(postgres_engine(backend, progress))
     elif backend.name == "duckdb":
@@ -81,7 +85,7 @@ def open_backend(stack: contextlib.ExitStack, table: Any, progress: Progress | N
         stack.enter_context(without_statistics(engine))
     else:
         engine = Engine(backend)
-    return Source(engine, table, engine.table)
+    return Source(engine, table, engine.table, origin=table)
 
 
 def is_spark(table: Any) -> bool:
@@ -93,7 +97,8 @@ def is_spark(table: Any) -> bool:
 def open_spark(stack: contextlib.ExitStack, frame: Any, progress: Progress | None) -> Source:
     """Return a Spark DataFrame as an Ibis table, with its engine."""
     spark = stack.enter_context(spark_session(frame.sparkSession, progress))
-    return Source(spark, spark.named(frame, stack), partial(spark_table, stack, spark))
+    rows = spark.named(frame, stack)
+    return Source(spark, rows, partial(spark_table, stack, spark), origin=rows)
 
 
 def spark_table(stack: contextlib.ExitStack, engine: SparkEngine, name: str) -> Any:

@@ -26,7 +26,10 @@ PEOPLE = Contribution()
 
 
 class Counts:
-    """The score of each item of a domain; private until a mechanism has chosen."""
+    """The score of each item of a domain; private until a mechanism has chosen.
+
+    `size` is the number of items that was stated or listed, which is public; of an unknown domain there is none.
+    """
 
     def __init__(
         self,
@@ -34,9 +37,11 @@ class Counts:
         scored: Any,
         domain: Domain,
         *,
+        size: int | None = None,
         unit: Fraction = Fraction(1),
         shows_whole_floats_as_integers: bool = False,
     ) -> None:
+        self.size = size
         self._engine = engine
         self._scored = scored
         self._domain = domain
@@ -164,6 +169,7 @@ def open_counts(
             engine,
             stack.enter_context(_kept(engine, scored, domain)),
             domain,
+            size=size,
             unit=contribution.unit,
             # pandas turns whole numbers into floats where one is missing; 1.0 in place of 1 would tell that it is.
             shows_whole_floats_as_integers=is_pandas(table),

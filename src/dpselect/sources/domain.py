@@ -6,7 +6,7 @@ import enum
 import operator
 import os
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,8 @@ class Domain:
 
     `labels` are the caller's own objects when a Python collection was given, so that the answer can return them;
     `table` is a frame or Ibis table whose column lists the items; `table_name` names one beside the table of rows.
+    `column` names that column, if the caller did; without a `header` every line of a text file is an item. `given` is
+    the argument itself, by which a list is recognised as part of the rows.
     """
 
     number: int | None = None
@@ -71,10 +73,19 @@ class Domain:
     table: Any = None
     table_name: str | None = None
     unknown: bool = False
+    column: str | None = None
+    header: bool = True
+    given: Any = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def of(cls, given: Any) -> Domain:
-        """Understand the `domain` argument without looking at any private row."""
+    def of(cls, given: Any, *, column: str | None = None, header: bool = True) -> Domain:
+        """Understand the arguments `domain`, `domain_column` and `domain_header` without looking at any private row."""
+        kind = cls._of_kind(given)
+        _check_column(kind, column, header)
+        return replace(kind, column=column, header=header, given=given)
+
+    @classmethod
+    def _of_kind(cls, given: Any) -> Domain:
         if given is UNKNOWN:
             return cls(unknown=True)
         if isinstance(given, str) and given.startswith(_TABLE):
@@ -88,12 +99,28 @@ class Domain:
             if number > MOST_ITEMS:
                 raise InvalidInput("domain", plain("a number beyond 10^300"), "at most 10^300 items are needed")
             return cls(number=number)
+        if hasattr(type(given), "as_table"):  # a column of Ibis; its engine reads it, like that of a table
+            return cls(table=given.as_table())
         if hasattr(type(given), "columns") or hasattr(type(given), "column_names"):
             return cls(table=given)
         labels = _labels(given)
         if not labels:
             raise InvalidInput("domain", plain("an empty list"), "at least one possible item is needed")
         return cls(labels=labels)
+
+
+def _check_column(domain: Domain, column: Any, header: Any) -> None:
+    """Refuse what is said about the column of a list that has none."""
+    if column is not None:
+        if not isinstance(column, str) or not column:
+            raise InvalidInput("domain_column", column, "the name of a column is needed")
+        if domain.path is None and domain.table is None and domain.table_name is None:
+            raise InvalidInput("domain_column", column, "only a file or table of items has columns; leave it out")
+    if not isinstance(header, bool):
+        raise InvalidInput("domain_header", header, "True or False is needed")
+    if not header and (domain.path is None or column is not None):
+        why = "only a file can lack a header" if column is None else f"the column {column!r} is named, so there is one"
+        raise InvalidInput("domain_header", plain("no header"), f"{why}; leave it out")
 
 
 def _whole_number(given: Any) -> int | None:

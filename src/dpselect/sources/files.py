@@ -87,6 +87,16 @@ class FileTable:
         """Whether the names of the fields stand in the records themselves."""
         return self.ending in _LINES
 
+    @property
+    def is_text(self) -> bool:
+        """Whether the file is a CSV of some kind, whose first line names the columns."""
+        return self.ending in _DELIMITERS
+
+    def bind_lines(self, engine: EmbeddedEngine) -> Any:
+        """Return an Ibis table of one column, in which every line of a text file is a value: it has no header."""
+        fields = fields_query(self._lines(skip=0), _DELIMITERS[self.ending][0], 1, public=self.public)
+        return engine.view(f"SELECT {field_value(0)} AS {neutral_name(0)} FROM ({fields})")
+
     def bind(self, engine: EmbeddedEngine, columns: list[str]) -> Bound:
         """Return the named columns under neutral names, without reading a row."""
         if self.ending in _PARQUET:
@@ -108,7 +118,10 @@ class FileTable:
         if all(len(header) == 1 for header in names):
             return str(names[0][0])
         raise InvalidInput(
-            self.argument, self.path.name, f"a column {preferred!r}, as in the table, or a single column is needed"
+            self.argument,
+            self.path.name,
+            f"a column {preferred!r}, as in the table, or a single column is needed; name another with --domain-column "
+            "(in Python, domain_column)",
         )
 
     def _bind_parquet(self, engine: EmbeddedEngine, columns: list[str]) -> Any:

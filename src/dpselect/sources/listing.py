@@ -13,8 +13,11 @@ from dpselect.sources.embedded import EmbeddedEngine
 from dpselect.sources.engine import Engine
 from dpselect.sources.files import FileTable
 from dpselect.sources.forms import type_name, with_exact_text
-from dpselect.sources.frames import arrow_table, frame_columns, is_frame
+from dpselect.sources.frames import arrow_table, check_columns, frame_columns, is_frame
+from dpselect.sources.identity import check_not_origin
 from dpselect.sources.spark import SparkEngine
+
+_LONGEST_SHOWN = 60
 
 
 def listed_items(
@@ -32,13 +35,14 @@ def listed_items(
     anything else is read and converted by the embedded engine, and handed over when the rows live elsewhere.
     """
     engine = source.engine
-    beside = _beside(stack, source, domain, item)
+    there = _there(stack, source, domain)
+    check_not_origin(source, domain, there)
+    beside = None if there is None else _beside(engine, there, domain.column, item)
     if beside is not None and _comparable(beside.key.type(), kind):
         unique = _distinct(beside)
         return unique, _size(engine, unique)
     if beside is not None:
-        domain = Domain(table=_brought(engine, beside))
-        item = "key"
+        domain = Domain(table=_brought(engine, beside), column="key")
     converting = embedded()
     unique = _converted(stack, converting, domain, item, kind)
     size = _size(converting, unique)
@@ -75,8 +79,8 @@ def _converted(stack: contextlib.ExitStack, embedded: EmbeddedEngine, domain: Do
     )
 
 
-def _beside(stack: contextlib.ExitStack, source: Source, domain: Domain, item: str) -> Any:
-    """Return the list as a table (key) in the engine that holds the rows, or None if it is not there."""
+def _there(stack: contextlib.ExitStack, source: Source, domain: Domain) -> Any:
+    """Return the table of the list in the engine that holds the rows, or None if it is not there."""
     import ibis
 
     engine, table = source.engine, domain.table
@@ -85,12 +89,15 @@ def _beside(stack: contextlib.ExitStack, source: Source, domain: Domain, item: s
             raise InvalidInput(
                 "domain", f"table:{domain.table_name}", "it needs rows in a database; name a file of items instead"
             )
-        table = _named(source.named, domain.table_name)
-    elif isinstance(engine, SparkEngine) and is_spark(table) and table.sparkSession is engine.session:
-        table = engine.named(table, stack)
-    elif not (isinstance(table, ibis.Table) and _is_on(table, engine)):
-        return None
-    column = _column(list(table.columns), item)
+        return _named(source.named, domain.table_name)
+    if isinstance(engine, SparkEngine) and is_spark(table) and table.sparkSession is engine.session:
+        return engine.named(table, stack)
+    return table if isinstance(table, ibis.Table) and _is_on(table, engine) else None
+
+
+def _beside(engine: Engine, table: Any, column: str | None, item: str) -> Any:
+    """Return the list as a table (key) in the engine that holds the rows."""
+    column = _column(list(table.columns), column, item)
     _check_single(table[column].type())
     return with_exact_text(engine, table.select(key=table[column]), "key")
 
@@ -178,19 +185,15 @@ def _given(embedded: EmbeddedEngine, domain: Domain, item: str, kind: Any) -> An
     if domain.labels is not None:
         return ibis.memtable(_label_table(domain.labels, as_text=kind.is_string()))
     if domain.path is not None:
-        file = FileTable.at("domain", domain.path)
-        column = file.only_column(item, embedded)
-        bound = file.bind(embedded, [column])
-        bound.load()
-        table = bound.table
+        table = _in_file(embedded, FileTable.at("domain", domain.path), domain, item)
     elif isinstance(domain.table, ibis.Table):
-        column = _column(list(domain.table.columns), item)
+        column = _column(list(domain.table.columns), domain.column, item)
         table = ibis.memtable(embedded.run(domain.table.select(column).to_pyarrow))
     elif is_spark(domain.table):
-        column = _column(list(domain.table.columns), item)
+        column = _column(list(domain.table.columns), domain.column, item)
         table = ibis.memtable(embedded.run(domain.table.select(column).toArrow))
     elif is_frame(domain.table):
-        column = _column(frame_columns(domain.table), item)
+        column = _column(frame_columns(domain.table), domain.column, item)
         table = ibis.memtable(arrow_table("domain", domain.table, [column]))
     else:
         raise InvalidInput(
@@ -217,13 +220,41 @@ def _label_table(labels: list[Any], *, as_text: bool) -> Any:
     return pyarrow.table({"key": keys, "position": positions})
 
 
-def _column(columns: list[Any], item: str) -> str:
+def _in_file(embedded: EmbeddedEngine, file: FileTable, domain: Domain, item: str) -> Any:
+    """Return the column of a file that lists the items; the first line of a text file must be known to be no item."""
+    if not domain.header:
+        if not file.is_text:
+            raise InvalidInput("domain_header", plain("no header"), f"{file.path.name!r} has none; leave it out")
+        return file.bind_lines(embedded)
+    column = domain.column or file.only_column(item, embedded)
+    if file.is_text and column != (domain.column or item):
+        shown = repr(column if len(column) <= _LONGEST_SHOWN else f"{column[:_LONGEST_SHOWN]}…")
+        raise InvalidInput(
+            "domain",
+            file.path.name,
+            f"its first line is {shown}, not {item!r} like the column of the rows. If it names the column, write "
+            f"--domain-column {shown} (in Python, domain_column); if it is an item, --domain-no-header "
+            "(domain_header=False)",
+        )
+    bound = file.bind(embedded, [column])
+    bound.load()
+    return bound.table
+
+
+def _column(columns: list[Any], named: str | None, item: str) -> str:
+    """Return which column lists the items: the one that was named, that of the item's name, or the only one."""
+    if named is not None:
+        check_columns("domain_column", [named], columns)
+        return named
     if item in columns:
         return item
     if len(columns) == 1:
         return str(columns[0])
     raise InvalidInput(
-        "domain", plain("a table"), f"a column {item!r}, as in the table of rows, or a single column is needed"
+        "domain",
+        plain("a table"),
+        f"a column {item!r}, as in the table of rows, or a single column is needed; name another with --domain-column "
+        "(in Python, domain_column)",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dpselect.errors import InvalidInput, plain
@@ -46,7 +47,7 @@ def open_rows(
     rows = with_exact_text(elsewhere.engine, renamed(rows, wanted), neutral_name(0))
     # Without the columns: some types have no place in Python, and are refused by name later.
     elsewhere.engine.check(rows.select(column=ibis.literal(1)))
-    return Source(elsewhere.engine, rows, elsewhere.named)
+    return replace(elsewhere, table=rows)
 
 
 def _elsewhere(

@@ -1,0 +1,32 @@
+"""Which files a command reads, so that nothing it writes takes their place."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Any
+
+from dpselect import InvalidInput
+from dpselect.privacy.ledger.place import url_of
+from dpselect.sources import files_of
+
+_BESIDE_LEDGER = ("", "-wal", "-shm", "-journal")
+
+
+def files_read(source: str, *, table: str | None = None, domain: Any = None, ledger: str | None = None) -> list[Path]:
+    """Return the files of the rows, of the list of items and of the ledger, if they are on this machine."""
+    if isinstance(domain, str) and domain.startswith("table:"):
+        listed = files_of(source, domain.removeprefix("table:"))
+    else:
+        listed = files_of(domain)
+    return [*files_of(source, table), *listed, *_ledger_files(ledger)]
+
+
+def _ledger_files(place: str | None) -> list[Path]:
+    """Return the file of a SQLite ledger with its logs, which lie beside the file that a symbolic link leads to."""
+    with contextlib.suppress(InvalidInput):  # whoever opens it says what is wrong with it
+        url = url_of(place) if place is not None else None
+        if url is not None and url.get_backend_name() == "sqlite" and url.database:
+            return [Path(f"{os.path.realpath(url.database)}{ending}") for ending in _BESIDE_LEDGER]
+    return []

@@ -1,0 +1,76 @@
+"""Files that are written whole or not at all, and whether two paths lead to the same file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import stat
+from pathlib import Path
+
+_OPEN_FILE = re.compile(r"/dev/(stdout|stderr|fd/\d+)|/proc/[^/]+/fd/\d+")
+
+
+def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+    """Put a file in place in one step: a failure or an interrupt leaves the old file as it was.
+
+    The content goes to a temporary file in the same folder, which then takes the name. A file that exists keeps its
+    permissions, and a symbolic link still leads to it. What cannot be replaced, such as a pipe or /dev/stdout, is
+    written to.
+    """
+    given = Path(path)
+    if _is_stream(given):
+        with given.open("ab") as stream:
+            stream.write(content)
+        return
+    target = given.resolve()
+    before = target.stat() if target.exists() else None
+    temporary = target.with_name(f".dpselect-{secrets.token_hex(8)}")
+    try:
+        # Not tempfile: its files are private to the user whatever the umask says.
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if before is not None:
+            with contextlib.suppress(OSError):
+                os.chown(temporary, before.st_uid, before.st_gid)
+            os.chmod(temporary, stat.S_IMODE(before.st_mode))
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def is_writable(path: str | os.PathLike[str]) -> bool:
+    """Tell whether `write_whole` may write there: a file, also a new one, in a folder that may be written to."""
+    given = Path(path)
+    try:
+        if _is_stream(given):
+            return os.access(given, os.W_OK)
+        target = given.resolve()
+        if target.exists() and not (target.is_file() and os.access(target, os.W_OK)):
+            return False
+        return target.parent.is_dir() and os.access(target.parent, os.W_OK)
+    except (OSError, ValueError, RuntimeError):
+        return False
+
+
+def is_same_file(first: str | os.PathLike[str], second: str | os.PathLike[str]) -> bool:
+    """Tell whether two paths lead to one file, by device and number; if one does not exist yet, by resolved names."""
+    try:
+        return os.path.samefile(first, second)
+    except (OSError, ValueError):
+        pass
+    try:
+        return os.path.realpath(first) == os.path.realpath(second)
+    except (OSError, ValueError):
+        return False
+
+
+def _is_stream(path: Path) -> bool:
+    """Tell whether a path leads to a device, a pipe, or a file that this process has open, such as /dev/stdout."""
+    if not path.exists() or path.is_dir():
+        return False
+    return not path.is_file() or _OPEN_FILE.fullmatch(str(path.absolute())) is not None
