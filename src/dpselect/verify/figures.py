@@ -11,10 +11,12 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from dpselect.mechanisms import Peeling
+from dpselect.mechanisms import OneShot, Peeling
+from dpselect.mechanisms.restricted import Restricted
 from dpselect.multiselect.account import Account
 from dpselect.privacy.conversion import epsilon_of_ranges, epsilon_of_zcdp, mean_of_range, rho_of_range, upper_bound
 from dpselect.privacy.gaussian import unit_sigma
+from dpselect.privacy.sensitivity import Sensitivity
 from dpselect.privacy.thresholds import gumbel_threshold, laplace_threshold
 from dpselect.ranking.sensitivity import Bounds
 from dpselect.sampling.balls import ball, working_precision
@@ -141,6 +143,46 @@ def per_round(epsilon: float, delta: float, k: int, noise: str) -> Fraction:
     return Peeling(k=k, epsilon=epsilon, delta=delta, noise=noise).rate()
 
 
+def ranges_stated(name: str, mechanism_of: Number) -> ExactCheck:
+    """Compare the range of one round, on two items that change places by half a person each, with the stated one.
+
+    Permute-and-flip at ε₀ has a range of nearly 2ε₀ there, the exponential mechanism one of ε₀.
+    """
+
+    def used(noise: str) -> float:
+        guarantee = mechanism_of(k=10, epsilon=0.1, delta=0.2, noise=noise).guarantee
+        [(stated, _)] = guarantee.ranges
+        share = mechanism_of(k=10, epsilon=0.1, delta=0.2, noise=noise).rate()
+        one = Peeling(k=1, epsilon=float(share), noise=noise)
+        here, there = one.law([0, 0.5]), one.law([1, 0.5])
+        losses = [math.log(there[outcome] / here[outcome]) for outcome in here]
+        return (max(losses) - min(losses)) / float(stated)
+
+    return ExactCheck(name, "range of a round / stated range", (used("gumbel"), used("exponential")), 0.95, 1 + 1e-9)
+
+
+def laplace_theorem(name: str, mechanism_of: Number) -> ExactCheck:
+    """Compare rates of laplace noise with `ε / (4 w √(k log(d/δ)))` for ε <= 0.2 and δ <= 0.05, else with ε/(kw)."""
+    cases = [(0.1, 0.05, 1000, 10**6), (0.2, 1e-6, 400, 10**4), (0.3, 0.05, 1000, 10**6), (0.1, 0.06, 1000, 10**6)]
+
+    def ratio(case: tuple[float, float, int, int]) -> float:
+        epsilon, delta, k, size = case
+        theorem = epsilon / (4 * math.sqrt(k * math.log(size / delta))) if epsilon <= 0.2 and delta <= 0.05 else 0.0
+        mechanism = mechanism_of(k=k, epsilon=epsilon, delta=delta, noise="laplace", sensitivity=Sensitivity(-1, 2))
+        return float(mechanism.rate(size)) * 3 / max(theorem, epsilon / k)
+
+    return ExactCheck(name, "rate of laplace noise with delta / theorem", tuple(map(ratio, cases)), 1 - 1e-9, 1 + 1e-12)
+
+
+def sums_of_parts(name: str, mechanism_of: Number) -> ExactCheck:
+    """Compare the guarantee of a restricted mechanism with the exact sums of its parts: at most a float above them."""
+    inner = Peeling(k=4, epsilon=0.1, delta=0.1, noise="gumbel")
+    whole = mechanism_of(inner=inner, pool=4, test_epsilon=0.7, test_delta=0.2).guarantee
+    epsilons = Fraction(whole.epsilon) - Fraction(0.1) - Fraction(0.7)
+    deltas = Fraction(whole.delta) - Fraction(inner.guarantee.delta) - Fraction(0.2)
+    return ExactCheck(name, "guarantee less the sum of its parts", (float(epsilons), float(deltas)), 0.0, 2.0**-52)
+
+
 def zcdp_epsilons(name: str, epsilon_of: Number) -> ExactCheck:
     """Compare ε of ρ-zCDP with `min over α of αρ + log(1 − 1/α) − log(αδ)/(α − 1)`, on a grid of orders."""
     cases = [(rho, delta) for rho in (1e-4, 0.01, 0.5, 10.0) for delta in (1e-3, 1e-9)]
@@ -208,6 +250,9 @@ FIGURES: list[tuple[str, Callable[[str], ExactCheck]]] = [
         )
     ],
     *[("peeling", partial(rounds_of_peeling, noise=noise, per_round=per_round)) for noise in ("gumbel", "exponential")],
+    ("peeling", partial(ranges_stated, mechanism_of=Peeling)),
+    ("oneshot", partial(laplace_theorem, mechanism_of=OneShot)),
+    ("restricted", partial(sums_of_parts, mechanism_of=Restricted)),
     ("ranking", partial(spreads, bounds_of=Bounds)),
     ("multiselect", partial(signals_paid, account_of=Account)),
 ]

@@ -11,14 +11,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpselect.mechanisms import Canonical, Joint, Mechanism, OneShot
+from dpselect.mechanisms import Canonical, Joint, Mechanism, OneShot, Peeling
 from dpselect.mechanisms.canonical_blocks import Geometry
 from dpselect.mechanisms.ranking import Ranking
 from dpselect.mechanisms.restricted import Restricted
 from dpselect.mechanisms.top_stable import TopStable
 from dpselect.multiselect.account import Account
-from dpselect.privacy.calibration import range_per_round
-from dpselect.privacy.conversion import epsilon_of_ranges, rho_of_range, upper_bound
+from dpselect.privacy import Guarantee
+from dpselect.privacy.calibration import guarantee_of_rounds, range_per_round
+from dpselect.privacy.conversion import epsilon_of_ranges, rate_of_oneshot_laplace, rho_of_range, upper_bound
 from dpselect.privacy.gaussian import unit_sigma
 from dpselect.privacy.thresholds import STEP, laplace_threshold
 from dpselect.ranking.sensitivity import Bounds
@@ -148,6 +149,31 @@ class _ThreeQuarters(Bounds):
         return super().spread(size) * Fraction(3, 4)
 
 
+class _HalfRange(Peeling):
+    """Rounds of permute-and-flip that state a range of ε₀."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        share = self.per_round()
+        return guarantee_of_rounds(self.epsilon, self.delta, self.k, share, share)
+
+
+class _BeyondTheorem(OneShot):
+    """Laplace noise by its theorem, also for an ε and a δ that the theorem does not cover."""
+
+    def rate(self, size: int) -> Fraction:
+        share = rate_of_oneshot_laplace(Fraction(self.epsilon), Fraction(self.delta), self.k, size)
+        return max(share, Fraction(self.epsilon) / self.k) / Fraction(self.sensitivity.spread)
+
+
+class _InnerForgotten(Restricted):
+    """Tests that state no δ but their own."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee(super().guarantee.epsilon, self.test_delta)
+
+
 def _biased(high: int, bits: BitSource) -> int:
     return int(bits.integers(1, high.bit_length())[0]) % high
 
@@ -238,7 +264,7 @@ EXACT_TWINS: list[ExactTwin] = [
         "each exponential of a block of M alternatives is divided by M",
         "exponential",
         "canonical",
-        lambda borders: [in_floats(borders[-1], with_divisors(borders[-1], 2, 2))],
+        lambda borders: [in_floats(borders[4], with_divisors(borders[4], 2, 2))],
     ),
     _twin(
         "hopeless too soon",
@@ -327,6 +353,24 @@ EXACT_TWINS: list[ExactTwin] = [
         "a ranking's spread times 3/4",
         figures.spreads,
         bounds_of=(_ThreeQuarters, Bounds),
+    ),
+    _figure(
+        "range of one epsilon",
+        "rounds of permute-and-flip state the range of gumbel noise",
+        figures.ranges_stated,
+        mechanism_of=(_HalfRange, Peeling),
+    ),
+    _figure(
+        "beyond a theorem",
+        "laplace noise for an epsilon beyond 0.2 or a delta beyond 0.05",
+        figures.laplace_theorem,
+        mechanism_of=(_BeyondTheorem, OneShot),
+    ),
+    _figure(
+        "delta of a part forgotten",
+        "the delta of the choice is left out of the guarantee",
+        figures.sums_of_parts,
+        mechanism_of=(_InnerForgotten, Restricted),
     ),
     _figure(
         "one signal too many",
