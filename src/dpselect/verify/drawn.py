@@ -307,7 +307,12 @@ def top_stable_borders() -> list[Border]:
     # The gap behind rank 2 is tested first, and fails; then that behind rank 1.
     wins = asks(two, [20, 2, 2], lambda chosen: chosen == [0])
     height = two.height() - 3 * rate
-    return [*borders, Border(wins, "laplace", (single(rate * 15, 2), single(height, 0)), (MIDDLE, word(0.99), 0))]
+    borders.append(Border(wins, "laplace", (single(rate * 15, 2), single(height, 0)), (MIDDLE, word(0.99), 0)))
+    # With a pool beyond k half of ε is kept for the choice. The gap behind rank 2, tested second, fails.
+    beyond, half = replace(one, pool=2), rate / 2
+    wins = asks(beyond, [11, 2, 0], lambda chosen: chosen == [0])
+    height = beyond.height() - 3 * half
+    return [*borders, Border(wins, "laplace", (single(half * 6, 1), single(height, 0)), (MIDDLE, 0, word(0.99)))]
 
 
 def limited_borders(noise: str) -> list[Border]:

@@ -11,7 +11,8 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from dpselect.mechanisms import OneShot, Peeling
+from dpselect.mechanisms import Gaussian, OneShot, Peeling
+from dpselect.mechanisms.limited import LimitedDomain
 from dpselect.mechanisms.restricted import Restricted
 from dpselect.multiselect.account import Account
 from dpselect.privacy.conversion import epsilon_of_ranges, epsilon_of_zcdp, mean_of_range, rho_of_range, upper_bound
@@ -161,6 +162,53 @@ def ranges_stated(name: str, mechanism_of: Number) -> ExactCheck:
     return ExactCheck(name, "range of a round / stated range", (used("gumbel"), used("exponential")), 0.95, 1 + 1e-9)
 
 
+def rho_of_rounds(name: str, mechanism_of: Number) -> ExactCheck:
+    """Compare the ρ that k rounds state with k r²/8, r being the stated range of each."""
+
+    def ratio(noise: str) -> float:
+        guarantee = mechanism_of(k=10, epsilon=0.1, delta=0.2, noise=noise).guarantee
+        [(width, rounds)] = guarantee.ranges
+        return float(guarantee.rho / (rounds * width * width / 8))
+
+    return ExactCheck(name, "rho stated / k r^2/8", (ratio("gumbel"), ratio("exponential")), 1.0, 1 + 1e-12)
+
+
+def means_of_range(name: str, mean_of: Number) -> ExactCheck:
+    """Compare the expected loss of the worst two-point pair of bounded range with the stated one."""
+
+    def used(width: float) -> float:
+        worst = 0.0
+        for hundredths in range(1, 100):
+            t = width * hundredths / 100
+            p = math.expm1(t - width) / math.expm1(-width)
+            worst = max(worst, p * t + (1 - p) * (t - width))
+        return worst / float(mean_of(Fraction(width)))
+
+    return ExactCheck(name, "mean loss of the worst pair / stated mean", (used(0.1), used(1.0), used(4.0)), 0.99, 1.0)
+
+
+def normal_noise(name: str, mechanism_of: Number) -> ExactCheck:
+    """Compare σ with `√m s σ₁` and ρ with `1/(2σ₁²)`: three items per person, each score moved by at most s = 2."""
+    mechanism = mechanism_of(k=2, epsilon=0.5, delta=1e-3, sensitivity=Sensitivity(-2, 1), max_items_per_person=3)
+    unit = unit_sigma(0.5, 1e-3)
+    values = mechanism.sigma / (2 * math.sqrt(3) * unit), mechanism.guarantee.rho * 2 * unit * unit
+    return ExactCheck(name, "sigma and rho / theorem", values, 1 - 1e-12, 1 + 1e-12)
+
+
+def dummies(name: str, mechanism_of: Number) -> ExactCheck:
+    """Compare how likely m newcomers pass the dummy, m e^{−u}, with the δ that the rounds leave: half or all of it."""
+    cases = [(50, 1.0, 1e-6), (1, 1.0, 1e-6), (200, 0.1, 1e-3)]
+
+    def excess(case: tuple[int, float, float]) -> float:
+        k, epsilon, delta = case
+        mechanism = mechanism_of(k=k, epsilon=epsilon, delta=delta, max_items_per_person=7)
+        left = delta / 2 if k * mechanism.rate() > Fraction(epsilon) else delta
+        brought = min(7, mechanism.pool_size)
+        return math.log(brought / left) - float((mechanism.lead() - 1) * mechanism.rate())
+
+    return ExactCheck(name, "log of newcomers past the dummy / delta left", tuple(map(excess, cases)), -1e-4, 0.0)
+
+
 def laplace_theorem(name: str, mechanism_of: Number) -> ExactCheck:
     """Compare rates of laplace noise with `ε / (4 w √(k log(d/δ)))` for ε <= 0.2 and δ <= 0.05, else with ε/(kw)."""
     cases = [(0.1, 0.05, 1000, 10**6), (0.2, 1e-6, 400, 10**4), (0.3, 0.05, 1000, 10**6), (0.1, 0.06, 1000, 10**6)]
@@ -244,6 +292,7 @@ FIGURES: list[tuple[str, Callable[[str], ExactCheck]]] = [
         for name in ("oneshot", "peeling")
         for check in (
             partial(concentration, rho=rho_of_range),
+            partial(means_of_range, mean_of=mean_of_range),
             partial(rounds_of_ranges, epsilon_of=epsilon_of_ranges),
             partial(zcdp_epsilons, epsilon_of=epsilon_of_zcdp),
             partial(rounded_up, bound=upper_bound),
@@ -251,6 +300,9 @@ FIGURES: list[tuple[str, Callable[[str], ExactCheck]]] = [
     ],
     *[("peeling", partial(rounds_of_peeling, noise=noise, per_round=per_round)) for noise in ("gumbel", "exponential")],
     ("peeling", partial(ranges_stated, mechanism_of=Peeling)),
+    ("peeling", partial(rho_of_rounds, mechanism_of=Peeling)),
+    ("gaussian", partial(normal_noise, mechanism_of=Gaussian)),
+    ("limited", partial(dummies, mechanism_of=LimitedDomain)),
     ("oneshot", partial(laplace_theorem, mechanism_of=OneShot)),
     ("restricted", partial(sums_of_parts, mechanism_of=Restricted)),
     ("ranking", partial(spreads, bounds_of=Bounds)),
