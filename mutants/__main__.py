@@ -71,8 +71,8 @@ class Outcome:
 
     @property
     def noticed(self) -> bool:
-        """Whether the checks or the tests failed."""
-        return self.quick.startswith("caught") or self.tests == "caught"
+        """Whether the checks or the tests failed, or the checks, which end in a few seconds, did not end."""
+        return self.quick.startswith("caught") or self.quick == OUT_OF_TIME or self.tests == "caught"
 
 
 def main() -> int:

@@ -94,11 +94,31 @@ def tied(mechanism: Mechanism, noise: str, rate: Fraction) -> list[Border]:
     return [Border(wins, noise, (second, single(0, 1)), (EARLY, word(share), 0)) for share in (0.1, 0.2)]
 
 
+MANY = 2048
+"""Items from which on the first eight bits of each word come first, and screen out who cannot win."""
+
+
+def screened(mechanism: Mechanism, noise: str, rate: Fraction) -> list[Border]:
+    """Return the border between two items of k = 1, among many that are far behind.
+
+    Eight bits of all words are asked for, then the other 56 of those that may still win.
+    """
+    table = mechanism.table([4, 0, *[-(10**6)] * (MANY - 2)])
+
+    def wins(words: Sequence[int]) -> bool:
+        first = [word >> 56 for word in words]
+        bits = GivenWords((), [*first, *[128] * (MANY - 2), *(word & ((1 << 56) - 1) for word in words)])
+        return bool(mechanism.draw(table, bits).positions()[0] == 1)
+
+    return [Border(wins, noise, (single(0, 1), single(4 * rate, 0)), (share, 0)) for share in (MIDDLE, LATE)]
+
+
 def oneshot_borders(noise: str) -> list[Border]:
     """Return borders of one-shot noise of scale k w/ε."""
     mechanism = OneShot(k=2, epsilon=EPSILON, sensitivity=WIDE, noise=noise)
     rate = Fraction(EPSILON) / (2 * 3)
-    return [*listed(mechanism, noise, rate), *tied(mechanism, noise, rate)]
+    best = screened(replace(mechanism, k=1), noise, 2 * rate)
+    return [*listed(mechanism, noise, rate), *best, *tied(mechanism, noise, rate)]
 
 
 def gaussian_borders() -> list[Border]:
@@ -141,6 +161,9 @@ def canonical_borders(noise: str) -> list[Border]:
     # noise, and the item that is left.
     holders = (word(0.97), SECOND, 1, 0, 0)
     near, next_to = -rate * 4, -rate * Fraction(9, 2)
+    # Items 2 and 3 are a block of two that was cut off behind item 1: the words of the top set and of both blocks,
+    # which item has the larger noise of the second, and its next noise.
+    cut = (word(0.97), word(0.97), 0, 0, LATE)
     return [
         Border(asks(one, [6, 0], lambda chosen: chosen == [0]), noise, (single(6 * rate, 0), single(0, 1)), (0, FIRST)),
         Border(
@@ -163,6 +186,12 @@ def canonical_borders(noise: str) -> list[Border]:
             noise,
             (Entrant(near, ((1, 2), (3, 1))), Entrant(next_to, ((1, 2),)), single(0, 0)),
             holders,
+        ),
+        Border(
+            asks(one, [3, 2, -6, -7], lambda chosen: chosen == [2]),
+            noise,
+            (Entrant(-rate * 5, ((2, 2),)), single(0, 0), single(-rate, 1)),
+            cut,
         ),
     ]
 
@@ -269,16 +298,21 @@ def top_stable_borders() -> list[Border]:
         Border(
             asks(one, [gap + 2, 2], lambda chosen: chosen == [0]),
             "laplace",
-            (single(rate * (gap - 3), 1), single(height, 0)),
+            (single(rate * max(gap - 3, 0), 1), single(height, 0)),
             (threshold, 0),
         )
-        for gap, threshold in ((9, MIDDLE), (30, EARLY), (5, LATE), (9, LAST))
+        for gap, threshold in ((9, MIDDLE), (30, EARLY), (5, LATE), (9, LAST), (1, LATE))
     ]
     two = replace(one, k=2, pool=2)
     # The gap behind rank 2 is tested first, and fails; then that behind rank 1.
     wins = asks(two, [20, 2, 2], lambda chosen: chosen == [0])
     height = two.height() - 3 * rate
-    return [*borders, Border(wins, "laplace", (single(rate * 15, 2), single(height, 0)), (MIDDLE, word(0.99), 0))]
+    borders.append(Border(wins, "laplace", (single(rate * 15, 2), single(height, 0)), (MIDDLE, word(0.99), 0)))
+    # With a pool beyond k half of ε is kept for the choice. The gap behind rank 2, tested second, fails.
+    beyond, half = replace(one, pool=2), rate / 2
+    wins = asks(beyond, [11, 2, 0], lambda chosen: chosen == [0])
+    height = beyond.height() - 3 * half
+    return [*borders, Border(wins, "laplace", (single(half * 6, 1), single(height, 0)), (MIDDLE, 0, word(0.99)))]
 
 
 def limited_borders(noise: str) -> list[Border]:

@@ -157,17 +157,24 @@ class CountingWords(GivenWords):
 
 
 def shuffled_sets(name: str, mechanism: Mechanism) -> ExactCheck:
-    """Draw one set with all orders of its shuffling keys, the last words: each order of the set must come out once."""
+    """Draw one set with all orders of its shuffling keys, the last words: each order of the set must come out once.
+
+    So it must when the first keys are equal, and drawn again.
+    """
     scores = mechanism.table([3000, 2000, 1000, 0])
     bits = CountingWords([])
     mechanism.draw(scores, bits)
     noises = [1 << 62] * (bits.asked - mechanism.k)
-    found = {
-        tuple(mechanism.draw(scores, GivenWords([*noises, *keys])).positions().tolist())
-        for keys in permutations(range(1, mechanism.k + 1))
-    }
-    missing = len(set(permutations(range(mechanism.k))) ^ found)
-    return ExactCheck(name, "orders in which a set comes, over all keys", (float(missing),), 0.0, 0.0)
+
+    def missing(before: list[int]) -> float:
+        found = {
+            tuple(mechanism.draw(scores, GivenWords([*noises, *before, *keys])).positions().tolist())
+            for keys in permutations(range(1, mechanism.k + 1))
+        }
+        return float(len(set(permutations(range(mechanism.k))) ^ found))
+
+    values = missing([]), missing([9] * mechanism.k)
+    return ExactCheck(name, "orders in which a set comes, over all keys", values, 0.0, 0.0)
 
 
 def picks(name: str, sequence: Callable[..., list[int]] = bounded_sequence) -> ExactCheck:
@@ -176,7 +183,10 @@ def picks(name: str, sequence: Callable[..., list[int]] = bounded_sequence) -> E
     drawn = [sequence(*bounds, GivenWords([word]))[0] for word in range(20)]
     uneven = max(abs(drawn.count(rank) - 4) for rank in range(5))
     redrawn = {sequence(*bounds, GivenWords([WORDS - 1], [rank]))[0] for rank in range(5)}
-    return ExactCheck(name, "ranks drawn within bounds", (float(uneven), float(len(set(range(5)) ^ redrawn))), 0.0, 0.0)
+    rows = whole_numbers([0, 0, 0]), whole_numbers([4, 4, 4])
+    sequences = [tuple(sequence(*rows, GivenWords(words))) for words in product(range(4), range(3), range(2))]
+    missing = len(set(range(5)) ^ redrawn), len(set(permutations(range(4), 3)) ^ set(sequences))
+    return ExactCheck(name, "ranks drawn within bounds", (float(uneven), *map(float, missing)), 0.0, 0.0)
 
 
 STABLE = TopStable(k=3, epsilon=100.0, delta=0.1, pool=3)

@@ -11,10 +11,13 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from dpselect.mechanisms import Peeling
+from dpselect.mechanisms import Gaussian, OneShot, Peeling
+from dpselect.mechanisms.limited import LimitedDomain
+from dpselect.mechanisms.restricted import Restricted
 from dpselect.multiselect.account import Account
 from dpselect.privacy.conversion import epsilon_of_ranges, epsilon_of_zcdp, mean_of_range, rho_of_range, upper_bound
 from dpselect.privacy.gaussian import unit_sigma
+from dpselect.privacy.sensitivity import Sensitivity
 from dpselect.privacy.thresholds import gumbel_threshold, laplace_threshold
 from dpselect.ranking.sensitivity import Bounds
 from dpselect.sampling.balls import ball, working_precision
@@ -141,6 +144,93 @@ def per_round(epsilon: float, delta: float, k: int, noise: str) -> Fraction:
     return Peeling(k=k, epsilon=epsilon, delta=delta, noise=noise).rate()
 
 
+def ranges_stated(name: str, mechanism_of: Number) -> ExactCheck:
+    """Compare the range of one round, on two items that change places by half a person each, with the stated one.
+
+    Permute-and-flip at ε₀ has a range of nearly 2ε₀ there, the exponential mechanism one of ε₀.
+    """
+
+    def used(noise: str) -> float:
+        guarantee = mechanism_of(k=10, epsilon=0.1, delta=0.2, noise=noise).guarantee
+        [(stated, _)] = guarantee.ranges
+        share = mechanism_of(k=10, epsilon=0.1, delta=0.2, noise=noise).rate()
+        one = Peeling(k=1, epsilon=float(share), noise=noise)
+        here, there = one.law([0, 0.5]), one.law([1, 0.5])
+        losses = [math.log(there[outcome] / here[outcome]) for outcome in here]
+        return (max(losses) - min(losses)) / float(stated)
+
+    return ExactCheck(name, "range of a round / stated range", (used("gumbel"), used("exponential")), 0.95, 1 + 1e-9)
+
+
+def rho_of_rounds(name: str, mechanism_of: Number) -> ExactCheck:
+    """Compare the ρ that k rounds state with k r²/8, r being the stated range of each."""
+
+    def ratio(noise: str) -> float:
+        guarantee = mechanism_of(k=10, epsilon=0.1, delta=0.2, noise=noise).guarantee
+        [(width, rounds)] = guarantee.ranges
+        return float(guarantee.rho / (rounds * width * width / 8))
+
+    return ExactCheck(name, "rho stated / k r^2/8", (ratio("gumbel"), ratio("exponential")), 1.0, 1 + 1e-12)
+
+
+def means_of_range(name: str, mean_of: Number) -> ExactCheck:
+    """Compare the expected loss of the worst two-point pair of bounded range with the stated one."""
+
+    def used(width: float) -> float:
+        worst = 0.0
+        for hundredths in range(1, 100):
+            t = width * hundredths / 100
+            p = math.expm1(t - width) / math.expm1(-width)
+            worst = max(worst, p * t + (1 - p) * (t - width))
+        return worst / float(mean_of(Fraction(width)))
+
+    return ExactCheck(name, "mean loss of the worst pair / stated mean", (used(0.1), used(1.0), used(4.0)), 0.99, 1.0)
+
+
+def normal_noise(name: str, mechanism_of: Number) -> ExactCheck:
+    """Compare σ with `√m s σ₁` and ρ with `1/(2σ₁²)`: three items per person, each score moved by at most s = 2."""
+    mechanism = mechanism_of(k=2, epsilon=0.5, delta=1e-3, sensitivity=Sensitivity(-2, 1), max_items_per_person=3)
+    unit = unit_sigma(0.5, 1e-3)
+    values = mechanism.sigma / (2 * math.sqrt(3) * unit), mechanism.guarantee.rho * 2 * unit * unit
+    return ExactCheck(name, "sigma and rho / theorem", values, 1 - 1e-12, 1 + 1e-12)
+
+
+def dummies(name: str, mechanism_of: Number) -> ExactCheck:
+    """Compare how likely m newcomers pass the dummy, m e^{−u}, with the δ that the rounds leave: half or all of it."""
+    cases = [(50, 1.0, 1e-6), (1, 1.0, 1e-6), (200, 0.1, 1e-3)]
+
+    def excess(case: tuple[int, float, float]) -> float:
+        k, epsilon, delta = case
+        mechanism = mechanism_of(k=k, epsilon=epsilon, delta=delta, max_items_per_person=7)
+        left = delta / 2 if k * mechanism.rate() > Fraction(epsilon) else delta
+        brought = min(7, mechanism.pool_size)
+        return math.log(brought / left) - float((mechanism.lead() - 1) * mechanism.rate())
+
+    return ExactCheck(name, "log of newcomers past the dummy / delta left", tuple(map(excess, cases)), -1e-4, 0.0)
+
+
+def laplace_theorem(name: str, mechanism_of: Number) -> ExactCheck:
+    """Compare rates of laplace noise with `ε / (4 w √(k log(d/δ)))` for ε <= 0.2 and δ <= 0.05, else with ε/(kw)."""
+    cases = [(0.1, 0.05, 1000, 10**6), (0.2, 1e-6, 400, 10**4), (0.3, 0.05, 1000, 10**6), (0.1, 0.06, 1000, 10**6)]
+
+    def ratio(case: tuple[float, float, int, int]) -> float:
+        epsilon, delta, k, size = case
+        theorem = epsilon / (4 * math.sqrt(k * math.log(size / delta))) if epsilon <= 0.2 and delta <= 0.05 else 0.0
+        mechanism = mechanism_of(k=k, epsilon=epsilon, delta=delta, noise="laplace", sensitivity=Sensitivity(-1, 2))
+        return float(mechanism.rate(size)) * 3 / max(theorem, epsilon / k)
+
+    return ExactCheck(name, "rate of laplace noise with delta / theorem", tuple(map(ratio, cases)), 1 - 1e-9, 1 + 1e-12)
+
+
+def sums_of_parts(name: str, mechanism_of: Number) -> ExactCheck:
+    """Compare the guarantee of a restricted mechanism with the exact sums of its parts: at most a float above them."""
+    inner = Peeling(k=4, epsilon=0.1, delta=0.1, noise="gumbel")
+    whole = mechanism_of(inner=inner, pool=4, test_epsilon=0.7, test_delta=0.2).guarantee
+    epsilons = Fraction(whole.epsilon) - Fraction(0.1) - Fraction(0.7)
+    deltas = Fraction(whole.delta) - Fraction(inner.guarantee.delta) - Fraction(0.2)
+    return ExactCheck(name, "guarantee less the sum of its parts", (float(epsilons), float(deltas)), 0.0, 2.0**-52)
+
+
 def zcdp_epsilons(name: str, epsilon_of: Number) -> ExactCheck:
     """Compare ε of ρ-zCDP with `min over α of αρ + log(1 − 1/α) − log(αδ)/(α − 1)`, on a grid of orders."""
     cases = [(rho, delta) for rho in (1e-4, 0.01, 0.5, 10.0) for delta in (1e-3, 1e-9)]
@@ -202,12 +292,19 @@ FIGURES: list[tuple[str, Callable[[str], ExactCheck]]] = [
         for name in ("oneshot", "peeling")
         for check in (
             partial(concentration, rho=rho_of_range),
+            partial(means_of_range, mean_of=mean_of_range),
             partial(rounds_of_ranges, epsilon_of=epsilon_of_ranges),
             partial(zcdp_epsilons, epsilon_of=epsilon_of_zcdp),
             partial(rounded_up, bound=upper_bound),
         )
     ],
     *[("peeling", partial(rounds_of_peeling, noise=noise, per_round=per_round)) for noise in ("gumbel", "exponential")],
+    ("peeling", partial(ranges_stated, mechanism_of=Peeling)),
+    ("peeling", partial(rho_of_rounds, mechanism_of=Peeling)),
+    ("gaussian", partial(normal_noise, mechanism_of=Gaussian)),
+    ("limited", partial(dummies, mechanism_of=LimitedDomain)),
+    ("oneshot", partial(laplace_theorem, mechanism_of=OneShot)),
+    ("restricted", partial(sums_of_parts, mechanism_of=Restricted)),
     ("ranking", partial(spreads, bounds_of=Bounds)),
     ("multiselect", partial(signals_paid, account_of=Account)),
 ]

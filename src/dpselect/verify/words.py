@@ -25,5 +25,5 @@ class GivenWords(SeededBits):
         """Return the next of what was given."""
         left = self._words if width == WIDTH else self._narrow
         given, left[:count] = left[:count], []
-        further = super().integers(count - len(given), width).astype(np.uint64)
-        return np.concatenate([np.array(given, dtype=np.uint64), further])
+        further = super().integers(count - len(given), width)
+        return np.concatenate([np.array(given, dtype=further.dtype), further])

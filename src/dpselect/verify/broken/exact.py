@@ -2,33 +2,53 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from dpselect.mechanisms import Canonical, Joint, Mechanism, OneShot
-from dpselect.mechanisms.canonical_blocks import Geometry
-from dpselect.mechanisms.ranking import Ranking
+from dpselect.mechanisms import Canonical, Gaussian, Mechanism, OneShot, Peeling
+from dpselect.mechanisms.limited import LimitedDomain
 from dpselect.mechanisms.restricted import Restricted
-from dpselect.mechanisms.top_stable import TopStable
 from dpselect.multiselect.account import Account
-from dpselect.privacy.calibration import range_per_round
-from dpselect.privacy.conversion import epsilon_of_ranges, rho_of_range, upper_bound
+from dpselect.privacy.conversion import (
+    epsilon_of_ranges,
+    mean_of_range,
+    rho_of_range,
+    upper_bound,
+)
 from dpselect.privacy.gaussian import unit_sigma
 from dpselect.privacy.thresholds import STEP, laplace_threshold
 from dpselect.ranking.sensitivity import Bounds
-from dpselect.sampling import BitSource, uniform_integer
+from dpselect.sampling import uniform_integer
 from dpselect.sampling.gamma import UNIFORM
 from dpselect.sampling.noise import NOISES
 from dpselect.sampling.normal import NORMAL
-from dpselect.scores import Members, Scores
 from dpselect.verify import attained, drawn, enumeration, figures
 from dpselect.verify.borders import Border, Entrant, check_borders
+from dpselect.verify.broken.small_mistakes import (
+    BeyondTheorem,
+    DeltaTwice,
+    EarlyTests,
+    FastJoint,
+    FastSampler,
+    FirstMember,
+    HalfRange,
+    InnerForgotten,
+    NarrowTests,
+    OneMore,
+    OneRound,
+    OneSided,
+    SlowOneShot,
+    ThreeQuarters,
+    Unshuffled,
+    biased,
+    halved_azuma,
+    nearest,
+    per_round_of_range,
+)
 from dpselect.verify.exact import ExactCheck
 from dpselect.verify.words import WORDS
 
@@ -75,95 +95,6 @@ def borders_of(name: str, noise: str) -> list[Border]:
     return next(make() for each, what, make in drawn.BORDERS if (each, what) == (name, noise))
 
 
-class _FastSampler(Canonical):
-    """Canonical with a sampler whose rate is 5 % too high; the law is right."""
-
-    def geometry(self, ranking: Ranking) -> Geometry:
-        right = super().geometry(ranking)
-        faster = Fraction(21, 20)
-        return replace(right, head_rate=right.head_rate * faster, tail_rate=right.tail_rate * faster)
-
-
-class _FastJoint(Joint):
-    """Joint with a rate that is 5 % too high, in law and sampler."""
-
-    @property
-    def rate(self) -> Fraction:
-        return super().rate * Fraction(21, 20)
-
-
-class _SlowOneShot(OneShot):
-    """One-shot noise that is 5 % larger than the claim needs."""
-
-    def rate(self, size: int) -> Fraction:
-        return super().rate(size) * Fraction(19, 20)
-
-
-class _EarlyTests(Restricted):
-    """Tests of which those that are drawn pass 0.05 units of noise too early."""
-
-    @cached_property
-    def _tests(self) -> tuple[Fraction, Fraction]:
-        return self.rate(), self.height() - Fraction(1, 20)
-
-
-class _NarrowTests(TopStable):
-    """Noise of scale 2w/ε on gaps, of which one that narrows and a threshold that shifts add up to 3w."""
-
-    def rate(self) -> Fraction:
-        return super().rate() * Fraction(3, 2)
-
-
-class _FirstMember(OneShot):
-    """A win of a group of ties that always goes to one of its first four members."""
-
-    def draw(self, scores: Scores, bits: BitSource) -> Members:
-        chosen = super().draw(scores, bits)
-        return Members(chosen.grouping, chosen.groups, chosen.indexes % 4)
-
-
-class _Unshuffled(OneShot):
-    """A set that is listed from the highest true score to the lowest."""
-
-    def draw(self, scores: Scores, bits: BitSource) -> Members:
-        chosen = super().draw(scores, bits)
-        order = np.argsort(-chosen.values)
-        return Members(chosen.grouping, chosen.groups[order], chosen.indexes[order])
-
-
-class _OneMore(Account):
-    """An account that lets the cost through that exceeds the budget."""
-
-    def charge(self, cost: float) -> bool:
-        with self._lock:
-            allowed = self._budget is None or self._spent <= self._budget
-            self._spent += Fraction(cost) if allowed else 0
-            return allowed
-
-
-class _ThreeQuarters(Bounds):
-    """A ranking's spread times ¾."""
-
-    def spread(self, size: int) -> Fraction:
-        return super().spread(size) * Fraction(3, 4)
-
-
-def _biased(high: int, bits: BitSource) -> int:
-    return int(bits.integers(1, high.bit_length())[0]) % high
-
-
-def _halved_azuma(mean: Fraction, squares: Fraction, delta: Fraction) -> float:
-    return epsilon_of_ranges(mean, squares / 2, delta)
-
-
-def _per_round_of_range(epsilon: float, delta: float, k: int, noise: str) -> Fraction:
-    return range_per_round(epsilon, delta, k)
-
-
-def _nearest(formula: Callable[[], Any], smallest: Fraction) -> float:
-    return math.nextafter(upper_bound(formula, smallest), 0)
-
-
 def _twin(name: str, flaw: str, noise: str, of: str, sampler: Callable[[list[Border]], list[Border]]) -> ExactTwin:
     """Return the twin whose sampler makes a mistake at borders of a sound mechanism."""
     compared = f"{drawn.COMPARED}, {noise}"
@@ -207,7 +138,7 @@ EXACT_TWINS: list[ExactTwin] = [
         "subsets race at 1.05 times the rate of the law",
         "exponential",
         "canonical",
-        lambda borders: _with(borders, _FastSampler(k=1, epsilon=drawn.EPSILON, sensitivity=drawn.WIDE), [6, 0], [0]),
+        lambda borders: _with(borders, FastSampler(k=1, epsilon=drawn.EPSILON, sensitivity=drawn.WIDE), [6, 0], [0]),
     ),
     _twin(
         "tests pass early",
@@ -216,7 +147,7 @@ EXACT_TWINS: list[ExactTwin] = [
         "restricted",
         lambda borders: _with(
             borders,
-            _EarlyTests(
+            EarlyTests(
                 inner=Canonical(k=1, epsilon=1.0, sensitivity=drawn.WIDE),
                 pool=1,
                 test_epsilon=drawn.EPSILON,
@@ -238,7 +169,7 @@ EXACT_TWINS: list[ExactTwin] = [
         "each exponential of a block of M alternatives is divided by M",
         "exponential",
         "canonical",
-        lambda borders: [in_floats(borders[-1], with_divisors(borders[-1], 2, 2))],
+        lambda borders: [in_floats(borders[4], with_divisors(borders[4], 2, 2))],
     ),
     _twin(
         "hopeless too soon",
@@ -273,7 +204,7 @@ EXACT_TWINS: list[ExactTwin] = [
         "law and sampler have 1.05 times the rate",
         "joint",
         JOINT,
-        _FastJoint(k=2, epsilon=3.0, noise="gumbel"),
+        FastJoint(k=2, epsilon=3.0, noise="gumbel"),
         "gumbel",
     ),
     _pair(
@@ -281,7 +212,7 @@ EXACT_TWINS: list[ExactTwin] = [
         "the noise of the tests has two thirds of its scale",
         "top-stable",
         STABLE,
-        _NarrowTests(k=6, epsilon=1.0, delta=0.1, pool=6),
+        NarrowTests(k=6, epsilon=1.0, delta=0.1, pool=6),
         "laplace",
     ),
     _pair(
@@ -289,7 +220,7 @@ EXACT_TWINS: list[ExactTwin] = [
         "the noise is larger than the claim needs",
         "oneshot",
         ONE_SHOT,
-        _SlowOneShot(k=1, epsilon=3.0),
+        SlowOneShot(k=1, epsilon=3.0),
         "exponential",
     ),
     _figure(
@@ -311,45 +242,87 @@ EXACT_TWINS: list[ExactTwin] = [
         "Azuma with a quarter",
         "the term with log(1 / delta) is taken by half",
         figures.rounds_of_ranges,
-        epsilon_of=(_halved_azuma, epsilon_of_ranges),
+        epsilon_of=(halved_azuma, epsilon_of_ranges),
     ),
     _figure(
         "rounds of permute-and-flip",
         "rounds with exponential noise get the share that needs gumbel noise",
         partial(figures.rounds_of_peeling, noise="exponential"),
-        per_round=(_per_round_of_range, figures.per_round),
+        per_round=(per_round_of_range, figures.per_round),
     ),
     _figure(
-        "bound not rounded up", "an upper bound is the nearest float", figures.rounded_up, bound=(_nearest, upper_bound)
+        "bound not rounded up", "an upper bound is the nearest float", figures.rounded_up, bound=(nearest, upper_bound)
     ),
     _figure(
         "three quarters of a spread",
         "a ranking's spread times 3/4",
         figures.spreads,
-        bounds_of=(_ThreeQuarters, Bounds),
+        bounds_of=(ThreeQuarters, Bounds),
+    ),
+    _figure(
+        "range of one epsilon",
+        "rounds of permute-and-flip state the range of gumbel noise",
+        figures.ranges_stated,
+        mechanism_of=(HalfRange, Peeling),
+    ),
+    _figure(
+        "rho of one round",
+        "k rounds state the rho of one",
+        figures.rho_of_rounds,
+        mechanism_of=(OneRound, Peeling),
+    ),
+    _figure(
+        "mean loss by half",
+        "half of the mean loss of bounded range",
+        figures.means_of_range,
+        mean_of=(lambda width: mean_of_range(width) / 2, mean_of_range),
+    ),
+    _figure(
+        "noise for rising scores",
+        "scores fall by 2 and rise by 1, the noise is for 1",
+        figures.normal_noise,
+        mechanism_of=(OneSided, Gaussian),
+    ),
+    _figure(
+        "delta spent twice",
+        "rounds and dummy take more of delta than there is",
+        figures.dummies,
+        mechanism_of=(DeltaTwice, LimitedDomain),
+    ),
+    _figure(
+        "beyond a theorem",
+        "laplace noise for an epsilon beyond 0.2 or a delta beyond 0.05",
+        figures.laplace_theorem,
+        mechanism_of=(BeyondTheorem, OneShot),
+    ),
+    _figure(
+        "delta of a part forgotten",
+        "the delta of the choice is left out of the guarantee",
+        figures.sums_of_parts,
+        mechanism_of=(InnerForgotten, Restricted),
     ),
     _figure(
         "one signal too many",
         "a budget is compared before the cost is added",
         figures.signals_paid,
-        account_of=(_OneMore, Account),
+        account_of=(OneMore, Account),
     ),
     _figure(
         "modulo bias",
         "a random number is reduced modulo the range",
         enumeration.uniform_draws,
-        integer=(_biased, uniform_integer),
+        integer=(biased, uniform_integer),
     ),
     _figure(
         "one member left out",
         "a group of five ties lets four of them win",
         enumeration.tied_members,
-        mechanism=(_FirstMember(k=1, epsilon=1.0), OneShot(k=1, epsilon=1.0)),
+        mechanism=(FirstMember(k=1, epsilon=1.0), OneShot(k=1, epsilon=1.0)),
     ),
     _figure(
         "set by true score",
         "a set is listed by descending score",
         enumeration.shuffled_sets,
-        mechanism=(_Unshuffled(k=3, epsilon=1.0), OneShot(k=3, epsilon=1.0)),
+        mechanism=(Unshuffled(k=3, epsilon=1.0), OneShot(k=3, epsilon=1.0)),
     ),
 ]
