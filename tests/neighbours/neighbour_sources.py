@@ -314,6 +314,10 @@ class PandasCategories(Pandas):
 
     kinds = frozenset({"text", "integer", "float"})
 
+    def holds(self, kind: str, cell: Any) -> bool:
+        # pandas makes one category of both zeros, the one that comes first.
+        return super().holds(kind, cell) and str(cell) != "-0.0"
+
     def series(self, kind: str, cells: list[Any]) -> Any:
         """Return categories in the type of the values."""
         series = super().series(kind, cells).astype("category")
