@@ -45,6 +45,25 @@ def test_delta_is_shared_out_too() -> None:
     assert release.guarantee.delta <= 1e-6
 
 
+@pytest.mark.parametrize("mechanism", ["auto", "peeling", "gaussian"])
+def test_choice_and_values_share_the_delta_that_was_allowed(mechanism: str) -> None:
+    """Both use it here: a hundred items, and little epsilon."""
+    plan = plan_release(
+        mechanism,
+        k=100,
+        epsilon=0.05,
+        delta=1e-6,
+        sensitivity=dps.COUNTS,
+        ordered=False,
+        values=0.3,
+        max_items_per_person=50,
+    )
+    assert plan.noise is not None
+    assert plan.noise.guarantee.delta > 0
+    assert Fraction(plan.mechanism.guarantee.delta) + Fraction(plan.noise.guarantee.delta) <= Fraction(1e-6)
+    assert plan.guarantee.delta <= 1e-6
+
+
 def test_values_with_a_delta_state_the_rho_of_both_parts_so_that_zcdp_can_charge_them() -> None:
     plan = plan_release("auto", k=100, epsilon=0.05, delta=1e-9, sensitivity=dps.COUNTS, ordered=False, values=0.3)
     assert plan.noise is not None

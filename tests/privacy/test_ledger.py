@@ -249,6 +249,14 @@ def test_a_zcdp_account_adds_up_rho_and_never_promises_more_than_its_total(tmp_p
     assert ledger.spent("d").epsilon <= 1.0
 
 
+def test_a_zcdp_account_refuses_a_rho_beyond_its_total(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "a")
+    total = ledger.create("d", epsilon=1.0, delta=1e-6, composition="zcdp").total
+    with pytest.raises(dps.BudgetExceeded, match="rho: requested"):
+        ledger.spend("d", dps.Guarantee.zcdp(total.rho * (1 + 1e-6), delta=1e-9))
+    ledger.spend("d", dps.Guarantee.zcdp(total.rho, delta=1e-9))
+
+
 def test_the_rho_of_a_total_is_nearly_the_largest_that_implies_it(tmp_path: Path) -> None:
     total = Ledger(tmp_path / "a").create("d", epsilon=1.0, delta=1e-6, composition="zcdp").total
     assert dps.Guarantee.zcdp(total.rho, delta=1e-6).epsilon <= 1.0

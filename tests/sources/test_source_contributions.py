@@ -109,6 +109,15 @@ def test_a_person_who_lacks_an_item_leaves_its_score_alone(
     assert Contribution.of("value", clip, None, None).sensitivity == dps.Sensitivity(*moves)
 
 
+@pytest.mark.parametrize("clip", [(-0.3, 0.2), (-1 / 3, 7.1), (0.1, 0.3)])
+def test_the_bounds_of_a_clip_are_rounded_inwards(clip: tuple[float, float]) -> None:
+    """Contributions are whole units, and none of these bounds is: a unit more would exceed the sensitivity."""
+    contribution = Contribution.of("value", clip, None, None)
+    low, high = contribution.low * contribution.unit, contribution.high * contribution.unit
+    assert Fraction(clip[0]) < low < Fraction(clip[0]) + contribution.unit
+    assert Fraction(clip[1]) - contribution.unit < high < Fraction(clip[1])
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=8)
 @given(rows=rows_of_people)

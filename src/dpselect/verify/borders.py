@@ -60,14 +60,11 @@ class Border:
 
     def off_by(self) -> float:
         """Return by how many words the sampler's border is off."""
-        low, high = 0, WORDS - 1
-        if not self._wins(low) or self._wins(high):
+        last = last_win(self._wins)
+        if last is None:
             return OFF
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self._wins(middle) else (low, middle)
         with working_precision(PRECISION):
-            return float((high - self.expected() * WORDS).mid())
+            return float((last + 1 - self.expected() * WORDS).mid())
 
     def _wins(self, word: int) -> bool:
         words = list(self.words)
@@ -87,6 +84,17 @@ class Border:
     def _exponent(self, draws: tuple[tuple[int, int], ...]) -> Any:
         """Return `Σ −log(1 − W_j) / divisor_j`, W_j being the middle of its word."""
         return sum((-(-ball(Fraction(2 * self.words[j] + 1, 2 * WORDS))).log1p() / n for j, n in draws), ball(0))
+
+
+def last_win(wins: Callable[[int], bool]) -> int | None:
+    """Return the last word that wins, if the first one does and the very last does not."""
+    low, high = 0, WORDS - 1
+    if not wins(low) or wins(high):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if wins(middle) else (low, middle)
+    return low
 
 
 def check_borders(name: str, compared: str, borders: list[Border]) -> ExactCheck:

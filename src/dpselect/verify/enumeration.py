@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping
 from fractions import Fraction
 from functools import partial
 from itertools import combinations, permutations, product
+from typing import Any
 
 import numpy as np
 
 from dpselect.mechanisms import Canonical, Mechanism, OneShot, Peeling, TopStable
+from dpselect.ranking.caps import thinned
+from dpselect.ranking.matrix import Pairs, Walk
+from dpselect.ranking.sensitivity import Bounds
 from dpselect.sampling import uniform_integer, uniform_sequence, uniform_subset
 from dpselect.sampling.bits import BitArray, BitSource
 from dpselect.sampling.sequences import bounded_sequence, whole_numbers
@@ -189,9 +193,28 @@ def picks(name: str, sequence: Callable[..., list[int]] = bounded_sequence) -> E
     return ExactCheck(name, "ranks drawn within bounds", (float(uneven), *map(float, missing)), 0.0, 0.0)
 
 
+def thinned_comparisons(name: str, thin: Callable[..., Any] = thinned) -> ExactCheck:
+    """Thin two comparisons of one kind and one of another to two, with all orders of keys: (2, 0) comes in a third."""
+    kept = Counter(
+        tuple(thin(np.array([2, 1]), np.array([0, 0]), 2, GivenWords(keys)).tolist()) for keys in permutations(range(3))
+    )
+    uneven = max(abs(kept[(2, 0)] - 2), abs(kept[(1, 1)] - 4))
+    return ExactCheck(name, "comparisons that stay, over all keys", (float(uneven),), 0.0, 0.0)
+
+
+def capped_rows(name: str, walk_of: Callable[..., Walk] = Walk.of) -> ExactCheck:
+    """Count the units that an item keeps which lost to two others, where D L = 1 allows two units."""
+    ones, none = np.array([1, 1]), np.zeros(2, dtype=np.int64)
+    lost = Pairs(3, np.array([0, 0]), np.array([1, 2]), none, ones, none)
+    walk = walk_of(lost, Bounds(1, 1), GivenWords([]))
+    return ExactCheck(name, "units that an item keeps", (float(walk.lost.max()),), 2.0, 2.0)
+
+
 STABLE = TopStable(k=3, epsilon=100.0, delta=0.1, pool=3)
 
 COUNTED: list[tuple[str, Callable[[str], ExactCheck]]] = [
+    ("ranking", thinned_comparisons),
+    ("ranking", capped_rows),
     *[(name, picks) for name in ("canonical", "joint")],
     *[
         (mechanism.name, partial(tied_members, mechanism=mechanism))

@@ -11,6 +11,8 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from dpselect.mechanisms import Gaussian, OneShot, Peeling
 from dpselect.mechanisms.limited import LimitedDomain
 from dpselect.mechanisms.restricted import Restricted
@@ -19,7 +21,9 @@ from dpselect.privacy.conversion import epsilon_of_ranges, epsilon_of_zcdp, mean
 from dpselect.privacy.gaussian import unit_sigma
 from dpselect.privacy.sensitivity import Sensitivity
 from dpselect.privacy.thresholds import gumbel_threshold, laplace_threshold
+from dpselect.ranking.matrix import Walk
 from dpselect.ranking.sensitivity import Bounds
+from dpselect.ranking.stationary import stationary
 from dpselect.sampling.balls import ball, working_precision
 from dpselect.verify.exact import ExactCheck
 
@@ -271,6 +275,17 @@ def spreads(name: str, bounds_of: Number) -> ExactCheck:
     return ExactCheck(name, "spread / theorem", tuple(map(ratio, cases)), 1.0, 1 + 1e-12)
 
 
+def errors_of_walks(name: str, distribution: Number) -> ExactCheck:
+    """Compare the error of a computed stationary distribution with τ: a slow walk, of which one item keeps 98 %."""
+    bounds = Bounds(50, 1, 0.0625)
+    walk = Walk(2, 100, np.array([0]), np.array([1]), np.array([2]))
+    # π_0 = (1 − α) 0.98 π_0 + α/2.
+    first = Fraction(1, 32) / (1 - Fraction(15, 16) * Fraction(98, 100))
+    found = distribution(walk, bounds)
+    error = sum(abs(Fraction(float(share)) - exact) for share, exact in zip(found, (first, 1 - first), strict=True))
+    return ExactCheck(name, "error of scores / tolerance", (float(error / bounds.tolerance(2)),), 0.0, 1.0)
+
+
 def signals_paid(name: str, account_of: Number) -> ExactCheck:
     """Count the signals that a budget of three pays for, to the last digit: three, and two if it is a little less."""
     surplus = []
@@ -306,5 +321,6 @@ FIGURES: list[tuple[str, Callable[[str], ExactCheck]]] = [
     ("oneshot", partial(laplace_theorem, mechanism_of=OneShot)),
     ("restricted", partial(sums_of_parts, mechanism_of=Restricted)),
     ("ranking", partial(spreads, bounds_of=Bounds)),
+    ("ranking", partial(errors_of_walks, distribution=stationary)),
     ("multiselect", partial(signals_paid, account_of=Account)),
 ]

@@ -31,6 +31,7 @@ from dpselect.verify.sampler import SamplerCheck, check_groups, check_sampler
 from dpselect.verify.signals import NAME as SIGNALS
 from dpselect.verify.signals import signal_pairs, signal_samples
 from dpselect.verify.unknown import UNKNOWN_UNDER_TEST, unknown_pairs, unknown_samples
+from dpselect.verify.words_of_signals import SIGNALS as WORDS_OF_SIGNALS
 
 
 @dataclass(frozen=True)
@@ -262,7 +263,7 @@ def exact_checks(name: str | None = None) -> list[Callable[[], ExactCheck]]:
     checks: list[tuple[str, Callable[[], ExactCheck]]] = [
         *[(each, partial(drawn_as_stated, each, noise, borders)) for each, noise, borders in BORDERS],
         *[(each, partial(_attained, each, compared, pair)) for each, compared, pair in PAIRS],
-        *[(each, partial(check, each)) for each, check in (*FIGURES, *COUNTED)],
+        *[(each, partial(check, each)) for each, check in (*FIGURES, *COUNTED, *WORDS_OF_SIGNALS)],
         (name or EVERY_MECHANISM, partial(uniform_draws, name or EVERY_MECHANISM)),
     ]
     order = {each: place for place, each in enumerate(_known())}

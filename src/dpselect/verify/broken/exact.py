@@ -13,6 +13,8 @@ from dpselect.mechanisms import Canonical, Gaussian, Mechanism, OneShot, Peeling
 from dpselect.mechanisms.limited import LimitedDomain
 from dpselect.mechanisms.restricted import Restricted
 from dpselect.multiselect.account import Account
+from dpselect.multiselect.grid import GridNoise
+from dpselect.multiselect.ring import Ring
 from dpselect.privacy.conversion import (
     epsilon_of_ranges,
     mean_of_range,
@@ -21,12 +23,15 @@ from dpselect.privacy.conversion import (
 )
 from dpselect.privacy.gaussian import unit_sigma
 from dpselect.privacy.thresholds import STEP, laplace_threshold
+from dpselect.ranking.caps import thinned
+from dpselect.ranking.matrix import Walk
 from dpselect.ranking.sensitivity import Bounds
+from dpselect.ranking.stationary import stationary
 from dpselect.sampling import uniform_integer
 from dpselect.sampling.gamma import UNIFORM
 from dpselect.sampling.noise import NOISES
 from dpselect.sampling.normal import NORMAL
-from dpselect.verify import attained, drawn, enumeration, figures
+from dpselect.verify import attained, drawn, enumeration, figures, words_of_signals
 from dpselect.verify.borders import Border, Entrant, check_borders
 from dpselect.verify.broken.small_mistakes import (
     BeyondTheorem,
@@ -37,17 +42,22 @@ from dpselect.verify.broken.small_mistakes import (
     FirstMember,
     HalfRange,
     InnerForgotten,
+    NarrowGrid,
     NarrowTests,
     OneMore,
     OneRound,
     OneSided,
+    PeakedRing,
     SlowOneShot,
     ThreeQuarters,
     Unshuffled,
     biased,
+    early_end,
     halved_azuma,
     nearest,
+    one_more,
     per_round_of_range,
+    uncapped,
 )
 from dpselect.verify.exact import ExactCheck
 from dpselect.verify.words import WORDS
@@ -300,6 +310,42 @@ EXACT_TWINS: list[ExactTwin] = [
         "the delta of the choice is left out of the guarantee",
         figures.sums_of_parts,
         mechanism_of=(InnerForgotten, Restricted),
+    ),
+    _figure(
+        "grid noise 5 % small",
+        "remainders of the noise are kept as if its scale were smaller",
+        words_of_signals.grid_words,
+        noise_of=(NarrowGrid, GridNoise),
+    ),
+    _figure(
+        "ring noise 5 % peaked",
+        "the noise falls faster along the ring than stated",
+        words_of_signals.ring_words,
+        ring_of=(PeakedRing, Ring),
+    ),
+    _figure(
+        "distances rounded down",
+        "a part of a step is left out of the loss",
+        words_of_signals.distances,
+        noise_of=(NarrowGrid, GridNoise),
+    ),
+    _figure(
+        "one comparison too many",
+        "a pair keeps one comparison more than its cap",
+        enumeration.thinned_comparisons,
+        thin=(one_more, thinned),
+    ),
+    _figure(
+        "rows not capped",
+        "an item keeps all that it lost",
+        enumeration.capped_rows,
+        walk_of=(uncapped, Walk.of),
+    ),
+    _figure(
+        "walk ended early",
+        "scores are off by a hundred times the tolerance",
+        figures.errors_of_walks,
+        distribution=(early_end, stationary),
     ),
     _figure(
         "one signal too many",

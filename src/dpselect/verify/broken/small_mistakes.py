@@ -18,6 +18,8 @@ from dpselect.mechanisms.ranking import Ranking
 from dpselect.mechanisms.restricted import Restricted
 from dpselect.mechanisms.top_stable import TopStable
 from dpselect.multiselect.account import Account
+from dpselect.multiselect.grid import DistanceGuarantee, GridNoise
+from dpselect.multiselect.ring import Ring
 from dpselect.privacy import Guarantee
 from dpselect.privacy.calibration import guarantee_of_rounds, range_per_round
 from dpselect.privacy.conversion import (
@@ -25,7 +27,10 @@ from dpselect.privacy.conversion import (
     rate_of_oneshot_laplace,
     upper_bound,
 )
+from dpselect.ranking.caps import thinned
+from dpselect.ranking.matrix import Pairs, Walk
 from dpselect.ranking.sensitivity import Bounds
+from dpselect.ranking.stationary import stationary
 from dpselect.sampling import BitSource
 from dpselect.scores import Members, Scores
 
@@ -134,6 +139,50 @@ class DeltaTwice(LimitedDomain):
 
     def lead(self) -> Fraction:
         return super().lead() - Fraction(7, 10) / self.rate()
+
+
+class NarrowGrid(GridNoise):
+    """Noise on a grid that is 5 % too small, and distances rounded down."""
+
+    @property
+    def scale(self) -> Fraction:
+        return super().scale * Fraction(19, 20)
+
+    @property
+    def guarantee(self) -> DistanceGuarantee:
+        return RoundedDown(self.epsilon, self.step)
+
+
+class RoundedDown(DistanceGuarantee):
+    """A guarantee that leaves a part of a step out."""
+
+    def loss(self, distance: float) -> float:
+        return super().loss(distance) if distance % self.step == 0 else super().loss(max(distance - self.step, 0))
+
+
+class PeakedRing(Ring):
+    """Noise on a ring that falls 5 % faster than stated."""
+
+    @property
+    def rate(self) -> Fraction:
+        return super().rate * Fraction(21, 20)
+
+
+def one_more(counts: Any, groups: Any, capacity: int, bits: BitSource) -> Any:
+    """Keep one comparison more than the cap allows."""
+    return thinned(counts, groups, capacity + 1, bits)
+
+
+def uncapped(pairs: Pairs, bounds: Bounds, bits: BitSource) -> Walk:
+    """Return the walk of all units of an item."""
+    wide = Walk.of(pairs, Bounds(bounds.comparisons_per_pair, pairs.size), bits)
+    return replace(wide, denominator=bounds.units(pairs.size))
+
+
+def early_end(walk: Walk, bounds: Bounds) -> Any:
+    """Stop the walk when its error is still a hundred times the tolerance."""
+    found = stationary(walk, bounds)
+    return found + np.array([50.0, -50.0]) * float(bounds.tolerance(walk.size))
 
 
 class BeyondTheorem(OneShot):
