@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
 from engine_cases import BUYERS, GOODS
 from engine_places import SparkSession
@@ -86,6 +87,20 @@ def test_a_row_on_which_a_filter_fails_is_left_out(place: SparkSession) -> None:
     others = ask(place.frame("orders"), where="year > 2023").items
     assert ask(place.frame("orders"), where="1 / (year - 2023) > 0").items == others
     assert ask(place.frame("orders"), where="CAST(item AS INT) IS NULL AND year + 9223372036854775807 IS NULL").k == 2
+
+
+def test_dates_beyond_the_calendar_leave_their_row_out_and_stop_nothing(place: SparkSession) -> None:
+    days = pyarrow.array([18_000] * 9 + [2**31 - 1], pyarrow.date32())
+    times = pyarrow.array([10**15] * 9 + [2**63 - 1], pyarrow.timestamp("us"))
+    rows = pyarrow.table({"item": ["ham"] * 10, "person": range(10), "day": days, "moment": times})
+    place.put("dated", rows)
+    for where in ("day < moment", "hour(day) = 0", "CAST(day AS TIMESTAMP) IS NOT NULL", "day > DATE '2000-01-01'"):
+        assert ask(place.frame("dated"), where=where).k == 2
+    for where in ("(day - DATE '2000-01-01') * person IS NULL", "moment - moment IS NULL"):
+        assert "differences of times" in told(place.frame("dated"), dps.InvalidInput, where=where)
+    assert ask(place.frame("dated"), where="day > CURRENT_DATE - INTERVAL 30 DAY").k == 2
+    place.session.catalog.dropTempView("dated")
+    Path(place.path("dated")).unlink()
 
 
 def test_a_filter_of_which_nobody_knows_whether_it_fails_is_refused(

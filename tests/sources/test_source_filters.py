@@ -94,6 +94,23 @@ def test_a_filter_that_does_not_fit_costs_nothing(tmp_path: Path) -> None:
         assert ledger.remaining("films").epsilon == 1.0
 
 
+@pytest.mark.parametrize("where", ["active", "active;", "NOT (NOT active)"])
+def test_a_text_that_is_no_truth_value_leaves_its_row_out(tmp_path: Path, where: str) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("film,viewer,active\nHeat,1,true\nUp,2,false\nUp,3,maybe\n")
+    with open_counts(path, item="film", person="viewer", domain=Domain.of(["Heat", "Up"]), k=1, where=where) as counts:
+        assert counts.histogram() == ([1, 0], [1, 1])
+
+
+@pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")
+def test_a_connection_with_locked_settings_is_refused_with_the_reason() -> None:
+    backend = ibis.duckdb.connect()
+    backend.con.execute("CREATE TABLE films AS SELECT 'Heat' AS film, 1 AS viewer")
+    backend.con.execute("SET lock_configuration = true")
+    with pytest.raises(SourceError, match="lock_configuration"):
+        dps.top(backend.table("films"), item="film", person="viewer", k=1, epsilon=1.0, domain=["Heat", "Up"])
+
+
 def test_a_row_on_which_a_filter_fails_is_left_out() -> None:
     rows = pandas.DataFrame({"film": ["Heat", "Heat", "Up", "3"], "viewer": list("abcd"), "amount": [1, 2, 0, 0]})
     asked = {"item": "film", "person": "viewer", "k": 1, "epsilon": 100.0, "domain": ["Heat", "Up", "3"]}

@@ -67,6 +67,26 @@ def test_a_reader_is_read_once_also_with_a_filter() -> None:
     assert release.items == ["Heat"]
 
 
+class OnceOnly:
+    """A stream of Arrow data that is none of the known libraries' and can be opened once."""
+
+    columns = ("film", "viewer")
+
+    def __init__(self, rows: pyarrow.Table) -> None:
+        self.rows: pyarrow.Table | None = rows
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        rows, self.rows = self.rows, None
+        assert rows is not None
+        return rows.to_reader().__arrow_c_stream__(requested_schema)
+
+
+def test_a_stream_of_another_library_is_opened_once() -> None:
+    rows = OnceOnly(pyarrow.table({"film": ["Heat"] * 9 + ["Up"], "viewer": range(10)}))
+    release = dps.top(rows, domain=["Heat", "Up"], where="viewer < 9", **{**ASKED, "epsilon": 100.0})
+    assert release.items == ["Heat"]
+
+
 def test_a_column_of_a_relation_that_duckdb_cannot_tell_from_another_is_refused() -> None:
     rows = duckdb.sql("SELECT 'Heat' AS film, 'Up' AS \"Film\", 1 AS viewer")
     with pytest.raises(dps.InvalidInput, match="ignores case"):

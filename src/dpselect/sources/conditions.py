@@ -14,11 +14,16 @@ _ACCEPTED = (
     "aggregates, windows and queries, since those look at the rows of other people"
 )
 
-COMPARISONS = (
-    "And Or Not Paren EQ NEQ GT GTE LT LTE NullSafeEQ NullSafeNEQ Is In Between Like ILike Tuple "
-    "Column Identifier Literal Boolean Null Neg Lower Upper Length"
+
+def kinds(names: str) -> frozenset[str]:
+    """Return the names of kinds of sqlglot's expressions."""
+    return frozenset(names.split())
+
+
+COMPARISONS = kinds(
+    "And Or Not Paren EQ NEQ GT GTE LT LTE NullSafeEQ NullSafeNEQ Is In Between Tuple Column Identifier"
 )
-"""The names of sqlglot's expressions that no value makes fail, on any engine."""
+"""What fails for no value, where each comparison is of one column with constants."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,8 @@ class Condition:
         from sqlglot import expressions
 
         forbidden = (expressions.Query, expressions.AggFunc, expressions.Window, expressions.Exists, expressions.Star)
-        found = cls(where, dialect) if isinstance(where, str) and where.strip() else None
+        text = where.strip().removesuffix(";") if isinstance(where, str) else ""
+        found = cls(text, dialect) if text else None
         if found is None or found.tree is None or any(True for _ in found.tree.find_all(*forbidden)):
             raise InvalidInput("where", where, _ACCEPTED)
         return found
@@ -60,35 +66,42 @@ class Condition:
     @cached_property
     def folded_columns(self) -> list[str]:
         """The names of the columns as PostgreSQL understands them: without quotes, case does not count."""
-        names = (column.name if column.this.quoted else column.name.lower() for column in self._columns())
-        return list(dict.fromkeys(names))
+        return list(dict.fromkeys(_folded(column) for column in self._columns()))
 
     def check_known(self, columns: list[str]) -> None:
         """Name a column that the table does not have, if there is one; databases ignore the case of names."""
         known = {column.lower() for column in columns}
         check_columns("where", [name for name in self.columns if name.lower() not in known], columns)
 
-    def with_names(self, names: dict[str, str]) -> str:
+    def with_names(self, names: dict[str, str], *, folded: bool = False) -> str:
         """Return the text with other names for its columns; everything else stays to the letter."""
         text = self.text
         for column in sorted(self._columns(), key=lambda column: -column.this.meta["start"]):
             if column.table:
                 raise InvalidInput("where", plain(column.sql(self.dialect)), "the name of a column alone is needed")
-            text = text[: column.this.meta["start"]] + names[column.name] + text[column.this.meta["end"] + 1 :]
+            name = names[_folded(column) if folded else column.name]
+            text = text[: column.this.meta["start"]] + name + text[column.this.meta["end"] + 1 :]
         return text
 
-    def outside(self, allowed: str) -> str | None:
-        """Return the first part of the condition that is none of the allowed expressions, or None."""
-        from sqlglot import expressions
+    def outside(self, allowed: frozenset[str]) -> str | None:
+        """Return the first part of the condition that is none of the allowed expressions, or None.
 
-        names = frozenset(allowed.split())
-        for part in self.tree.walk():
-            pattern = part.expression if isinstance(part, expressions.Like | expressions.ILike) else None
-            # A pattern that is read off a row can be an invalid one.
-            is_fixed = pattern is None or (isinstance(pattern, expressions.Literal) and "\\" not in pattern.name)
-            if type(part).__name__ not in names or not is_fixed:
+        What looks at no column is a constant: it fails for all rows or for none, and so before any is read.
+        """
+        for part in self.tree.walk(prune=self._is_constant):
+            if not self._is_constant(part) and type(part).__name__ not in allowed:
                 return str(part.sql(self.dialect))
         return None
+
+    def parts(self, wanted: frozenset[str]) -> list[Any]:
+        """Return the parts of these kinds that look at columns."""
+        return [part for part in self.tree.walk() if type(part).__name__ in wanted and not self._is_constant(part)]
+
+    def _is_constant(self, part: Any) -> bool:
+        from sqlglot import expressions
+
+        inside_column = isinstance(part, expressions.Identifier) and isinstance(part.parent, expressions.Column)
+        return not inside_column and part.find(expressions.Column) is None
 
     @property
     def compares_with_constants(self) -> bool:
@@ -108,3 +121,7 @@ class Condition:
         from sqlglot import expressions
 
         return list(self.tree.find_all(expressions.Column))
+
+
+def _folded(column: Any) -> str:
+    return str(column.name if column.this.quoted else column.name.lower())

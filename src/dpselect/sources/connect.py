@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dpselect.errors import InvalidInput, SourceError, plain
-from dpselect.sources.embedded import EmbeddedEngine, without_statistics
+from dpselect.sources.embedded import EmbeddedEngine, ignore_statistics, is_base_table, without_statistics
 from dpselect.sources.engine import Engine, Progress, name_parts, worker_thread
 from dpselect.sources.postgres import postgres_engine, postgres_server
 from dpselect.sources.spark import SparkEngine, spark_cluster, spark_engine, spark_session
@@ -82,10 +82,20 @@ def open_backend(stack: contextlib.ExitStack, table: Any, progress: Progress | N
         engine: Engine = stack.enter_context(postgres_engine(backend, progress))
     elif backend.name == "duckdb":
         engine = EmbeddedEngine(backend, stack.enter_context(worker_thread()), progress)
-        stack.enter_context(without_statistics(engine))
+        stack.enter_context(without_statistics(engine, of_readers=not _is_table(engine, table)))
     else:
         engine = Engine(backend)
     return Source(engine, table, engine.table, origin=table)
+
+
+def _is_table(engine: EmbeddedEngine, table: Any) -> bool:
+    """Whether an Ibis table is a table of DuckDB's as it stands, not a view or an expression."""
+    import ibis.expr.operations as operations
+
+    found = table.op()
+    return isinstance(found, operations.DatabaseTable) and engine.run(
+        lambda: is_base_table(engine.connection, found.name)
+    )
 
 
 def is_spark(table: Any) -> bool:
@@ -148,6 +158,8 @@ def _duckdb_table(engine: EmbeddedEngine, name: str) -> Any:
     parts = ".".join('"' + part.replace('"', '""') + '"' for part in name_parts(name))
 
     def work() -> Any:
+        if not is_base_table(engine.connection, name_parts(name)[-1], "dpselect_source"):
+            ignore_statistics(engine.connection, of_readers=True)
         engine.connection.execute(f"CREATE TEMPORARY VIEW {view} AS SELECT * FROM dpselect_source.{parts}")
         return engine.backend.table(view)
 

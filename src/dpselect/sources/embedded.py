@@ -12,18 +12,23 @@ from functools import cache
 from threading import Lock
 from typing import Any
 
+from dpselect.errors import SourceError
 from dpselect.sources.conditions import Condition
 from dpselect.sources.engine import Progress, ThreadedEngine, worker_thread
 
 _FROM_STATISTICS = ("statistics_propagation", "join_filter_pushdown", "row_group_pruner")
 """DuckDB's optimizers that conclude something from the statistics of files and tables."""
 
+_INTO_READERS = "filter_pushdown"
+"""The one that moves conditions into the readers of files, which have statistics of their own."""
+
 
 def behind_barrier(column: str) -> str:
     """Return SQL with the value of a column, on which DuckDB answers no condition from the statistics of a file.
 
     Parquet's statistics leave NaN out, so that one row would decide whether DuckDB skips the rows beside it. DuckDB
-    knows nothing of what TRY returns.
+    knows nothing of what TRY returns, so a reader of files cannot judge a condition on it; `ignore_statistics` does the
+    rest. What lies inside a view or an Ibis expression of the caller's is beyond this barrier: see `is_base_table`.
     """
     return f"TRY({column})"
 
@@ -88,7 +93,9 @@ class EmbeddedEngine(ThreadedEngine):
 
     def where(self, stack: contextlib.ExitStack, table: Any, condition: Condition, text: str) -> Any:
         """Return the rows of an Ibis table for which a condition is true; TRY makes it null where it fails."""
-        rows = self.view(f"SELECT * FROM {self.source(table)} AS source WHERE TRY({text}\n)", table.schema())
+        rows = self.view(
+            f"SELECT * FROM {self.source(table)} AS source WHERE TRY(CAST(({text}\n) AS BOOLEAN))", table.schema()
+        )
         stack.callback(self._drop_view, rows.get_name())
         return rows
 
@@ -141,11 +148,24 @@ class _WithoutStatistics:
         self._before: list[tuple[Any, str]] = []
 
     @contextlib.contextmanager
-    def __call__(self, engine: EmbeddedEngine) -> Iterator[None]:
+    def __call__(self, engine: EmbeddedEngine, *, of_readers: bool) -> Iterator[None]:
+        setting = engine.run(lambda: _disabled_optimizers(engine.connection))
         with self._lock:
-            self._before.append((engine.connection, engine.run(lambda: ignore_statistics(engine.connection))))
+            # Recorded before it is changed: Ctrl-C can come in between.
+            self._before.append((engine.connection, setting))
             self._active += 1
         try:
+            try:
+                engine.run(lambda: ignore_statistics(engine.connection, of_readers=of_readers))
+            except SourceError:
+                failed = True
+            else:
+                failed = False
+            if failed:
+                raise SourceError(
+                    "table: DuckDB must not answer conditions from statistics, and the connection does not let "
+                    "disabled_optimizers be set; SET lock_configuration may be why: use another connection"
+                )
             yield
         finally:
             with self._lock:
@@ -159,13 +179,27 @@ class _WithoutStatistics:
 without_statistics = _WithoutStatistics()
 
 
-def ignore_statistics(connection: Any) -> str:
-    """Switch off whatever answers conditions from statistics, and return the setting as it was before."""
-    before = connection.execute("SELECT current_setting('disabled_optimizers')").fetchone()[0]
+def ignore_statistics(connection: Any, *, of_readers: bool = False) -> None:
+    """Switch off what answers conditions from statistics.
+
+    of_readers: also within views and expressions of the caller's, at the price of slower queries.
+    """
+    wanted = {*_FROM_STATISTICS, *([_INTO_READERS] if of_readers else [])}
     known = {name for (name,) in connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()}
-    disabled = {name for name in before.split(",") if name} | (known & set(_FROM_STATISTICS))
+    disabled = {name for name in _disabled_optimizers(connection).split(",") if name} | (known & wanted)
     connection.execute(f"SET disabled_optimizers = '{','.join(sorted(disabled))}'")
-    return str(before)
+
+
+def _disabled_optimizers(connection: Any) -> str:
+    return str(connection.execute("SELECT current_setting('disabled_optimizers')").fetchone()[0])
+
+
+def is_base_table(connection: Any, name: str, database: str | None = None) -> bool:
+    """Whether a name is that of a table: a view can hold a condition on files, which their statistics would answer."""
+    query = "SELECT count(*) FROM duckdb_tables() WHERE table_name = ? AND database_name = coalesce(?, database_name)"
+    views = "SELECT count(*) FROM duckdb_views() WHERE view_name = ? AND database_name = coalesce(?, database_name)"
+    tables = connection.execute(query, [name, database]).fetchone()[0]
+    return bool(tables) and not connection.execute(views, [name, database]).fetchone()[0]
 
 
 @contextlib.contextmanager

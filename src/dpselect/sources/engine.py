@@ -117,8 +117,8 @@ class Engine:
             raise InvalidInput(
                 "where",
                 condition.text,
-                "on this engine a condition can only compare columns with constants (=, <, IN, BETWEEN, LIKE, IS NULL, "
-                "AND, OR, NOT): anything else may fail on a row, and that would show",
+                "on this engine a condition can only compare columns with constants (=, <, IN, BETWEEN, IS NULL, AND, "
+                "OR, NOT): anything else may fail on a row, and that would show",
             )
         query = f"SELECT * FROM {self.source(table)} AS source WHERE ({text}\n)"
         return operations.SQLQueryResult(query, table.schema(), self.backend).to_expr()

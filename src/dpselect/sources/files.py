@@ -34,7 +34,7 @@ _LINES = (".jsonl", ".ndjson", ".json")
 _PARQUET = (".parquet", ".parq", ".pq")
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
 _BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
-_LINE = re.compile(rb"\s*[^\r\n]+[\r\n]")
+_LINE = re.compile(rb"\s*+[^\r\n]+[\r\n]")
 _ENDINGS = (
     "a name that ends in .csv, .tsv, .txt, .jsonl, .ndjson or .json (also with .gz or .zst after it) or in .parquet "
     "is needed"
@@ -133,7 +133,8 @@ class FileTable:
         groups: dict[Any, list[str]] = {}
         for part, schema in zip(self.parts, self._parquet_schemas(), strict=True):
             self._check_schema(schema, columns)
-            groups.setdefault((tuple(schema.names), *(schema.field(name).type for name in columns)), []).append(part)
+            stored = _stored_types(part, columns) if len(self.parts) > 1 else ()
+            groups.setdefault((tuple(schema.names), stored), []).append(part)
         selects = [
             f"SELECT {{}} FROM read_parquet([{', '.join(_literal(_exactly(part)) for part in parts)}], "
             "hive_partitioning = false)"
@@ -290,6 +291,16 @@ def _matches(path: Path) -> list[str]:
     if not glob.has_magic(pattern) or "\0" in pattern:
         return []
     return sorted(match for match in glob.glob(pattern) if os.path.isfile(match))
+
+
+def _stored_types(part: str, columns: list[str]) -> tuple[str, ...]:
+    """Return the types of columns as a Parquet file stores them; two of them can be one type for Arrow."""
+    import pyarrow.parquet
+
+    metadata = pyarrow.parquet.read_metadata(part)
+    leaves = [metadata.schema.column(place) for place in range(metadata.num_columns)]
+    wanted = [leaf for leaf in leaves if leaf.path.split(".")[0] in columns or leaf.path in columns]
+    return tuple(f"{leaf.path} {leaf.physical_type} {leaf.logical_type} {leaf.length}" for leaf in wanted)
 
 
 def _is_json(text: str) -> bool:

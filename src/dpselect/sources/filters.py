@@ -19,7 +19,7 @@ def filtered(
     names: what the engine calls the columns, where it has other names for them than the user.
     """
     condition = Condition.of(where, engine.backend.dialect)
-    text = where if names is None else condition.with_names(names)
+    text = condition.text if names is None else condition.with_names(names)
     engine.prepare(table)
     try:
         rows = engine.where(stack, table, condition, text)

@@ -53,6 +53,15 @@ def check_columns(argument: str, wanted: Iterable[str], present: list[Any]) -> N
         raise InvalidInput(argument, plain(f"no column {name!r}"), f"the columns are {listed}{hint}")
 
 
+def opened(table: Any) -> Any:
+    """Return a frame whose schema can be seen without reading it: a stream of Arrow data is opened once, here."""
+    import pyarrow
+
+    if not is_frame(table) or _module(table) in ("pandas", "polars", "duckdb", "pyarrow"):
+        return table
+    return pyarrow.RecordBatchReader.from_stream(table)
+
+
 def without_rows(table: Any) -> Any:
     """Return a frame with the same column types and no rows; a lazy frame is not evaluated."""
     import pyarrow

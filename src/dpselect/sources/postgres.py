@@ -12,6 +12,7 @@ from dpselect.errors import InvalidInput, SourceError, plain
 from dpselect.sources.conditions import Condition
 from dpselect.sources.engine import Progress, ThreadedEngine, attempt, worker_thread
 from dpselect.sources.failures import LOST, NOT_ADMITTED, UNREACHABLE, EngineError
+from dpselect.sources.frames import check_columns, neutral_name
 
 _MAY_STORE = """
 SELECT has_database_privilege(current_database(), 'TEMPORARY')
@@ -84,19 +85,25 @@ class PostgresEngine(ThreadedEngine):
         PostgreSQL stops at a row on which a condition fails. Unless it compares columns with constants, which never
         fails, it is put into a temporary function that returns null then.
         """
+        # A table has system columns beside those that it names, and they tell where other rows are.
+        check_columns("where", condition.folded_columns, list(table.columns))
         if not self.may_store:
             return super().where(stack, table, condition, text)
         source = self.source(table)
         query = f"SELECT * FROM {source} AS source WHERE ({text}\n)"
         self.run(lambda: self._execute(f"{query} LIMIT 0"))
         if not condition.compares_with_constants:
-            query = f"SELECT * FROM {source} AS source WHERE {self._lenient(stack, source, condition, text)}"
+            query = f"SELECT * FROM {source} AS source WHERE {self._lenient(stack, source, condition)}"
         columns = dict(table.schema().items())
         create = self._temporary(lambda name: f"CREATE TEMPORARY VIEW {name} AS {query}", columns, "VIEW")
         return stack.enter_context(create)
 
-    def _lenient(self, stack: contextlib.ExitStack, source: str, condition: Condition, text: str) -> str:
-        """Return the call of a temporary function of the columns that a condition looks at."""
+    def _lenient(self, stack: contextlib.ExitStack, source: str, condition: Condition) -> str:
+        """Return the call of a temporary function of the columns that a condition looks at.
+
+        Its arguments have neutral names, since some names have a meaning of their own in such a function. That
+        collations do not agree is told: it would be so for every row.
+        """
         import ibis
         import sqlglot
 
@@ -109,12 +116,16 @@ class PostgresEngine(ThreadedEngine):
                 codes = [column.type_code for column in found]
                 return [cursor.execute("SELECT format_type(%s, NULL)", (code,)).fetchone()[0] for code in codes]
 
+        names = {name: neutral_name(place) for place, name in enumerate(condition.folded_columns)}
         columns = [quoted(name) for name in condition.folded_columns]
         name = f'pg_temp."{ibis.util.gen_name("dpselect")}"'
         kinds = self.run(lambda: types(", ".join(columns))) if columns else []
-        arguments = ", ".join(f"{column} {kind}" for column, kind in zip(columns, kinds, strict=True))
+        arguments = ", ".join(f"{name} {kind}" for name, kind in zip(names.values(), kinds, strict=True))
         signature = f"{name}({', '.join(kinds)})"
-        body = f"BEGIN RETURN ({text}\n); EXCEPTION WHEN OTHERS THEN RETURN NULL; END"
+        body = (
+            f"BEGIN RETURN ({condition.with_names(names, folded=True)}\n); "
+            "EXCEPTION WHEN indeterminate_collation THEN RAISE; WHEN OTHERS THEN RETURN NULL; END"
+        )
         stack.callback(self._drop, f"FUNCTION IF EXISTS {signature}")
         self.run(
             lambda: self._execute(

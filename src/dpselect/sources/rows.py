@@ -16,7 +16,7 @@ from dpselect.sources.engine import Progress
 from dpselect.sources.files import FileTable
 from dpselect.sources.filters import filtered
 from dpselect.sources.forms import with_exact_text
-from dpselect.sources.frames import arrow_table, check_columns, is_frame, neutral_name, renamed, without_rows
+from dpselect.sources.frames import arrow_table, check_columns, is_frame, neutral_name, opened, renamed, without_rows
 
 
 def open_rows(
@@ -78,6 +78,7 @@ def _local_rows(
     stack: contextlib.ExitStack, embedded: EmbeddedEngine, table: Any, columns: list[str], where: str | None
 ) -> Bound:
     """Return rows of a file or of a table in memory; a filter can look at other columns too."""
+    table = embedded.run(lambda: opened(table))
     rows = _bound(stack, embedded, table, columns)
     if where is None:
         return rows

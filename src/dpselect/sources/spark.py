@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dpselect.errors import InvalidInput, SourceError, plain
-from dpselect.sources.conditions import COMPARISONS, Condition
+from dpselect.sources.conditions import COMPARISONS, Condition, kinds
 from dpselect.sources.engine import WORKER, Progress, ThreadedEngine, attempt, worker_thread
 from dpselect.sources.java import java_runtime
 
@@ -37,12 +37,21 @@ _LOCAL_SETTINGS = {
 
 
 _ANSI = "spark.sql.ansi.enabled"
-_LENIENT = (
-    f"{COMPARISONS} Cast TryCast DataType DataTypeParam Add Sub Mul Div IntDiv Mod Abs Floor Ceil Round Coalesce "
-    "Nullif If Case Greatest Least IsNan Trim Concat Substring Left Right StartsWith EndsWith Contains Year Month Day "
-    "DayOfMonth DayOfWeek DayOfYear Hour Minute Second Quarter TsOrDsToDate Date CurrentDate CurrentTimestamp Var"
+_FROM_STATISTICS = "spark.sql.parquet.filterPushdown"
+"""The setting by which conditions in the caller's own DataFrame are answered from the statistics of Parquet files."""
+
+_LENIENT = COMPARISONS | kinds(
+    "Neg Like ILike RegexpLike Lower Upper Length Cast TryCast DataType DataTypeParam Add Sub Mul Div IntDiv Mod Abs "
+    "Floor Ceil Round Sqrt Ln Coalesce Nullif If Case Greatest Least IsNan Trim Concat DPipe Substring Left Right "
+    "StartsWith EndsWith Contains Year Month Day DayOfMonth DayOfWeek DayOfYear Hour Minute Second Quarter "
+    "TsOrDsToDate Date BitwiseAnd"
 )
-"""What returns null and does not fail, with ANSI mode off, where a value does not fit."""
+"""What gives null and does not fail, with ANSI mode off, where a value does not fit."""
+
+_COMPUTED = kinds("Cast TryCast Add Sub Mul Div IntDiv Mod Neg Abs Coalesce Greatest Least If Case")
+"""What can have an interval for its value."""
+
+_PATTERNS = kinds("Like ILike RegexpLike TsOrDsToDate")
 
 
 class SparkEngine(ThreadedEngine):
@@ -70,23 +79,36 @@ class SparkEngine(ThreadedEngine):
         """Return an Ibis table of the same rows, on which no condition is answered from the statistics of files.
 
         Parquet's statistics leave NaN out, so that one row decides whether Spark skips the rows beside it. Spark moves
-        no condition past a filter that it takes for random, such as this one, which is always true.
+        no condition past a filter that it takes for random, such as this one, which is always true. Dates and times
+        that Python has no room for become nulls, as in items: to convert one of them would fail.
         """
-        return self._query(stack, f"SELECT * FROM {self.source(table)} AS source WHERE spark_partition_id() >= 0")
+        columns = ", ".join(_in_calendar(name, kind) for name, kind in table.schema().items())
+        return self._query(
+            stack, f"SELECT {columns} FROM {self.source(table)} AS source WHERE spark_partition_id() >= 0"
+        )
 
     def where(self, stack: contextlib.ExitStack, table: Any, condition: Condition, text: str) -> Any:
         """Return the rows of an Ibis table for which a condition is true; in ANSI mode it could fail instead."""
-        risk = condition.outside(_LENIENT)
+        risk = condition.outside(_LENIENT) or _row_pattern(condition) or self._interval(table, condition)
         if risk is not None:
             raise InvalidInput(
                 "where",
                 condition.text,
-                f"Spark may stop at a row on which {risk} fails, and that would show; use comparisons, arithmetic, "
-                "casts and CASE, or add the result to the table as a column",
+                f"Spark may stop at a row in {risk}, and that would show; use comparisons, arithmetic, casts and CASE, "
+                "fixed patterns and no differences of times, or add the result to the table as a column",
             )
         query = f"SELECT * FROM {self.source(table)} AS source WHERE ({text}\n)"
         with _lenient(self.session):
             return self._query(stack, query)
+
+    def _interval(self, table: Any, condition: Condition) -> str | None:
+        """Return a part of a condition whose value is an interval: to compute with these can fail in any mode."""
+        parts = [part.sql(self.backend.dialect) for part in condition.parts(_COMPUTED)]
+        if not parts:
+            return None
+        query = f"SELECT {', '.join(f'({part}) AS part_{i}' for i, part in enumerate(parts))} FROM {self.source(table)}"
+        types = self.run(lambda: [kind for _, kind in self.session.sql(query).dtypes])
+        return next((part for part, kind in zip(parts, types, strict=True) if "interval" in kind), None)
 
     def _query(self, stack: contextlib.ExitStack, query: str) -> Any:
         return self.named(self.run(lambda: self.session.sql(query)), stack)
@@ -139,16 +161,41 @@ def is_remote(session: Any) -> bool:
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 
+def _row_pattern(condition: Condition) -> str | None:
+    """Return a part of a condition that takes a pattern or a format from a row, where it can be an invalid one."""
+    from sqlglot import expressions
+
+    for part in condition.parts(_PATTERNS):
+        pattern = part.args.get("format") if isinstance(part, expressions.TsOrDsToDate) else part.expression
+        if pattern is not None and pattern.find(expressions.Column) is not None:
+            return str(part.sql(condition.dialect))
+    return None
+
+
+def _in_calendar(name: str, kind: Any) -> str:
+    quoted = "`" + name.replace("`", "``") + "`"
+    if not (kind.is_date() or kind.is_timestamp()):
+        return quoted
+    return f"CASE WHEN {quoted} >= DATE '0001-01-01' AND {quoted} < DATE '9999-12-31' THEN {quoted} END AS {quoted}"
+
+
 @contextlib.contextmanager
 def _lenient(session: Any) -> Iterator[None]:
     """Switch ANSI mode off while a view is made, which keeps that for good; then a cast that fails gives null."""
-    with _one_at_a_time:
-        before = session.conf.get(_ANSI)
-        session.conf.set(_ANSI, "false")
-        try:
-            yield
-        finally:
-            session.conf.set(_ANSI, before)
+    with _one_at_a_time, _set(session, _ANSI, "false"):
+        yield
+
+
+@contextlib.contextmanager
+def _set(session: Any, name: str, value: str) -> Iterator[None]:
+    """Change a setting of a session for the time of the block."""
+    before = session.conf.get(name)
+    try:
+        session.conf.set(name, value)
+        yield
+    finally:
+        with contextlib.suppress(Exception):
+            session.conf.set(name, before)
 
 
 @contextlib.contextmanager
@@ -156,7 +203,7 @@ def spark_engine(backend: Any, progress: Progress | None) -> Iterator[SparkEngin
     """Use the session that an Ibis table came with."""
     # PySpark prints the errors of queries, which quote rows; from here on, not of ours. Added twice, it stays one.
     logging.getLogger(_ERROR_LOG).addFilter(_is_of_others)
-    with worker_thread() as worker:
+    with worker_thread() as worker, _set(backend._session, _FROM_STATISTICS, "false"):
         engine = SparkEngine(backend, worker, progress)
         engine.tag(f"dpselect-{uuid.uuid4()}")
         yield engine
