@@ -20,7 +20,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     written to.
     """
     given = Path(path)
-    if _is_stream(given):
+    if is_stream(given):
         with given.open("ab") as stream:
             stream.write(content)
         return
@@ -47,7 +47,7 @@ def is_writable(path: str | os.PathLike[str]) -> bool:
     """Tell whether `write_whole` may write there: a file, also a new one, in a folder that may be written to."""
     given = Path(path)
     try:
-        if _is_stream(given):
+        if is_stream(given):
             return os.access(given, os.W_OK)
         target = given.resolve()
         if target.exists() and not (target.is_file() and os.access(target, os.W_OK)):
@@ -69,7 +69,7 @@ def is_same_file(first: str | os.PathLike[str], second: str | os.PathLike[str]) 
         return False
 
 
-def _is_stream(path: Path) -> bool:
+def is_stream(path: Path) -> bool:
     """Tell whether a path leads to a device, a pipe, or a file that this process has open, such as /dev/stdout."""
     if not path.exists() or path.is_dir():
         return False

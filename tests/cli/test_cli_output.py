@@ -114,6 +114,35 @@ def test_nothing_that_is_read_is_overwritten(what: str, full: Path) -> None:
     assert "0 of 9 spent" in run("ledger show films").stdout
 
 
+UNKNOWN_FILES = {
+    "a view": "top duckdb://views.duckdb --table ext",
+    "a view by its longer name": "top duckdb://views.duckdb --table main.EXT",
+    "a pattern with braces": "top spark+local:// --table './{views,others}.parquet'",
+    "a pattern with brackets": "top spark+local:// --table './[^x]iews.parquet'",
+}
+
+
+@pytest.mark.parametrize("what", UNKNOWN_FILES)
+def test_no_file_is_overwritten_where_those_that_are_read_are_not_known(what: str, folder: Path) -> None:
+    with contextlib.closing(duckdb.connect("views.duckdb")) as connection:
+        connection.execute("CREATE VIEW ext AS FROM 'views.parquet'; CREATE TABLE films AS FROM 'films.csv'")
+    shutil.copy("views.parquet", "others.parquet")
+    os.link("views.parquet", "views.json")
+    with nothing_changes(folder):
+        said = refused(f"{UNKNOWN_FILES[what]} {ASKED} --domain films.csv --output views.json")
+    assert "it exists, and may be among the files that are read" in said
+    assert "name a new file" in said
+
+
+def test_of_a_view_a_new_file_is_written_and_of_a_table_an_old_one_too(full: Path) -> None:
+    with contextlib.closing(duckdb.connect("v.duckdb")) as connection:
+        connection.execute("CREATE VIEW ext AS FROM 'views.parquet'")
+    assert run(f"top duckdb://v.duckdb --table ext {ASKED} --domain films.csv --output out.json").exit_code == 0
+    assert run(f"top duckdb://v.duckdb --table views {ASKED} --domain films.csv --output out.json").exit_code == 0
+    line = f"top duckdb://v.duckdb --table views {ASKED} --output out.json"
+    assert "may be among the files that are read" in refused(f"{line} --domain table:ext")
+
+
 def test_a_picture_does_not_take_the_place_of_what_it_shows(folder: Path) -> None:
     Path("counts.csv").write_text("count\n9\n5\n1\n")
     os.link("counts.csv", "counts.svg")
