@@ -28,8 +28,8 @@ def check_answer(
         raise InvalidInput(
             "output",
             str(output),
-            "it exists, and may be among the files that are read: those of a view, or of a pattern with {, [ or \\, are "
-            "not known; name a new file",
+            "it exists, and may be among the files that are read: those of a view, or of a pattern with {, [ or \\, "
+            "are not known; name a new file",
         )
 
 
