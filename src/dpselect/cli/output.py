@@ -44,7 +44,9 @@ def check_output(argument: str, path: str | Path | None, read: Iterable[Path]) -
             "a file in an existing folder with permission to write, and not mounted by itself, is needed",
         )
     if any(is_same_file(path, file) for file in read):
-        raise InvalidInput(argument, str(path), "it is also an input, which would be lost; name another file")
+        raise InvalidInput(
+            argument, str(path), "it is read, or belongs to the ledger, and would be lost; name another file"
+        )
 
 
 def chosen_format(given: Format | None, output: Path | None) -> Format:
@@ -81,8 +83,8 @@ def publish(text: str, output: Path | None) -> None:
         raise InvalidInput(
             "output",
             str(output),
-            "it could not be written, so the answer, which has been paid for, is on standard output instead; check space "
-            "and permissions",
+            "it could not be written, so the answer, which has been paid for, is on standard output instead; "
+            "check space and permissions",
         )
 
 
