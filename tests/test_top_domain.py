@@ -98,6 +98,17 @@ def test_a_list_of_equal_contents_elsewhere_is_taken_at_its_word(what: str) -> N
     assert release.domain == StatedDomain(3, "public")
 
 
+def test_a_public_table_that_was_joined_to_the_rows_is_a_list() -> None:
+    films = ["Alpha", "Beta", "Gamma", "Delta", "A rare disease with a long name"]
+    public = polars.DataFrame({"id": range(5), "film": films})
+    views = polars.DataFrame({"viewer": range(200), "id": [0, 1, 2, 4] * 50})
+    joined = views.join(public, on="id").select("viewer", "film")
+    assert dps.top(joined, domain=public["film"], **ASKED).domain == StatedDomain(5, "public")
+    for domain in (joined["film"], joined["film"][3:], joined.select("film")):
+        with pytest.raises(dps.InvalidInput, match=REFUSED):
+            dps.top(joined, domain=domain, **ASKED)
+
+
 def test_a_table_of_duckdb_is_no_public_list_of_its_own() -> None:
     with duckdb.connect() as connection:
         connection.register("given", ARROW)

@@ -16,8 +16,9 @@ from typing import Any
 from urllib.parse import unquote
 
 from dpselect.errors import InvalidInput, SourceError, plain
-from dpselect.sources.connect import Source, is_url
+from dpselect.sources.connect import Source, attach_duckdb, is_url
 from dpselect.sources.domain import Domain
+from dpselect.sources.embedded import embedded_engine
 from dpselect.sources.engine import Engine, name_parts
 from dpselect.sources.files import FileTable
 from dpselect.sources.memory import shares_memory
@@ -26,6 +27,8 @@ from dpselect.sources.spark import SparkEngine
 
 _LOCAL = re.compile(r"file:/*(?=/)")
 _CASELESS = ("duckdb", "pyspark")
+_ONLY_IN_SPARK = frozenset("{[\\")
+"""Marks of a pattern that Spark understands otherwise than Python."""
 
 
 def files_of(table: Any, table_name: str | None = None) -> list[Path]:
@@ -40,6 +43,26 @@ def files_of(table: Any, table_name: str | None = None) -> list[Path]:
         with contextlib.suppress(InvalidInput):  # whoever reads it says what is wrong with it
             return [Path(part) for part in FileTable.at("table", table).parts]
     return []
+
+
+def has_unknown_files(table: Any, table_name: str | None) -> bool:
+    """Tell whether files may be read that `files_of` does not know: by a view, or by a pattern as only Spark has it."""
+    if not is_url(table) or table_name is None:
+        return False
+    scheme, _, rest = table.partition("://")
+    if scheme.lower() == "duckdb":
+        return _is_view(rest, table_name)
+    return scheme.lower().startswith("spark") and "/" in table_name and not _ONLY_IN_SPARK.isdisjoint(table_name)
+
+
+def _is_view(path: str, name: str) -> bool:
+    """Tell whether a table of a DuckDB file is a view; of a file that cannot be opened, whoever reads it tells."""
+    with contextlib.suppress(InvalidInput, SourceError), embedded_engine() as engine:
+        attach_duckdb(engine, path)
+        found = "SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'dpselect_source'"
+        views = engine.run(lambda: engine.connection.execute(found).fetchall())
+        return _in_duckdb_file(name) in [[part.casefold() for part in view] for view in views]
+    return False
 
 
 def check_not_rows(table: Any, table_name: str | None, domain: Domain) -> None:
