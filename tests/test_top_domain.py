@@ -121,6 +121,26 @@ def test_a_table_of_duckdb_is_no_public_list_of_its_own() -> None:
         assert dps.top(relation, domain=connection.table("films"), **ASKED).k == 1
 
 
+def test_a_query_beside_rows_of_its_library_is_no_public_list() -> None:
+    lazy: list[tuple[Any, Any]] = [(POLARS, LAZY), (POLARS, LAZY.select("film")), (LAZY, LAZY.select("film"))]
+    with duckdb.connect() as connection:
+        connection.register("given", ARROW)
+        connection.execute("CREATE TABLE views AS FROM given")
+        table, query = connection.table("views"), connection.sql("SELECT * FROM views")
+        lazy += [
+            (table, table.select("film")),
+            (table, query),
+            (query, table),
+            (query, query.select("film").distinct()),
+        ]
+        for rows_given, domain in lazy:
+            with pytest.raises(dps.InvalidInput, match="cannot be told whether it is made from the rows"):
+                dps.top(rows_given, domain=domain, **ASKED)
+        public = polars.DataFrame({"film": FILMS})
+        for rows_given, domain in ((ARROW, public.lazy()), (LAZY, public), (PLAIN, table.select("film"))):
+            assert dps.top(rows_given, domain=domain, **ASKED).domain == StatedDomain(3, "public")
+
+
 @pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")  # the test's own call of Ibis
 def test_a_table_of_ibis_is_no_public_list_of_its_own() -> None:
     backend = ibis.duckdb.connect()

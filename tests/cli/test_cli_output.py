@@ -76,8 +76,8 @@ def test_a_database_is_not_overwritten_by_the_answer_about_it(full: Path) -> Non
     with nothing_changes(full):
         said = refused(f"top duckdb://v.duckdb --table views {ASKED} --domain films.csv --output v.duckdb")
     assert said == (
-        "dpselect: --output: 'v.duckdb' was given; it is read, or belongs to the ledger, and would be lost; name another "
-        "file\n"
+        "dpselect: --output: 'v.duckdb' was given; it is read, or belongs to the ledger, and would be lost; "
+        "name another file\n"
     )
     with contextlib.closing(duckdb.connect("v.duckdb")) as connection:
         assert connection.execute("SELECT count(*) > 0 FROM views").fetchone() == (True,)

@@ -75,6 +75,13 @@ def check_not_rows(table: Any, table_name: str | None, domain: Domain) -> None:
         is_private = domain.number is None and _is_part(table, domain.given)
     if is_private:
         raise _refused(domain)
+    if _may_be_derived(table, domain.given):
+        raise InvalidInput(
+            "domain",
+            domain.given,
+            "it is not computed yet, so it cannot be told whether it is made from the rows, which are of the same "
+            "library; state a public list, in memory or in a file",
+        )
 
 
 def check_not_origin(source: Source, domain: Domain, listed: Any) -> None:
@@ -140,8 +147,20 @@ def _is_part(table: Any, given: Any) -> bool:
 def _is_same_relation(table: Any, given: Any) -> bool:
     """Tell whether two relations of DuckDB are one and the same table."""
     both = (table, given)
-    is_table = all(type(one).__name__ == "DuckDBPyRelation" and one.type == "TABLE_RELATION" for one in both)
+    is_table = all(_is_relation(one) and one.type == "TABLE_RELATION" for one in both)
     return is_table and table.sql_query() == given.sql_query()
+
+
+def _may_be_derived(table: Any, given: Any) -> bool:
+    """Tell whether a list is a query of the library that holds the rows; two tables of DuckDB are told by name."""
+    if _is_relation(given) and _is_relation(table):
+        return any(one.type != "TABLE_RELATION" for one in (table, given))
+    polars = [type(one).__name__ for one in (given, table) if type(one).__module__.startswith("polars.")]
+    return polars in (["LazyFrame", "LazyFrame"], ["LazyFrame", "DataFrame"])
+
+
+def _is_relation(table: Any) -> bool:
+    return type(table).__name__ == "DuckDBPyRelation"
 
 
 def _is_within(rows: Any, listed: Any) -> bool:
@@ -161,7 +180,8 @@ def _key(engine: Engine, catalog: str | None, schema: str | None, name: str) -> 
     """Return what tells a table of an engine from all others, however its name was written."""
     if isinstance(engine, PostgresEngine):
         quoted = ".".join('"' + part.replace('"', '""') + '"' for part in (schema, name) if part)
-        query = "SELECT to_regclass(%s)::oid"
+        # A partition and the table that it is a part of are one and the same here.
+        query = "SELECT coalesce(pg_partition_root(named), named)::oid FROM to_regclass(%s) AS named"
         return engine.run(lambda: engine.connection.execute(query, [quoted]).fetchone()[0]) or (schema, name)
     parts = (catalog or _current(engine, "catalog"), schema or _current(engine, "database"), name)
     return tuple(str(part).casefold() for part in parts) if engine.backend.name in _CASELESS else parts
