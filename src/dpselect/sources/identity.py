@@ -34,7 +34,8 @@ _ONLY_IN_SPARK = frozenset("{[\\")
 def files_of(table: Any, table_name: str | None = None) -> list[Path]:
     """Return the files of this machine that are read with a table: those of a path, a DuckDB file, Parquet in Spark.
 
-    A file that belongs to them and need not exist, such as the log of a DuckDB file, is among them.
+    Of Spark the folders too, since it reads whatever is in them. A file that belongs to them and need not exist, such
+    as the log of a DuckDB file, is among them.
     """
     if is_url(table):
         scheme, _, rest = table.partition("://")
@@ -115,11 +116,10 @@ def _refused(domain: Domain) -> InvalidInput:
 
 
 def _files_in_spark(table: Any, path: str | None) -> list[Path]:
-    """Return the files at what stands for a path in Spark, which can be a pattern; folders with whatever is in them."""
+    """Return the files and folders at what stands for a path in Spark, which can be a pattern, and all in them."""
     if not (is_url(table) and table.lower().startswith("spark") and path is not None and "/" in path):
         return []
-    found = [match for given in glob.glob(_LOCAL.sub("", path)) for match in (given, *_inside(given))]
-    return [Path(match) for match in found if os.path.isfile(match)]
+    return [Path(match) for given in glob.glob(_LOCAL.sub("", path)) for match in (given, *_inside(given))]
 
 
 def _inside(path: str) -> list[str]:
