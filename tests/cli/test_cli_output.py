@@ -76,8 +76,8 @@ def test_a_database_is_not_overwritten_by_the_answer_about_it(full: Path) -> Non
     with nothing_changes(full):
         said = refused(f"top duckdb://v.duckdb --table views {ASKED} --domain films.csv --output v.duckdb")
     assert said == (
-        "dpselect: --output: 'v.duckdb' was given; it is read, or belongs to the ledger, and would be lost; name "
-        "another file\n"
+        "dpselect: --output: 'v.duckdb' was given; it is read, or belongs to the ledger, and would be lost; "
+        "name another file\n"
     )
     with contextlib.closing(duckdb.connect("v.duckdb")) as connection:
         assert connection.execute("SELECT count(*) > 0 FROM views").fetchone() == (True,)
@@ -245,11 +245,14 @@ def test_nothing_is_charged_for_an_answer_that_cannot_take_the_place_of_a_mounte
     assert "0 of 9 spent" in run("ledger show films").stdout
 
 
-@pytest.mark.parametrize("name", ["out.xlsx", "out.parquet", "out.tsv", "out.csv.gz", "out.JSONL", "out.duckdb"])
+@pytest.mark.parametrize(
+    "name", ["out.xlsx", "out.parquet", "out.tsv", "out.csv.gz", "out.JSONL", "out.duckdb", ".xlsx"]
+)
 def test_an_ending_of_a_format_that_is_not_written_is_refused(name: str, folder: Path) -> None:
     with nothing_changes(folder):
         said = refused(f"{TOP} --output {name}")
-    assert f"no {Path(name).suffix.lower()} is written; a name that ends in .json, .csv or .txt is needed" in said
+    ending = name.lower().rpartition(".")[2]
+    assert f"no .{ending} is written; a name that ends in .json, .csv or .txt is needed" in said
 
 
 def test_an_ending_and_a_format_may_not_contradict_each_other(folder: Path) -> None:
@@ -268,3 +271,28 @@ def test_an_ending_and_a_format_may_not_contradict_each_other(folder: Path) -> N
     ):
         assert run(f"{TOP} --format {form} --output {name}").exit_code == 0
         assert Path(name).read_text().startswith(starts[form])
+
+
+def test_a_name_that_is_all_ending_says_the_format_too(folder: Path) -> None:
+    assert run(f"{TOP} --output .json").exit_code == 0
+    assert len(json.loads(Path(".json").read_text())["items"]) == 3
+
+
+def test_an_output_that_names_a_folder_is_refused(folder: Path) -> None:
+    with nothing_changes(folder):
+        assert "a file is needed, and this names a folder; leave out the last /" in refused(f"{TOP} --output out.json/")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (f"top parts {ASKED} --output parts/out.parquet --format csv", "no .parquet is written; a name that ends in"),
+        (
+            f"top spark+local:// --table ./parts {ASKED} --output parts/out.json",
+            "Spark reads whatever is in its folder",
+        ),
+    ],
+)
+def test_an_answer_is_not_put_where_it_would_be_read_as_rows(line: str, said: str, full: Path) -> None:
+    with nothing_changes(full):
+        assert said in refused(f"{line} --domain films.csv")

@@ -11,7 +11,7 @@ from dpselect import InvalidInput
 from dpselect.cli.output import check_output
 from dpselect.privacy.ledger.place import url_of
 from dpselect.sources import files_of, has_unknown_files
-from dpselect.writing import is_stream
+from dpselect.writing import is_same_file, is_stream
 
 _BESIDE_LEDGER = ("", "-wal", "-shm", "-journal")
 
@@ -22,7 +22,10 @@ def check_answer(
     """Refuse an --output that cannot be written to, or that would take the place of what is read or may be."""
     if output is None:
         return
-    check_output("output", output, files_read(source, table=table, domain=domain, ledger=ledger))
+    read = files_read(source, table=table, domain=domain, ledger=ledger)
+    check_output("output", output, read)
+    if any(is_same_file(output.resolve().parent, place) for place in read):
+        raise InvalidInput("output", str(output), "Spark reads whatever is in its folder; name a file elsewhere")
     named = [table, domain.removeprefix("table:") if isinstance(domain, str) else None]
     if output.exists() and not is_stream(output) and any(has_unknown_files(source, name) for name in named):
         raise InvalidInput(

@@ -31,6 +31,8 @@ class Format(enum.StrEnum):
 
 
 _ENDINGS = {".json": Format.json, ".csv": Format.csv, ".txt": Format.table, "": Format.table}
+_NEVER_WRITTEN = (".parquet", ".parq", ".pq")
+"""Endings by which a folder or pattern would take an answer for one of its files."""
 
 
 def check_output(argument: str, path: str | Path | None, read: Iterable[Path]) -> None:
@@ -51,11 +53,13 @@ def check_output(argument: str, path: str | Path | None, read: Iterable[Path]) -
 
 def chosen_format(given: Format | None, output: Path | None) -> Format:
     """Return the format asked for, or else the one that the output's name ends in; refuse a name of another format."""
-    ending = output.suffix.lower() if output else ""
+    # With a letter before it, the whole name .json is an ending.
+    ending = Path(f"x{output.name}").suffix.lower() if output else ""
     meant = _ENDINGS.get(ending)
     refused = ""
-    if given is None and meant is None:
-        refused = f"no {ending} is written; a name that ends in .json, .csv or .txt is needed, or --format"
+    if ending in _NEVER_WRITTEN or (given is None and meant is None):
+        instead = "" if ending in _NEVER_WRITTEN else ", or --format"
+        refused = f"no {ending} is written; a name that ends in .json, .csv or .txt is needed{instead}"
     elif given is not None and ending in (".json", ".csv") and given is not meant:
         refused = f"its ending and --format {given} contradict each other; change one of the two"
     if refused:
