@@ -30,6 +30,7 @@ LONG = (
     "tests/mechanisms/test_unknown_domains.py::test_draws",
     "tests/multiselect/test_multiselect_features.py",
     "tests/multiselect/test_multiselect_offsets.py::test_answers_next",
+    "tests/neighbours/",
     "tests/ranking/",
     "tests/reproduce/",
     "tests/sampling/test_floating_point_attack.py",

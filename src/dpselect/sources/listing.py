@@ -47,6 +47,8 @@ def listed_items(
     if engine is not converting:
         rows = converting.run(lambda: converting.backend.to_pyarrow(unique))
         unique = stack.enter_context(engine.uploaded(rows))
+        if unique.key.type() != kind:  # DuckDB makes times in nanoseconds of Arrow's
+            unique = unique.mutate(key=unique.key.cast(kind))
     return unique, size
 
 
