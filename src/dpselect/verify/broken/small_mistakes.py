@@ -202,16 +202,20 @@ class InnerForgotten(Restricted):
 
 
 def biased(high: int, bits: BitSource) -> int:
+    """Return a random number modulo the range."""
     return int(bits.integers(1, high.bit_length())[0]) % high
 
 
 def halved_azuma(mean: Fraction, squares: Fraction, delta: Fraction) -> float:
+    """Return the ε of rounds with ¼ in place of ½ in Azuma's term."""
     return epsilon_of_ranges(mean, squares / 2, delta)
 
 
 def per_round_of_range(epsilon: float, delta: float, k: int, noise: str) -> Fraction:
+    """Return what a round of gumbel noise may cost, whatever the noise."""
     return range_per_round(epsilon, delta, k)
 
 
 def nearest(formula: Callable[[], Any], smallest: Fraction) -> float:
+    """Return a bound from above without its last rounding step."""
     return math.nextafter(upper_bound(formula, smallest), 0)
