@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -121,14 +122,26 @@ def chosen(mutants: list[Mutant], only: str | None, room: str | None) -> list[Mu
     return [mutant for mutant in mutants if (ids is None or mutant.id in ids) and room in (None, mutant.room)]
 
 
+@cache
+def check_unchanged(*arguments: str) -> None:
+    """Stop if checks or tests do not pass without any mutant: whatever they then catch would mean nothing."""
+    status, printed = run(SOURCE, *arguments)
+    if status != 0:
+        raise SystemExit(f"python {' '.join(arguments)} does not pass on the package as it is:\n{printed}")
+
+
 def tried(mutant: Mutant) -> Outcome:
     """Return who notices a mutant."""
+    checks = ("-m", "mutants.quick", *mutant.verify)
+    tests_of_room = ("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-n", "0", *mutant.tests)
+    check_unchanged(*tests_of_room)
     with package(mutant) as source:
         quick = NONE
         if mutant.verify:
-            status, printed = run(source, "-m", "mutants.quick", *mutant.verify)
+            check_unchanged(*checks)
+            status, printed = run(source, *checks)
             quick = OUT_OF_TIME if status is None else f"caught ({printed or 'error'})" if status else MISSED
-        status, printed = run(source, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-n", "0", *mutant.tests)
+        status, printed = run(source, *tests_of_room)
         if status not in (0, 1, None):
             raise SystemExit(f"mutant {mutant.id}: its tests cannot be run ({' '.join(mutant.tests)}):\n{printed}")
         tests = OUT_OF_TIME if status is None else "caught" if status else SURVIVED

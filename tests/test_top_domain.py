@@ -98,6 +98,17 @@ def test_a_list_of_equal_contents_elsewhere_is_taken_at_its_word(what: str) -> N
     assert release.domain == StatedDomain(3, "public")
 
 
+def test_a_public_table_that_was_joined_to_the_rows_is_a_list() -> None:
+    films = ["Alpha", "Beta", "Gamma", "Delta", "A rare disease with a long name"]
+    public = polars.DataFrame({"id": range(5), "film": films})
+    views = polars.DataFrame({"viewer": range(200), "id": [0, 1, 2, 4] * 50})
+    joined = views.join(public, on="id").select("viewer", "film")
+    assert dps.top(joined, domain=public["film"], **ASKED).domain == StatedDomain(5, "public")
+    for domain in (joined["film"], joined["film"][3:], joined.select("film")):
+        with pytest.raises(dps.InvalidInput, match=REFUSED):
+            dps.top(joined, domain=domain, **ASKED)
+
+
 def test_a_table_of_duckdb_is_no_public_list_of_its_own() -> None:
     with duckdb.connect() as connection:
         connection.register("given", ARROW)
@@ -108,6 +119,26 @@ def test_a_table_of_duckdb_is_no_public_list_of_its_own() -> None:
             with pytest.raises(dps.InvalidInput, match=REFUSED):
                 dps.top(relation, domain=domain, **ASKED)
         assert dps.top(relation, domain=connection.table("films"), **ASKED).k == 1
+
+
+def test_a_query_beside_rows_of_its_library_is_no_public_list() -> None:
+    lazy: list[tuple[Any, Any]] = [(POLARS, LAZY), (POLARS, LAZY.select("film")), (LAZY, LAZY.select("film"))]
+    with duckdb.connect() as connection:
+        connection.register("given", ARROW)
+        connection.execute("CREATE TABLE views AS FROM given")
+        table, query = connection.table("views"), connection.sql("SELECT * FROM views")
+        lazy += [
+            (table, table.select("film")),
+            (table, query),
+            (query, table),
+            (query, query.select("film").distinct()),
+        ]
+        for rows_given, domain in lazy:
+            with pytest.raises(dps.InvalidInput, match="cannot be told whether it is made from the rows"):
+                dps.top(rows_given, domain=domain, **ASKED)
+        public = polars.DataFrame({"film": FILMS})
+        for rows_given, domain in ((ARROW, public.lazy()), (LAZY, public), (PLAIN, table.select("film"))):
+            assert dps.top(rows_given, domain=domain, **ASKED).domain == StatedDomain(3, "public")
 
 
 @pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")  # the test's own call of Ibis
@@ -272,8 +303,15 @@ def test_the_column_of_a_list_can_be_named(tmp_path: Path) -> None:
         heat(table, domain_column="name")
     with pytest.raises(dps.InvalidInput, match=r"domain: 'list\.csv' was given; .*'name'"):
         heat(tmp_path / "list.csv", domain_column="name")
-    with pytest.raises(dps.InvalidInput, match="a single column is needed; name another with --domain-column"):
+    first = "its first line is 'id,title'; a column 'film', as in the table, or a single column is needed"
+    with pytest.raises(dps.InvalidInput, match=first):
         heat(lists(tmp_path, b"id,title\n1,Heat\n"))
+
+
+@pytest.mark.parametrize("text", [b'["Heat", "Up"]', b'"Heat"\n"Up"\n', b'[{"title": "Heat"}]'])
+def test_a_json_list_needs_records_with_the_field(text: bytes, tmp_path: Path) -> None:
+    with pytest.raises(dps.InvalidInput, match=r"'list\.json' was given; records with a field 'film' are needed"):
+        heat(lists(tmp_path, text, "list.json"))
 
 
 @pytest.mark.parametrize(
@@ -287,7 +325,7 @@ def test_the_column_of_a_list_can_be_named(tmp_path: Path) -> None:
         ("list.csv", {"domain_header": "no"}, "domain_header: 'no' was given; True or False is needed"),
         (["Heat"], {"domain_header": False}, "domain_header: no header was given; only a file can lack a header"),
         ("list.csv", {"domain_header": False, "domain_column": "film"}, "the column 'film' is named, so there is one"),
-        ("list.parquet", {"domain_header": False}, "domain_header: no header was given; 'list.parquet' has none"),
+        ("list.parquet", {"domain_header": False}, "'list.parquet' was given; only CSV and text files have a header"),
     ],
 )  # fmt: skip
 def test_what_is_said_about_a_column_that_is_not_there_is_refused(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
 import secrets
@@ -10,6 +11,8 @@ import stat
 from pathlib import Path
 
 _OPEN_FILE = re.compile(r"/dev/(stdout|stderr|fd/\d+)|/proc/[^/]+/fd/\d+")
+_OWN_FILE = re.compile(r"/dev/(?:stdout|stderr)|(?:/dev|/proc/self)/fd/(\d{1,9})")
+_MOUNTS = Path("/proc/self/mountinfo")
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
@@ -20,8 +23,10 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     written to.
     """
     given = Path(path)
-    if _is_stream(given):
-        with given.open("ab") as stream:
+    number = _open_file(given)
+    if number is not None or is_stream(given):
+        # A socket cannot be opened by its name, but what is open already can be written to.
+        with given.open("ab") if number is None else os.fdopen(os.dup(number), "wb") as stream:
             stream.write(content)
         return
     target = given.resolve()
@@ -47,10 +52,13 @@ def is_writable(path: str | os.PathLike[str]) -> bool:
     """Tell whether `write_whole` may write there: a file, also a new one, in a folder that may be written to."""
     given = Path(path)
     try:
-        if _is_stream(given):
+        number = _open_file(given)
+        if number is not None:
+            return fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
+        if is_stream(given):
             return os.access(given, os.W_OK)
         target = given.resolve()
-        if target.exists() and not (target.is_file() and os.access(target, os.W_OK)):
+        if target.exists() and not (target.is_file() and os.access(target, os.W_OK) and not _is_mounted(target)):
             return False
         return target.parent.is_dir() and os.access(target.parent, os.W_OK)
     except (OSError, ValueError, RuntimeError):
@@ -69,8 +77,25 @@ def is_same_file(first: str | os.PathLike[str], second: str | os.PathLike[str]) 
         return False
 
 
-def _is_stream(path: Path) -> bool:
+def is_stream(path: Path) -> bool:
     """Tell whether a path leads to a device, a pipe, or a file that this process has open, such as /dev/stdout."""
     if not path.exists() or path.is_dir():
         return False
     return not path.is_file() or _OPEN_FILE.fullmatch(str(path.absolute())) is not None
+
+
+def _open_file(path: Path) -> int | None:
+    """Return the number of the open file of this process that a path such as /dev/stdout or /dev/fd/3 names."""
+    match = _OWN_FILE.fullmatch(str(path.absolute()))
+    if match is None:
+        return None
+    return int(match[1]) if match[1] else 1 + path.name.endswith("err")
+
+
+def _is_mounted(file: Path) -> bool:
+    """Tell whether a file is mounted by itself, as containers do; no other file can take its place."""
+    written = re.sub(r"[ \t\n\\]", lambda mark: f"\\{ord(mark[0]):03o}", str(file))
+    with contextlib.suppress(OSError):
+        lines = _MOUNTS.read_text(errors="surrogateescape").splitlines()
+        return any(line.split(" ")[4] == written for line in lines)
+    return False

@@ -159,7 +159,7 @@ BAD: dict[str, tuple[dict[str, str | None], str]] = {
     "endless name": ({"--output": "x" * 300}, "--output: "),
     "format": ({"--format": "xml"}, "xml"),
     "output in no folder": ({"--output": "no/such/place.csv"}, "--output: 'no/such/place.csv' was given"),
-    "output over input": ({"--output": "films.csv"}, "it is also an input"),
+    "output over input": ({"--output": "films.csv"}, "it is read, or belongs to the ledger"),
     "seed": ({"--seed": "-1"}, "--seed: -1 was given"),
 }  # fmt: skip
 

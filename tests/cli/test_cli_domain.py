@@ -39,12 +39,17 @@ def test_the_private_rows_are_no_list_of_the_possible_items(folder: Path) -> Non
         f"top {folder} {ASKED} --domain ./views.parquet",
         f"top duckdb://v.duckdb --table views {ASKED} --domain table:main.views",
         f"rank views.parquet {caps} --domain list.parquet",
-        "forecast views.parquet --item film --person viewer -k 1 --domain views.parquet",
     ):
         said = refused(line)
         assert "--domain: " in said
         assert "the answer could name an item that only one person has" in said
         assert "State a public list of the possible items, or dpselect.UNKNOWN (--domain unknown) with a delta" in said
+
+
+def test_a_forecast_for_the_rows_as_their_own_list_is_refused_with_what_to_do_there(folder: Path) -> None:
+    said = refused("forecast views.parquet --item film --person viewer -k 1 --domain views.parquet")
+    assert "--domain: 'views.parquet' was given; it is the file of the rows; name the list that top" in said
+    assert "unknown" not in said
 
 
 def test_a_list_without_a_header_loses_no_item(folder: Path) -> None:

@@ -8,6 +8,7 @@ import os
 import resource
 import shlex
 import shutil
+import socket
 import stat
 import subprocess
 import sys
@@ -74,9 +75,9 @@ def refused(line: str) -> str:
 def test_a_database_is_not_overwritten_by_the_answer_about_it(full: Path) -> None:
     with nothing_changes(full):
         said = refused(f"top duckdb://v.duckdb --table views {ASKED} --domain films.csv --output v.duckdb")
-    assert (
-        said
-        == "dpselect: --output: 'v.duckdb' was given; it is also an input, which would be lost; name another file\n"
+    assert said == (
+        "dpselect: --output: 'v.duckdb' was given; it is read, or belongs to the ledger, and would be lost; "
+        "name another file\n"
     )
     with contextlib.closing(duckdb.connect("v.duckdb")) as connection:
         assert connection.execute("SELECT count(*) > 0 FROM views").fetchone() == (True,)
@@ -110,8 +111,37 @@ READ = {
 def test_nothing_that_is_read_is_overwritten(what: str, full: Path) -> None:
     os.symlink("views.parquet", "soft.parquet")
     with nothing_changes(full):
-        assert "it is also an input, which would be lost" in refused(READ[what])
+        assert "it is read, or belongs to the ledger" in refused(READ[what])
     assert "0 of 9 spent" in run("ledger show films").stdout
+
+
+UNKNOWN_FILES = {
+    "a view": "top duckdb://views.duckdb --table ext",
+    "a view by its longer name": "top duckdb://views.duckdb --table main.EXT",
+    "a pattern with braces": "top spark+local:// --table './{views,others}.parquet'",
+    "a pattern with brackets": "top spark+local:// --table './[^x]iews.parquet'",
+}
+
+
+@pytest.mark.parametrize("what", UNKNOWN_FILES)
+def test_no_file_is_overwritten_where_those_that_are_read_are_not_known(what: str, folder: Path) -> None:
+    with contextlib.closing(duckdb.connect("views.duckdb")) as connection:
+        connection.execute("CREATE VIEW ext AS FROM 'views.parquet'; CREATE TABLE films AS FROM 'films.csv'")
+    shutil.copy("views.parquet", "others.parquet")
+    os.link("views.parquet", "views.json")
+    with nothing_changes(folder):
+        said = refused(f"{UNKNOWN_FILES[what]} {ASKED} --domain films.csv --output views.json")
+    assert "it exists, and may be among the files that are read" in said
+    assert "name a new file" in said
+
+
+def test_of_a_view_a_new_file_is_written_and_of_a_table_an_old_one_too(full: Path) -> None:
+    with contextlib.closing(duckdb.connect("v.duckdb")) as connection:
+        connection.execute("CREATE VIEW ext AS FROM 'views.parquet'")
+    assert run(f"top duckdb://v.duckdb --table ext {ASKED} --domain films.csv --output out.json").exit_code == 0
+    assert run(f"top duckdb://v.duckdb --table views {ASKED} --domain films.csv --output out.json").exit_code == 0
+    line = f"top duckdb://v.duckdb --table views {ASKED} --output out.json"
+    assert "may be among the files that are read" in refused(f"{line} --domain table:ext")
 
 
 def test_a_picture_does_not_take_the_place_of_what_it_shows(folder: Path) -> None:
@@ -122,9 +152,9 @@ def test_a_picture_does_not_take_the_place_of_what_it_shows(folder: Path) -> Non
     rows = "forecast views.parquet --item film --person viewer --domain films.csv -k 1 --epsilon 1"
     with nothing_changes(folder):
         for line in ("forecast counts.csv -k 1", "plan -k 1 --like counts.csv"):
-            assert "--plot: 'counts.svg' was given; it is also an input" in refused(f"{line} --plot counts.svg")
+            assert "--plot: 'counts.svg' was given; it is read" in refused(f"{line} --plot counts.svg")
         for plot in ("views.svg", "films.svg"):
-            assert "it is also an input" in refused(f"{rows} --plot {plot}")
+            assert "it is read, or belongs" in refused(f"{rows} --plot {plot}")
 
 
 def test_figures_do_not_take_the_place_of_the_data(folder: Path) -> None:
@@ -152,7 +182,9 @@ def test_a_file_that_cannot_be_written_to_the_end_stays_as_it_was(trouble: str, 
             program(f"{TOP} --output out.json", before), capture_output=True, text=True, check=False, preexec_fn=limit
         )
     assert finished.returncode == (2 if trouble == "no room" else 130), finished.stderr
-    assert finished.stdout == ""
+    if trouble == "no room":
+        assert len(json.loads(finished.stdout)["items"]) == 3
+        assert "--output: 'out.json' was given; it could not be written, so the answer" in finished.stderr
 
 
 def test_a_file_that_is_replaced_keeps_its_permissions_and_a_link_still_leads_to_it(folder: Path) -> None:
@@ -178,6 +210,13 @@ def test_standard_output_and_pipes_are_written_to(folder: Path) -> None:
         log.flush()
         subprocess.run(program(f"{TOP} --format csv --output /dev/stdout"), stdout=log, check=True)
     assert Path("log").read_text().splitlines()[:2] == ["so far", "item"]
+    here, there = socket.socketpair()
+    with here, there:
+        subprocess.run(program(f"{TOP} --format csv --output /dev/stdout"), stdout=there, check=True)
+        subprocess.run(program(f"{TOP} --format csv --output /dev/fd/1"), stdout=there, check=True)
+        assert here.recv(1 << 16).decode().splitlines().count("item") == 2
+    with Path("films.csv").open() as only_read:
+        assert subprocess.run(program(f"{TOP} --output /dev/fd/0"), stdin=only_read, check=False).returncode == 2
     os.mkfifo("pipe.csv")
     received: list[str] = []
     reader = threading.Thread(target=lambda: received.append(Path("pipe.csv").read_text()), daemon=True)
@@ -188,11 +227,32 @@ def test_standard_output_and_pipes_are_written_to(folder: Path) -> None:
     assert stat.S_ISFIFO(os.stat("pipe.csv").st_mode)
 
 
-@pytest.mark.parametrize("name", ["out.xlsx", "out.parquet", "out.tsv", "out.csv.gz", "out.JSONL", "out.duckdb"])
+def test_nothing_is_charged_for_an_answer_that_cannot_take_the_place_of_a_mounted_file(full: Path) -> None:
+    apart = ["unshare", "--user", "--map-root-user", "--mount"]
+    if sys.platform != "linux" or subprocess.run([*apart, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("mounting is not allowed here")
+    Path("out 1.json").write_text("last week")
+    command = program(f"{TOP} --ledger ledger.sqlite --dataset films --output 'out 1.json'")
+    with nothing_changes(full):
+        finished = subprocess.run(
+            [*apart, "sh", "-c", 'mount --bind list.json "out 1.json" && exec "$@"', "sh", *command],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert (finished.returncode, finished.stdout) == (2, "")
+    assert "and not mounted by itself, is needed" in finished.stderr
+    assert "0 of 9 spent" in run("ledger show films").stdout
+
+
+@pytest.mark.parametrize(
+    "name", ["out.xlsx", "out.parquet", "out.tsv", "out.csv.gz", "out.JSONL", "out.duckdb", ".xlsx"]
+)
 def test_an_ending_of_a_format_that_is_not_written_is_refused(name: str, folder: Path) -> None:
     with nothing_changes(folder):
         said = refused(f"{TOP} --output {name}")
-    assert f"no {Path(name).suffix.lower()} is written; a name that ends in .json, .csv or .txt is needed" in said
+    ending = name.lower().rpartition(".")[2]
+    assert f"no .{ending} is written; a name that ends in .json, .csv or .txt is needed" in said
 
 
 def test_an_ending_and_a_format_may_not_contradict_each_other(folder: Path) -> None:
@@ -211,3 +271,28 @@ def test_an_ending_and_a_format_may_not_contradict_each_other(folder: Path) -> N
     ):
         assert run(f"{TOP} --format {form} --output {name}").exit_code == 0
         assert Path(name).read_text().startswith(starts[form])
+
+
+def test_a_name_that_is_all_ending_says_the_format_too(folder: Path) -> None:
+    assert run(f"{TOP} --output .json").exit_code == 0
+    assert len(json.loads(Path(".json").read_text())["items"]) == 3
+
+
+def test_an_output_that_names_a_folder_is_refused(folder: Path) -> None:
+    with nothing_changes(folder):
+        assert "a file is needed, and this names a folder; leave out the last /" in refused(f"{TOP} --output out.json/")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (f"top parts {ASKED} --output parts/out.parquet --format csv", "no .parquet is written; a name that ends in"),
+        (
+            f"top spark+local:// --table ./parts {ASKED} --output parts/out.json",
+            "Spark reads whatever is in its folder",
+        ),
+    ],
+)
+def test_an_answer_is_not_put_where_it_would_be_read_as_rows(line: str, said: str, full: Path) -> None:
+    with nothing_changes(full):
+        assert said in refused(f"{line} --domain films.csv")

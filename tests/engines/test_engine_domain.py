@@ -43,6 +43,19 @@ def test_a_postgresql_table_is_no_public_list_under_any_of_its_names(fresh_datab
         assert dps.top(table, domain=backend.table("orders", database="Shop"), **ASKED).k == 1
 
 
+def test_a_partition_is_no_public_list_of_its_table_nor_the_reverse(fresh_database: PostgreSqlDatabase) -> None:
+    fresh_database.put("bought", BUYERS)
+    with fresh_database.connect() as connection:
+        connection.execute("CREATE TABLE orders (LIKE bought) PARTITION BY LIST (item)")
+        connection.execute("CREATE TABLE first PARTITION OF orders FOR VALUES IN ('ham')")
+        connection.execute("CREATE TABLE others PARTITION OF orders DEFAULT")
+        connection.execute("INSERT INTO orders SELECT * FROM bought")
+    for rows, name in (("orders", "others"), ("others", "orders"), ("orders", "orders"), ("others", "first")):
+        with pytest.raises(dps.InvalidInput, match=REFUSED):
+            dps.top(fresh_database.url, table_name=rows, domain=f"table:{name}", **ASKED)
+    assert dps.top(fresh_database.url, table_name="orders", domain="table:bought", **ASKED).k == 1
+
+
 def test_a_spark_table_is_no_public_list_under_any_of_its_names(spark_place: SparkSession) -> None:
     spark_place.put("orders", BUYERS)
     spark_place.put("goods", BUYERS.select(["item"]))

@@ -304,7 +304,7 @@ def test_the_least_number_has_no_negative_and_is_left_out(shop: Shop) -> None:
         "GRANT SELECT ON strange TO reader",
     )
     for where in ("-amount > -9", "found / 1 > 3", "FOUND / 1 > 3"):
-        assert shop.ask(table_name="strange", k=1, where=where, epsilon=50.0).items == ["ham"]
+        assert shop.ask(table_name="strange", k=1, where=where, epsilon=20.0).items == ["ham"]
     for hidden in ("ctid = '(0,1)'", "xmin IS NOT NULL"):
         assert "no column" in told(lambda where=hidden: shop.ask(table_name="strange", where=where), dps.InvalidInput)
     shop.execute("DROP TABLE strange")

@@ -53,6 +53,21 @@ def test_exponential_probabilities_by_counting_bits(exponent):
     assert contradictions({True: chance, False: 1 - chance}, decided, undecided) == []
 
 
+@pytest.mark.parametrize("exponent", [Fraction(0), Fraction(1, 3), Fraction(7), Fraction(23, 2), Fraction(300, 7)])
+def test_an_exponential_probability_is_a_product_of_factors_for_the_whole_exponent(exponent, monkeypatch):
+    """Counting bits cannot reach the tails of the discrete Gaussian, where exponents are large."""
+    factors = []
+
+    def survives(numerator, denominator, bits):
+        factors.append(Fraction(numerator, denominator))
+        return True
+
+    monkeypatch.setattr(discrete, "_survives", survives)
+    assert bernoulli_exp(exponent, SeededBits(1))
+    assert sum(factors) == exponent
+    assert max(factors) <= 1
+
+
 @pytest.mark.usefixtures("single_bits")
 @pytest.mark.parametrize(
     ("scale", "most_undecided"),

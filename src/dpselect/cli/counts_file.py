@@ -83,7 +83,14 @@ def counts_of_rows(
 
     given = int(domain) if domain.isdecimal() else Path(domain)
     possible = Domain.of(given, column=domain_column, header=domain_header)
-    check_not_rows(table, None, possible)
+    try:
+        check_not_rows(table, None, possible)
+    except dpselect.InvalidInput:
+        raise dpselect.InvalidInput(
+            "domain",
+            domain,
+            "it is the file of the rows; name the list that top will be given, or state the number of items",
+        ) from None
     try:
         with open_counts(table, item=item, person=person, domain=possible, k=k, progress=progress) as counts:
             return dpselect.Scores.from_histogram(*counts.histogram())

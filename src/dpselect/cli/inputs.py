@@ -8,10 +8,32 @@ from pathlib import Path
 from typing import Any
 
 from dpselect import InvalidInput
+from dpselect.cli.output import check_output
 from dpselect.privacy.ledger.place import url_of
-from dpselect.sources import files_of
+from dpselect.sources import files_of, has_unknown_files
+from dpselect.writing import is_same_file, is_stream
 
 _BESIDE_LEDGER = ("", "-wal", "-shm", "-journal")
+
+
+def check_answer(
+    output: Path | None, source: str, *, table: str | None = None, domain: Any = None, ledger: str | None = None
+) -> None:
+    """Refuse an --output that cannot be written to, or that would take the place of what is read or may be."""
+    if output is None:
+        return
+    read = files_read(source, table=table, domain=domain, ledger=ledger)
+    check_output("output", output, read)
+    if any(is_same_file(output.resolve().parent, place) for place in read):
+        raise InvalidInput("output", str(output), "Spark reads whatever is in its folder; name a file elsewhere")
+    named = [table, domain.removeprefix("table:") if isinstance(domain, str) else None]
+    if output.exists() and not is_stream(output) and any(has_unknown_files(source, name) for name in named):
+        raise InvalidInput(
+            "output",
+            str(output),
+            "it exists, and may be among the files that are read: those of a view, or of a pattern with {, [ or \\, "
+            "are not known; name a new file",
+        )
 
 
 def files_read(source: str, *, table: str | None = None, domain: Any = None, ledger: str | None = None) -> list[Path]:

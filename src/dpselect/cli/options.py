@@ -6,10 +6,11 @@ import contextlib
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from dpselect import InvalidInput
 from dpselect.cli.numbers import number, whole_number
 from dpselect.cli.output import Format, note
 
@@ -58,9 +59,19 @@ LedgerPlace = Annotated[
 DataSet = Annotated[str | None, typer.Option("--dataset", help="Data set of the ledger.", metavar="NAME")]
 Purpose = Annotated[str, typer.Option(help="What the release is for; kept in the ledger.", metavar="TEXT")]
 FormatAsked = Annotated[Format | None, typer.Option("--format", help="Default: table, or what OUTPUT's name says.")]
+
+
+def output_file(text: Any) -> Path:
+    """Return the path of a file; one that ends in a slash is a folder, which a Path would not say any more."""
+    if str(text).endswith("/"):
+        raise InvalidInput("output", str(text), "a file is needed, and this names a folder; leave out the last /")
+    return Path(text)
+
+
 Output = Annotated[
     Path | None,
     typer.Option(
+        parser=output_file,
         help="Write the result there instead of to standard output; the name ends in .json, .csv or .txt.",
         metavar="FILE",
     ),

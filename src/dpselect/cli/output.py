@@ -31,6 +31,8 @@ class Format(enum.StrEnum):
 
 
 _ENDINGS = {".json": Format.json, ".csv": Format.csv, ".txt": Format.table, "": Format.table}
+_NEVER_WRITTEN = (".parquet", ".parq", ".pq")
+"""Endings by which a folder or pattern would take an answer for one of its files."""
 
 
 def check_output(argument: str, path: str | Path | None, read: Iterable[Path]) -> None:
@@ -38,18 +40,26 @@ def check_output(argument: str, path: str | Path | None, read: Iterable[Path]) -
     if path is None:
         return
     if not is_writable(path):
-        raise InvalidInput(argument, str(path), "a file in an existing folder with permission to write is needed")
+        raise InvalidInput(
+            argument,
+            str(path),
+            "a file in an existing folder with permission to write, and not mounted by itself, is needed",
+        )
     if any(is_same_file(path, file) for file in read):
-        raise InvalidInput(argument, str(path), "it is also an input, which would be lost; name another file")
+        raise InvalidInput(
+            argument, str(path), "it is read, or belongs to the ledger, and would be lost; name another file"
+        )
 
 
 def chosen_format(given: Format | None, output: Path | None) -> Format:
     """Return the format asked for, or else the one that the output's name ends in; refuse a name of another format."""
-    ending = output.suffix.lower() if output else ""
+    # With a letter before it, the whole name .json is an ending.
+    ending = Path(f"x{output.name}").suffix.lower() if output else ""
     meant = _ENDINGS.get(ending)
     refused = ""
-    if given is None and meant is None:
-        refused = f"no {ending} is written; a name that ends in .json, .csv or .txt is needed, or --format"
+    if ending in _NEVER_WRITTEN or (given is None and meant is None):
+        instead = "" if ending in _NEVER_WRITTEN else ", or --format"
+        refused = f"no {ending} is written; a name that ends in .json, .csv or .txt is needed{instead}"
     elif given is not None and ending in (".json", ".csv") and given is not meant:
         refused = f"its ending and --format {given} contradict each other; change one of the two"
     if refused:
@@ -58,17 +68,28 @@ def chosen_format(given: Format | None, output: Path | None) -> Format:
 
 
 def publish(text: str, output: Path | None) -> None:
-    """Write a result to standard output, or to a file that is replaced as a whole."""
-    if output is None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-        return
-    try:
-        write_whole(output, text.encode())
-    except BrokenPipeError:
-        raise
-    except OSError:
-        raise InvalidInput("output", str(output), "it could not be written; check space and permissions") from None
+    """Write a result to standard output, or to a file that is replaced as a whole.
+
+    If that fails, the result goes to standard output: it has been paid for.
+    """
+    failed = False
+    if output is not None:
+        try:
+            write_whole(output, text.encode())
+            return
+        except BrokenPipeError:
+            raise
+        except OSError:
+            failed = True
+    sys.stdout.write(text)
+    sys.stdout.flush()
+    if failed:
+        raise InvalidInput(
+            "output",
+            str(output),
+            "it could not be written, so the answer, which has been paid for, is on standard output instead; "
+            "check space and permissions",
+        )
 
 
 def note(text: str) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dpselect.cli.inputs import files_read
+from dpselect.cli.inputs import check_answer
 from dpselect.cli.numbers import number, whole_number
 from dpselect.cli.options import (
     DataSet,
@@ -28,7 +28,7 @@ from dpselect.cli.options import (
     engine_notes,
     note_json,
 )
-from dpselect.cli.output import check_output, chosen_format, note_seed, publish, release_text
+from dpselect.cli.output import chosen_format, note_seed, publish, release_text
 from dpselect.cli.progress import progress_bar
 
 
@@ -144,7 +144,7 @@ def rank_command(
     if damping is not None and promised_rho is not None:
         raise InvalidInput("damping", damping, "--promised-rho stands in its place; leave out one of the two")
     possible = _domain(domain)
-    check_output("output", output, files_read(source, table=table, domain=possible, ledger=ledger))
+    check_answer(output, source, table=table, domain=possible, ledger=ledger)
     form = chosen_format(form, output)
     with engine_notes(), progress_bar("Counting comparisons per pair") as progress:
         release = ranking.rank(

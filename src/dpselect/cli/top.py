@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import dpselect
-from dpselect.cli.inputs import files_read
+from dpselect.cli.inputs import check_answer
 from dpselect.cli.numbers import number, whole_number
 from dpselect.cli.options import (
     DataSet,
@@ -29,7 +29,7 @@ from dpselect.cli.options import (
     engine_notes,
     note_json,
 )
-from dpselect.cli.output import check_output, chosen_format, note_seed, publish, release_text
+from dpselect.cli.output import chosen_format, note_seed, publish, release_text
 from dpselect.cli.progress import progress_bar
 
 _KINDS: dict[str, Any] = {
@@ -115,7 +115,7 @@ def top_command(
     if values is not None and noise is not None:
         raise dpselect.InvalidInput("values", values, "with --noise they cannot be published; leave out one of the two")
     possible = _domain(domain)
-    check_output("output", output, files_read(source, table=table, domain=possible, ledger=ledger))
+    check_answer(output, source, table=table, domain=possible, ledger=ledger)
     form = chosen_format(form, output)
     with engine_notes(), progress_bar("Counting people per item") as progress:
         release = dpselect.top(

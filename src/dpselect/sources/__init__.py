@@ -7,7 +7,7 @@ and Python receives the histogram of counts and the chosen items, nothing else. 
 from dpselect.sources.contributions import Contribution, fresh_key
 from dpselect.sources.counts import Counts, open_counts
 from dpselect.sources.domain import UNKNOWN, Domain, Unknown, Unseen
-from dpselect.sources.identity import check_not_rows, files_of
+from dpselect.sources.identity import check_not_rows, files_of, has_unknown_files
 
 __all__ = [
     "UNKNOWN",
@@ -19,5 +19,6 @@ __all__ = [
     "check_not_rows",
     "files_of",
     "fresh_key",
+    "has_unknown_files",
     "open_counts",
 ]

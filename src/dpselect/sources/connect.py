@@ -59,7 +59,7 @@ def open_url(
         raise InvalidInput("table_name", given, "with a URL, the name of the table is needed")
     if scheme == "duckdb":
         duckdb = embedded()
-        _attach(duckdb, rest)
+        attach_duckdb(duckdb, rest)
         named: Callable[[str], Any] = partial(_duckdb_table, duckdb)
         return Source(duckdb, named(table_name), named, origin=table_name)
     if scheme in ("postgresql", "postgres"):
@@ -134,8 +134,8 @@ def _master(scheme: str, rest: str) -> str:
     return f"local[{threads}]"
 
 
-def _attach(engine: EmbeddedEngine, path: str) -> None:
-    """Open a DuckDB file for reading."""
+def attach_duckdb(engine: EmbeddedEngine, path: str) -> None:
+    """Open a DuckDB file for reading, under the name dpselect_source."""
     if not Path(path).is_file():
         raise InvalidInput("table", plain("a DuckDB URL"), "there is no such file; duckdb://FILE or duckdb:///FILE")
     quoted = path.replace("'", "''")

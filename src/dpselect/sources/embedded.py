@@ -57,6 +57,15 @@ class EmbeddedEngine(ThreadedEngine):
         """The DuckDB connection itself, for what is said in DuckDB's SQL."""
         return self.backend.con
 
+    def check(self, expression: Any) -> None:
+        """Let DuckDB plan an expression and no more: with LIMIT 0 it can compute rows, of which one may fail."""
+
+        def plan() -> None:
+            self.backend._run_pre_execute_hooks(expression)
+            self.connection.execute(f"EXPLAIN {self.backend.compile(expression)}")
+
+        self.run(plan)
+
     @contextlib.contextmanager
     def materialised(self, expression: Any) -> Iterator[Any]:
         """Keep the result of a table expression as a temporary table, which ends with the connection at the latest.

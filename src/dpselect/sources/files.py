@@ -35,6 +35,7 @@ _PARQUET = (".parquet", ".parq", ".pq")
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
 _BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
 _LINE = re.compile(rb"\s*+[^\r\n]+[\r\n]")
+_LONGEST_SHOWN = 60
 _ENDINGS = (
     "a name that ends in .csv, .tsv, .txt, .jsonl, .ndjson or .json (also with .gz or .zst after it) or in .parquet "
     "is needed"
@@ -117,11 +118,12 @@ class FileTable:
             return preferred
         if all(len(header) == 1 for header in names):
             return str(names[0][0])
+        first = f"its first line is {shown_line(self._first_line())}; " if self.is_text else ""
         raise InvalidInput(
             self.argument,
             self.path.name,
-            f"a column {preferred!r}, as in the table, or a single column is needed; name another with --domain-column "
-            "(in Python, domain_column)",
+            f"{first}a column {preferred!r}, as in the table, or a single column is needed; name another with "
+            "--domain-column (in Python, domain_column)",
         )
 
     def _bind_parquet(self, engine: EmbeddedEngine, columns: list[str]) -> Any:
@@ -209,7 +211,7 @@ class FileTable:
 
     def _headers(self) -> list[tuple[str, list[str]]]:
         """Return the names in the first line for each delimiter that the ending allows."""
-        line = re.split("[\r\n]", self._beginning(), maxsplit=1)[0]
+        line = self._first_line()
         if "\0" in line:
             raise InvalidInput(
                 self.argument, self.path.name, "it is not text in UTF-8, perhaps UTF-16; convert it first"
@@ -222,6 +224,9 @@ class FileTable:
                 header = []
             headers.append((delimiter, header))
         return headers
+
+    def _first_line(self) -> str:
+        return re.split("[\r\n]", self._beginning(), maxsplit=1)[0]
 
     def _beginning(self) -> str:
         """Return enough of the file to hold its first line that is not blank."""
@@ -276,6 +281,11 @@ class FileTable:
 
     def _lines(self, *, skip: int) -> str:
         return lines_query(_literal(_exactly(self.parts[0])), self.compression, skip=skip, public=self.public)
+
+
+def shown_line(text: str) -> str:
+    """Return a line of a public list for a message."""
+    return repr(text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…")
 
 
 def _format(path: Path) -> tuple[str, str]:

@@ -16,8 +16,9 @@ from typing import Any
 from urllib.parse import unquote
 
 from dpselect.errors import InvalidInput, SourceError, plain
-from dpselect.sources.connect import Source, is_url
+from dpselect.sources.connect import Source, attach_duckdb, is_url
 from dpselect.sources.domain import Domain
+from dpselect.sources.embedded import embedded_engine
 from dpselect.sources.engine import Engine, name_parts
 from dpselect.sources.files import FileTable
 from dpselect.sources.memory import shares_memory
@@ -26,12 +27,15 @@ from dpselect.sources.spark import SparkEngine
 
 _LOCAL = re.compile(r"file:/*(?=/)")
 _CASELESS = ("duckdb", "pyspark")
+_ONLY_IN_SPARK = frozenset("{[\\")
+"""Marks of a pattern that Spark understands otherwise than Python."""
 
 
 def files_of(table: Any, table_name: str | None = None) -> list[Path]:
     """Return the files of this machine that are read with a table: those of a path, a DuckDB file, Parquet in Spark.
 
-    A file that belongs to them and need not exist, such as the log of a DuckDB file, is among them.
+    Of Spark the folders too, since it reads whatever is in them. A file that belongs to them and need not exist, such
+    as the log of a DuckDB file, is among them.
     """
     if is_url(table):
         scheme, _, rest = table.partition("://")
@@ -40,6 +44,26 @@ def files_of(table: Any, table_name: str | None = None) -> list[Path]:
         with contextlib.suppress(InvalidInput):  # whoever reads it says what is wrong with it
             return [Path(part) for part in FileTable.at("table", table).parts]
     return []
+
+
+def has_unknown_files(table: Any, table_name: str | None) -> bool:
+    """Tell whether files may be read that `files_of` does not know: by a view, or by a pattern as only Spark has it."""
+    if not is_url(table) or table_name is None:
+        return False
+    scheme, _, rest = table.partition("://")
+    if scheme.lower() == "duckdb":
+        return _is_view(rest, table_name)
+    return scheme.lower().startswith("spark") and "/" in table_name and not _ONLY_IN_SPARK.isdisjoint(table_name)
+
+
+def _is_view(path: str, name: str) -> bool:
+    """Tell whether a table of a DuckDB file is a view; of a file that cannot be opened, whoever reads it tells."""
+    with contextlib.suppress(InvalidInput, SourceError), embedded_engine() as engine:
+        attach_duckdb(engine, path)
+        found = "SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'dpselect_source'"
+        views = engine.run(lambda: engine.connection.execute(found).fetchall())
+        return _in_duckdb_file(name) in [[part.casefold() for part in view] for view in views]
+    return False
 
 
 def check_not_rows(table: Any, table_name: str | None, domain: Domain) -> None:
@@ -52,6 +76,13 @@ def check_not_rows(table: Any, table_name: str | None, domain: Domain) -> None:
         is_private = domain.number is None and _is_part(table, domain.given)
     if is_private:
         raise _refused(domain)
+    if _may_be_derived(table, domain.given):
+        raise InvalidInput(
+            "domain",
+            domain.given,
+            "it is not computed yet, so it cannot be told whether it is made from the rows, which are of the same "
+            "library; state a public list, in memory or in a file",
+        )
 
 
 def check_not_origin(source: Source, domain: Domain, listed: Any) -> None:
@@ -85,11 +116,10 @@ def _refused(domain: Domain) -> InvalidInput:
 
 
 def _files_in_spark(table: Any, path: str | None) -> list[Path]:
-    """Return the files at what stands for a path in Spark, which can be a pattern; folders with whatever is in them."""
+    """Return the files and folders at what stands for a path in Spark, which can be a pattern, and all in them."""
     if not (is_url(table) and table.lower().startswith("spark") and path is not None and "/" in path):
         return []
-    found = [match for given in glob.glob(_LOCAL.sub("", path)) for match in (given, *_inside(given))]
-    return [Path(match) for match in found if os.path.isfile(match)]
+    return [Path(match) for given in glob.glob(_LOCAL.sub("", path)) for match in (given, *_inside(given))]
 
 
 def _inside(path: str) -> list[str]:
@@ -117,8 +147,20 @@ def _is_part(table: Any, given: Any) -> bool:
 def _is_same_relation(table: Any, given: Any) -> bool:
     """Tell whether two relations of DuckDB are one and the same table."""
     both = (table, given)
-    is_table = all(type(one).__name__ == "DuckDBPyRelation" and one.type == "TABLE_RELATION" for one in both)
+    is_table = all(_is_relation(one) and one.type == "TABLE_RELATION" for one in both)
     return is_table and table.sql_query() == given.sql_query()
+
+
+def _may_be_derived(table: Any, given: Any) -> bool:
+    """Tell whether a list is a query of the library that holds the rows; two tables of DuckDB are told by name."""
+    if _is_relation(given) and _is_relation(table):
+        return any(one.type != "TABLE_RELATION" for one in (table, given))
+    polars = [type(one).__name__ for one in (given, table) if type(one).__module__.startswith("polars.")]
+    return polars in (["LazyFrame", "LazyFrame"], ["LazyFrame", "DataFrame"])
+
+
+def _is_relation(table: Any) -> bool:
+    return type(table).__name__ == "DuckDBPyRelation"
 
 
 def _is_within(rows: Any, listed: Any) -> bool:
@@ -138,7 +180,8 @@ def _key(engine: Engine, catalog: str | None, schema: str | None, name: str) -> 
     """Return what tells a table of an engine from all others, however its name was written."""
     if isinstance(engine, PostgresEngine):
         quoted = ".".join('"' + part.replace('"', '""') + '"' for part in (schema, name) if part)
-        query = "SELECT to_regclass(%s)::oid"
+        # A partition and the table that it is a part of are one and the same here.
+        query = "SELECT coalesce(pg_partition_root(named), named)::oid FROM to_regclass(%s) AS named"
         return engine.run(lambda: engine.connection.execute(query, [quoted]).fetchone()[0]) or (schema, name)
     parts = (catalog or _current(engine, "catalog"), schema or _current(engine, "database"), name)
     return tuple(str(part).casefold() for part in parts) if engine.backend.name in _CASELESS else parts

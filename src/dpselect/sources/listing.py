@@ -11,13 +11,11 @@ from dpselect.sources.connect import Source, is_spark
 from dpselect.sources.domain import Domain
 from dpselect.sources.embedded import EmbeddedEngine
 from dpselect.sources.engine import Engine
-from dpselect.sources.files import FileTable
+from dpselect.sources.files import FileTable, shown_line
 from dpselect.sources.forms import type_name, with_exact_text
 from dpselect.sources.frames import arrow_table, check_columns, frame_columns, is_frame
 from dpselect.sources.identity import check_not_origin
 from dpselect.sources.spark import SparkEngine
-
-_LONGEST_SHOWN = 60
 
 
 def listed_items(
@@ -40,12 +38,12 @@ def listed_items(
     beside = None if there is None else _beside(engine, there, domain.column, item)
     if beside is not None and _comparable(beside.key.type(), kind):
         unique = _distinct(beside)
-        return unique, _size(engine, unique)
+        return unique, _size(engine, unique, domain, item)
     if beside is not None:
         domain = Domain(table=_brought(engine, beside), column="key")
     converting = embedded()
     unique = _converted(stack, converting, domain, item, kind)
-    size = _size(converting, unique)
+    size = _size(converting, unique, domain, item)
     if engine is not converting:
         rows = converting.run(lambda: converting.backend.to_pyarrow(unique))
         unique = stack.enter_context(engine.uploaded(rows))
@@ -54,9 +52,17 @@ def listed_items(
     return unique, size
 
 
-def _size(engine: Engine, unique: Any) -> int:
+def _size(engine: Engine, unique: Any, domain: Domain, item: str) -> int:
     """Return how many items there are; none is a mistake."""
     size = engine.scalar(unique.count())
+    if not size and domain.path is not None and FileTable.at("domain", domain.path).is_json:
+        field = domain.column or item
+        raise InvalidInput(
+            "domain",
+            domain.path.name,
+            f"records with a field {field!r} are needed, and it has none; name another field with --domain-column "
+            "(in Python, domain_column)",
+        )
     if not size:
         raise InvalidInput("domain", plain("an empty list"), "at least one possible item is needed")
     return size
@@ -226,11 +232,15 @@ def _in_file(embedded: EmbeddedEngine, file: FileTable, domain: Domain, item: st
     """Return the column of a file that lists the items; the first line of a text file must be known to be no item."""
     if not domain.header:
         if not file.is_text:
-            raise InvalidInput("domain_header", plain("no header"), f"{file.path.name!r} has none; leave it out")
+            raise InvalidInput(
+                "domain_header",
+                file.path.name,
+                "only CSV and text files have a header line; leave --domain-no-header (domain_header=False) out",
+            )
         return file.bind_lines(embedded)
     column = domain.column or file.only_column(item, embedded)
     if file.is_text and column != (domain.column or item):
-        shown = repr(column if len(column) <= _LONGEST_SHOWN else f"{column[:_LONGEST_SHOWN]}…")
+        shown = shown_line(column)
         raise InvalidInput(
             "domain",
             file.path.name,

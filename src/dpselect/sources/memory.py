@@ -76,6 +76,7 @@ def _of_arrow(data: Any) -> Iterable[Span]:
         return [span for chunk in data.chunks for span in spans_of(chunk)]
     if not isinstance(data, pyarrow.Array) or pyarrow.types.is_boolean(data.type):
         return []
+    is_view = pyarrow.types.is_string_view(data.type) or pyarrow.types.is_binary_view(data.type)
     has_offsets = any(
         is_kind(data.type)
         for is_kind in (
@@ -85,7 +86,8 @@ def _of_arrow(data: Any) -> Iterable[Span]:
             pyarrow.types.is_large_binary,
         )
     )
-    buffers = data.buffers()[2 if has_offsets else 1 :]
+    # Views lead to texts, which polars lets a join or a filter share with the table that they come from.
+    buffers = data.buffers()[1:2] if is_view else data.buffers()[2 if has_offsets else 1 :]
     return [(buffer.address, buffer.address + buffer.size) for buffer in buffers if buffer is not None and buffer.size]
 
 
