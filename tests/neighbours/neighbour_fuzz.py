@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from neighbour_check import try_agreement, try_case
-from neighbour_sources import EMBEDDED, Postgres, Source, spark
+from neighbour_sources import EMBEDDED, Postgres, Source, Spark
 
 import servers
 
@@ -76,7 +76,7 @@ def main() -> None:
         if given.source in (None, "postgresql"):
             sources.append(Postgres(stack.enter_context(servers.postgresql())))
         if given.source in (None, "spark"):
-            sources.append(spark(stack.enter_context(servers.spark())))
+            sources.append(Spark(stack.enter_context(servers.spark())))
         if given.number is None:
             failed = fuzz(sources, given.seed * CASES_OF_A_SEED, CASES_OF_A_SEED, given.minutes)
         else:

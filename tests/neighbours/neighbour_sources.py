@@ -436,16 +436,19 @@ def _in_sql(kind: str, cell: Any) -> Any:
     )
 
 
-def spark(session: Any) -> Source:
-    """Return Spark DataFrames of Parquet files."""
-    return Source(
-        "spark",
-        lambda folder, case: session.read.parquet(str(_parquet(folder, case))),
-        dialect="spark",
-        tells_case=False,
-        # It has no times of day, and answers listed timestamps with a time zone.
-        kinds=frozenset(TYPES) - {"time", "timestamp"},
-    )
+class Spark(Source):
+    """DataFrames of Parquet files; no times of day, and listed timestamps are answered with a time zone."""
+
+    dialect, tells_case = "spark", False
+    kinds = frozenset(TYPES) - {"time", "timestamp"}
+
+    def __init__(self, session: Any) -> None:
+        super().__init__("spark", lambda folder, case: session.read.parquet(str(_parquet(folder, case))))
+
+    def read(self, kind: str, cell: Any) -> Any:
+        """Return the value; dates and times outside the calendar are nulls in every column."""
+        found = super().read(kind, cell)
+        return None if isinstance(found, Beyond) else found
 
 
 CSV, JSON_LINES = Csv("csv"), JsonFile("json lines", endings=("jsonl", "ndjson", "json", "jsonl.gz", "jsonl", "json"))

@@ -31,7 +31,7 @@ from neighbour_sources import (
     RELATION,
     Postgres,
     Source,
-    spark,
+    Spark,
 )
 from neighbour_tables import Case, Genre, Json, Nested, Question, Table, nan
 
@@ -68,7 +68,7 @@ def test_scores_in_postgresql_are_as_documented_whoever_leaves(postgresql_server
 
 
 def test_scores_in_spark_are_as_documented_whoever_leaves(spark_session: Any) -> None:
-    source = spark(spark_session)
+    source = Spark(spark_session)
     try_cases(SPARK_TABLES, lambda number: try_case(source, number))
 
 
@@ -93,7 +93,13 @@ def test_a_condition_is_not_answered_from_statistics_that_leave_nan_out(source: 
 
 
 def test_a_condition_in_spark_is_not_answered_from_statistics_that_leave_nan_out(spark_session: Any) -> None:
-    check_everybody(spark(spark_session), with_amounts("{amount} > 5"))
+    check_everybody(Spark(spark_session), with_amounts("{amount} > 5"))
+
+
+def test_the_last_day_of_the_calendar_counts_in_spark(spark_session: Any) -> None:
+    last_day = 2_932_896
+    case = Case(Table({"item": "date", "person": "date"}, [(last_day, last_day), (last_day, 0)]), Question("number"))
+    check_everybody(Spark(spark_session), case)
 
 
 @pytest.mark.parametrize("source", TYPED, ids=repr)

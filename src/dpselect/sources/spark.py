@@ -176,7 +176,9 @@ def _in_calendar(name: str, kind: Any) -> str:
     quoted = "`" + name.replace("`", "``") + "`"
     if not (kind.is_date() or kind.is_timestamp()):
         return quoted
-    return f"CASE WHEN {quoted} >= DATE '0001-01-01' AND {quoted} < DATE '9999-12-31' THEN {quoted} END AS {quoted}"
+    before = "<=" if kind.is_date() else "<"  # a time zone can move a time of the last day out of the calendar
+    bounds = f"{quoted} >= DATE '0001-01-01' AND {quoted} {before} DATE '9999-12-31'"
+    return f"CASE WHEN {bounds} THEN {quoted} END AS {quoted}"
 
 
 @contextlib.contextmanager
