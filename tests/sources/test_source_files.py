@@ -174,7 +174,7 @@ def test_json_without_the_field_is_read_as_rows_without_an_item(content: bytes, 
 @pytest.mark.parametrize("name", ["films.jsonl", "films.json"])
 def test_a_public_list_without_the_field_is_refused(name: str, tmp_path: Path) -> None:
     path = csv_file(tmp_path, b'{"movie": "Heat"}\n', name)
-    with pytest.raises(InvalidInput, match="at least one possible item is needed"):
+    with pytest.raises(InvalidInput, match="records with a field 'film' are needed"):
         histogram(arrow(ROWS), path)
 
 
