@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import FloatArray
 from dpselect.multiselect import FeatureServer
 from dpselect.multiselect.feature_server import offset_cost
 from dpselect.multiselect.features import VectorNoise
@@ -24,7 +24,6 @@ from dpselect.sampling import bit_source
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Floats = npt.NDArray[np.float64]
 
 TITLE = "feature vectors: mean distances to the best of k results, in mean ℓ1 distances between two viewers"
 NEEDS_DATA = False
@@ -35,7 +34,7 @@ EPSILONS = (4.0, 16.0, 64.0)
 RESULTS = (1, 2, 4, 8, 16, 32)
 
 
-def films(path: Path) -> tuple[Floats, Floats]:
+def films(path: Path) -> tuple[FloatArray, FloatArray]:
     """Return the vectors of films and of viewers who were held out, from rows user,item.
 
     The matrix of who saw what, each entry divided by the roots of its row's and column's sums, is factored on three
@@ -64,7 +63,7 @@ def films(path: Path) -> tuple[Floats, Floats]:
     return _in_units(vectors, np.asarray(own @ vectors)[counts > 0] / counts[counts > 0, None])
 
 
-def generated(size: int = 3000, people: int = 160) -> tuple[Floats, Floats]:
+def generated(size: int = 3000, people: int = 160) -> tuple[FloatArray, FloatArray]:
     """Return invented vectors that vary in a few directions most, and people near some of them."""
     generator = np.random.default_rng(0)
     spread = 1 / np.sqrt(np.arange(1, FEATURES + 1))
@@ -72,13 +71,15 @@ def generated(size: int = 3000, people: int = 160) -> tuple[Floats, Floats]:
     return _in_units(vectors, 0.5 * vectors[:people] + 0.1 * generator.normal(size=(people, FEATURES)) * spread)
 
 
-def _in_units(vectors: Floats, people: Floats) -> tuple[Floats, Floats]:
+def _in_units(vectors: FloatArray, people: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return both in units of the mean ℓ1 distance between two people."""
     unit = np.abs(people - np.roll(people, 1, axis=0)).sum(axis=1).mean()
     return vectors / unit, people / unit
 
 
-def measured(server: FeatureServer, people: Floats, signals: Floats, vectors: Floats) -> tuple[float, float]:
+def measured(
+    server: FeatureServer, people: FloatArray, signals: FloatArray, vectors: FloatArray
+) -> tuple[float, float]:
     """Return the mean distances of people to their best result: in the server's dimensions, and in all."""
     answers = np.array([server.places(signal) for signal in signals])
     reduced = np.linalg.norm(server.reduce(vectors)[answers] - server.reduce(people)[:, None], axis=2).min(axis=1)

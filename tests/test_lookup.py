@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpselect import lookup
-from dpselect.numbers import exact_array
+from dpselect._numbers import exact_array
 
 
 def naive_positions(data: list[object]) -> dict[object, list[int]]:

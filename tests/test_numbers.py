@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpselect import InvalidInput
-from dpselect.numbers import FLOAT_LIMIT, INTEGER_LIMIT, exact_array, histogram_of
+from dpselect._numbers import FLOAT_LIMIT, INTEGER_LIMIT, exact_array, histogram_of
 
 integers = st.integers(-(10**400), 10**400) | st.integers(-100, 100)
 floats = st.floats(allow_nan=False, allow_infinity=False)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpselect.shown import difference_above, factor_above, shown_above, shown_below
+from dpselect._format import difference_above, factor_above, shown_above, shown_below
 
 finite = st.floats(min_value=5e-324, allow_infinity=False)
 

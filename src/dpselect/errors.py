@@ -13,7 +13,7 @@ from enum import Enum
 from numbers import Number
 from pathlib import PurePath
 
-from dpselect.shown import difference_above, shown_above, shown_below
+from dpselect._format import difference_above, shown_above, shown_below
 
 
 class DpSelectError(Exception):
@@ -34,7 +34,12 @@ class InvalidInput(DpSelectError, ValueError):
         self.argument = argument
         self.given = given
         self.accepted = accepted
-        super().__init__(f"{argument}: {_brief(given)} was given; {accepted}")
+        requirement, _, advice = accepted.partition("; ")
+        if requirement.startswith("must "):
+            text = f"{argument} {requirement}, got {_brief(given)}" + (f"; {advice}" if advice else "")
+        else:
+            text = f"{argument}: {_brief(given)} was given; {accepted}"
+        super().__init__(text)
 
     def __reduce__(self) -> tuple[type[InvalidInput], tuple[str, object, str]]:
         """Rebuild from the three parts, so that the error crosses process boundaries."""

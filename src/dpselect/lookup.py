@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from dpselect._arrays import Array
 
 _BLOCK = 1 << 16
 """Items looked at a time, so that memory stays small however large the tied groups are."""

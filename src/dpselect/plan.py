@@ -10,6 +10,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from dpselect._format import shown_above
+from dpselect._numbers import float_below, positive_integer, positive_number
 from dpselect.errors import BudgetExceeded, InvalidInput
 from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, MECHANISMS, Mechanism, mechanism_for
 from dpselect.privacy.composition import compose
@@ -20,8 +22,6 @@ from dpselect.privacy.naming import WHERE_OTHERS_HAVE_THE_SAME, delta_of_naming
 from dpselect.privacy.sensitivity import Sensitivity
 from dpselect.release import Release, StatedDomain
 from dpselect.sampling import BitSource
-from dpselect.shown import shown_above
-from dpselect.validation import float_below, positive_integer, positive_number
 from dpselect.values import ValueNoise, split_epsilon, value_noise
 
 NEXT_TO_NOTHING = Fraction(1, 10**9)

@@ -14,13 +14,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import Array
+from dpselect._numbers import exact_array, histogram_of, short_histogram_of
 from dpselect.errors import InvalidInput, plain
 from dpselect.lookup import positions_of_members
-from dpselect.numbers import exact_array, histogram_of, short_histogram_of
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, repr=False)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from dpselect._numbers import seed_or_none
 from dpselect.mechanisms import Mechanism, UnknownDomain
 from dpselect.plan import plan_release
 from dpselect.privacy.ledger import Ledger, reservation
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
 from dpselect.release import PUBLIC, UNKNOWN, Release, StatedDomain
 from dpselect.sampling import bit_source
-from dpselect.validation import seed_or_none
 
 
 def select(

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from dpselect._numbers import seed_or_none
 from dpselect.errors import InvalidInput
 from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, Mechanism, UnknownDomain
 from dpselect.mechanisms.pool import Pool
@@ -15,7 +16,6 @@ from dpselect.release import NUMBER, PUBLIC, UNKNOWN, Release, StatedDomain
 from dpselect.sampling import BitSource, bit_source
 from dpselect.scores import Scores
 from dpselect.sources import Contribution, Counts, Domain, check_not_rows, fresh_key, open_counts
-from dpselect.validation import seed_or_none
 
 
 def top(

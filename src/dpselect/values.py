@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dpselect._numbers import finite_number, float_below, positive_integer, positive_number
 from dpselect.errors import InvalidInput
 from dpselect.privacy.conversion import float_above, largest_rho
 from dpselect.privacy.guarantee import Guarantee, probability_of_failure
@@ -17,7 +18,6 @@ from dpselect.privacy.sensitivity import Sensitivity
 from dpselect.sampling import BitSource
 from dpselect.sampling.discrete import discrete_gaussian, discrete_laplace
 from dpselect.sampling.tails import gaussian_half_width, laplace_half_width
-from dpselect.validation import finite_number, float_below, positive_integer, positive_number
 
 LAPLACE = "discrete laplace"
 GAUSSIAN = "discrete gaussian"

@@ -15,16 +15,15 @@ from dp_accounting.pld import pld_privacy_accountant
 from dp_accounting.rdp import rdp_privacy_accountant
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from dpselect import Guarantee, InvalidInput
+from dpselect._arrays import FloatArray
 from dpselect.privacy import compose
 from dpselect.privacy.conversion import epsilon_of_ranges, mean_of_range
 from dpselect.sampling.laws import single_law
 from dpselect.sampling.noise import NOISES
 
-Floats = NDArray[np.float64]
-Pair = tuple[Floats, Floats]
+Pair = tuple[FloatArray, FloatArray]
 
 ROUNDING = 1e-12
 """What a divergence computed in floating point may be off by; it matters where the cost is pure and met exactly."""
@@ -53,7 +52,7 @@ def adaptive_divergence(pairs: Sequence[Pair], rounds: int, epsilon: float) -> f
     `F_0(s) = max(0, 1 − e^{ε − s})`, `F_n(s) = max over pairs of Σ_y P(y) F_{n−1}(s + log P(y)/P'(y))`; δ is F(0).
     """
 
-    def worst(left: int, spent: Floats) -> Floats:
+    def worst(left: int, spent: FloatArray) -> FloatArray:
         if not left:
             return np.maximum(0.0, -np.expm1(epsilon - spent))
         best = np.zeros_like(spent)

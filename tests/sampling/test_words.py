@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpselect._arrays import BitArray
 from dpselect.sampling import NOISES, Field, SeededBits, top_k
 from dpselect.sampling.balls import Draw
-from dpselect.sampling.bits import BitArray
 from dpselect.sampling.exponent import LEAST, MOST, exponential_bounds, known_exponential, within_margin
 from dpselect.sampling.normal import NORMAL
 from dpselect.sampling.threshold import MeasuredField, exceeds, passing_at_first

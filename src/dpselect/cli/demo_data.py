@@ -8,8 +8,8 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import IntArray
 from dpselect.writing import write_whole
 
 FILMS = 2_000
@@ -61,8 +61,8 @@ class DemoData:
     """Who viewed which film: one row a viewing, so that a viewer and a film can meet more than once."""
 
     titles: list[str]
-    viewers: npt.NDArray[np.int64]
-    films: npt.NDArray[np.int64]
+    viewers: IntArray
+    films: IntArray
 
     @classmethod
     def generate(cls, rows: int) -> DemoData:

@@ -8,9 +8,9 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from dpselect._format import shown_above, shown_below
 from dpselect.cli.output import Format, as_csv, as_json, as_text, shown
 from dpselect.privacy.ledger import Entry, Statement
-from dpselect.shown import shown_above, shown_below
 
 _BAR_WIDTH = 30
 _COLUMNS = ("dataset", "sequence", "time", "epsilon", "delta", "mechanism", "k", "secure", "purpose", "hash")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpselect.forecast.chances import FloatArray
+from dpselect._arrays import FloatArray
 from dpselect.sampling.logcount import log_falling
 
 _TOGETHER = 12

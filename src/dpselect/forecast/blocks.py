@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import Circle, ComplexArray, powers_of
+from dpselect._arrays import ComplexArray, FloatArray
+from dpselect.forecast.contour import Circle, powers_of
 
 _DOUBLINGS = 2
 _BLOCK = 1 << _DOUBLINGS

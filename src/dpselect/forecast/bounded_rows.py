@@ -15,17 +15,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from dpselect.forecast.chances import FloatArray
+from dpselect._arrays import Array, FloatArray
 from dpselect.forecast.loss_bounds import LossBounds
 from dpselect.mechanisms.level_steps import LevelSteps
 from dpselect.mechanisms.ranking import Ranking
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, repr=False)

@@ -11,11 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import FloatArray
 from dpselect.errors import InvalidInput
-
-FloatArray = npt.NDArray[np.float64]
 
 NEGLIGIBLE = 45.0
 """Weights that many e-folds below the total are left out: together they are below 1e-13 of it."""

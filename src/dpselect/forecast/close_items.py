@@ -19,15 +19,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from dpselect.forecast.chances import FloatArray
+from dpselect._arrays import Array, FloatArray
 from dpselect.forecast.panels import chebyshev_points, chebyshev_terms
-
-Array = npt.NDArray[Any]
 
 _WIDTH, _POINTS, _MANY = 0.75, 14, 28
 _ALL = slice(None)

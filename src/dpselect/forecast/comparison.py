@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from dpselect._format import shown_below
+from dpselect._numbers import positive_integer, positive_number
 from dpselect.errors import InvalidInput
 from dpselect.forecast.curves import Success, gap_limit, smallest_epsilon, success, swap_limit, wanted_accuracy
 from dpselect.forecast.outcome import TITLES, WARNING, Forecast, checked_draws, forecast
@@ -14,8 +16,6 @@ from dpselect.mechanisms import Canonical, Gaussian, Joint, Mechanism, OneShot, 
 from dpselect.privacy.guarantee import probability_of_failure
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
 from dpselect.scores import Scores
-from dpselect.shown import shown_below
-from dpselect.validation import positive_integer, positive_number
 
 
 @dataclass(frozen=True)

@@ -26,15 +26,10 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from dpselect.forecast.chances import FloatArray
-
-ComplexArray = npt.NDArray[np.complex128]
-Array = npt.NDArray[Any]
+from dpselect._arrays import Array, ComplexArray, FloatArray
 
 _NEVER, _RARER, _BESIDE, _NEWTONS, _TINY = 22.0, 18.0, 3.0, 3, 1e-300
 _UNSEEN, _LARGE_VARIANCE = 26.0, 20.0

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from dpselect._arrays import FloatArray
+from dpselect._numbers import finite_number, positive_number
 from dpselect.errors import InvalidInput
 from dpselect.forecast import in_order
-from dpselect.forecast.chances import FloatArray, least_epsilon
+from dpselect.forecast.chances import least_epsilon
 from dpselect.forecast.noisy import WIDEST_GAP, NoisyGroups
 from dpselect.forecast.peeling_rounds import peeling_chance
 from dpselect.forecast.sequences import Sequences
@@ -23,7 +25,6 @@ from dpselect.sampling import NOISES
 from dpselect.sampling.laws import Distribution
 from dpselect.sampling.normal import NORMAL
 from dpselect.scores import Scores
-from dpselect.validation import finite_number, positive_number
 
 _ANY = 1e-9
 """If this ε is enough, any is."""

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpselect.forecast.chances import FloatArray
+from dpselect._arrays import FloatArray
 from dpselect.forecast.noise_values import log_normal
 from dpselect.sampling.normal import NORMAL
 

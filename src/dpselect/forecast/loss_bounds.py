@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.sequences import Array, Sequences
+from dpselect._arrays import Array, FloatArray
+from dpselect.forecast.sequences import Sequences
 
 _NEGLIGIBLE = 2e-14
 """What the first bounds, and the last ones, may weigh together to be left out."""

@@ -22,9 +22,8 @@ from functools import cache, lru_cache
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import ORDERS, Circle, ComplexArray, real_times, upto
-from dpselect.forecast.panels import BoolArray
+from dpselect._arrays import BoolArray, ComplexArray, FloatArray
+from dpselect.forecast.contour import ORDERS, Circle, real_times, upto
 
 _TERMS = (6, 8, 10, 12)
 _LEFT_OUT = 1e-10

@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from dpselect._arrays import Array
 
 
 def items_returned(top: Array, chosen: Array) -> float:

@@ -18,12 +18,11 @@ from functools import cached_property
 
 import numpy as np
 
-from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import Array
+from dpselect._arrays import Array, BoolArray, FloatArray
 from dpselect.forecast.misplaced_at import Ranked
 from dpselect.forecast.noise_values import deepest, farthest, merged
 from dpselect.forecast.noisy import NoisyGroups
-from dpselect.forecast.panels import SMALL, BoolArray, and_neighbours, batches, least_near, paced
+from dpselect.forecast.panels import SMALL, and_neighbours, batches, least_near, paced
 from dpselect.forecast.radii import tilted
 
 _REACH, _MARGIN, _DEPTH = 45.0, 2.0, 26.0

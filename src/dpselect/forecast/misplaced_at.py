@@ -16,9 +16,9 @@ from functools import cached_property
 
 import numpy as np
 
+from dpselect._arrays import Array, ComplexArray, FloatArray
 from dpselect.forecast import normal_tails, tails
-from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import Array, Circle, ComplexArray, log_scales, powers_of, product, real_times, weighted
+from dpselect.forecast.contour import Circle, log_scales, powers_of, product, real_times, weighted
 from dpselect.forecast.marks import marked_by, marked_upto
 from dpselect.forecast.noise_values import values_at
 from dpselect.forecast.noisy import NoisyGroups, log_series

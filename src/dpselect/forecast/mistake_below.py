@@ -13,19 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
+from dpselect._arrays import ComplexArray, FloatArray
 from dpselect.forecast.binomials import log_of_first
-from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import (
-    LARGE,
-    Circle,
-    ComplexArray,
-    factors,
-    log_product,
-    powers_of,
-    real_times,
-    upto,
-    weighted,
-)
+from dpselect.forecast.contour import LARGE, Circle, factors, log_product, powers_of, real_times, upto, weighted
 from dpselect.forecast.mistake_nodes import Groups
 from dpselect.forecast.normal_tails import AnyTail
 from dpselect.forecast.tail_segments import SIZE

@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
+from dpselect._arrays import ComplexArray, FloatArray
 from dpselect.forecast.binomials import binomial, log_binomial, logarithms
-from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import Circle, ComplexArray, log_scales
+from dpselect.forecast.contour import Circle, log_scales
 from dpselect.forecast.mistake_below import Below
 from dpselect.forecast.mistake_nodes import Groups
 from dpselect.forecast.mistake_upper import Upper

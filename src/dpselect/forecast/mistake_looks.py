@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import Circle, ComplexArray, real_times
+from dpselect._arrays import ComplexArray, FloatArray
+from dpselect.forecast.contour import Circle, real_times
 from dpselect.forecast.mistake_below import Below
 from dpselect.forecast.mistake_nodes import Groups
 from dpselect.forecast.mistake_upper import Upper

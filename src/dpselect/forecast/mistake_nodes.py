@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpselect.forecast.chances import FloatArray
+from dpselect._arrays import BoolArray, FloatArray
 from dpselect.forecast.noise_values import values_at
 from dpselect.forecast.noisy import NoisyGroups
-from dpselect.forecast.panels import BoolArray
 from dpselect.forecast.tilted import Tilted
 
 _NEGLIGIBLE = 1e-13

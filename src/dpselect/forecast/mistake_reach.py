@@ -11,13 +11,12 @@ from functools import cached_property
 
 import numpy as np
 
-from dpselect.forecast.chances import FloatArray
+from dpselect._arrays import BoolArray, FloatArray
 from dpselect.forecast.mistake_nodes import Nodes
 from dpselect.forecast.noise_values import chances_at, deepest, farthest, merged, values_at
 from dpselect.forecast.noisy import NoisyGroups, log_series
 from dpselect.forecast.panels import (
     SMALL,
-    BoolArray,
     and_neighbours,
     ascending,
     behind_jumps,

@@ -22,14 +22,13 @@ from functools import cached_property
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from dpselect.forecast.chances import FloatArray
+from dpselect._arrays import BoolArray, FloatArray
 from dpselect.forecast.mistake_below import Below
 from dpselect.forecast.mistake_looks import Looks, Sums, enough, surely_chosen
 from dpselect.forecast.mistake_nodes import Groups, Nodes, densest
 from dpselect.forecast.mistake_reach import Reach
 from dpselect.forecast.mistake_upper import Upper
 from dpselect.forecast.normal_tails import AnyTail
-from dpselect.forecast.panels import BoolArray
 
 SMOOTH, NORMAL, KINKED, ONE_SIDED = (5.0, 11.5, 22.0), (5.0, 11.5, 19.0), (3.0, 16.4, 2.4), (2.0, 13.0, 4.6)
 """For which noise from which variance v on looks are hardly ever too few, and how many are tried first.

@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import Circle, ComplexArray, factors, upto, weighted
+from dpselect._arrays import ComplexArray, FloatArray
+from dpselect.forecast.contour import Circle, factors, upto, weighted
 from dpselect.forecast.mistake_below import depths_by_group
 from dpselect.forecast.mistake_nodes import Groups
 from dpselect.forecast.tilted import Tilted

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpselect.forecast.chances import FloatArray
+from dpselect._arrays import FloatArray
 from dpselect.sampling.laws import Distribution
 
 Values = Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray, FloatArray]]

@@ -16,13 +16,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import FloatArray
 from dpselect.forecast.binomials import log_of_first, log_power
-from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.close_items import CloseItems
 from dpselect.forecast.noise_values import farthest, log_normal, merged, values_at
 from dpselect.forecast.panels import (
@@ -39,8 +37,6 @@ from dpselect.forecast.patterns import Free, Pattern
 from dpselect.forecast.radii import tilted
 from dpselect.forecast.tilted import Tilted
 from dpselect.sampling.laws import Distribution
-
-Array = npt.NDArray[Any]
 
 WIDEST_GAP = 120.0
 _FAR = 2.2

@@ -24,7 +24,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpselect.forecast.chances import FloatArray
+from dpselect._arrays import FloatArray
 from dpselect.forecast.mistake_chunks import Chunk
 from dpselect.forecast.mistake_looks import surely_chosen
 from dpselect.forecast.mistake_nodes import Groups, Nodes, densest

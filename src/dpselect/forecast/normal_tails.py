@@ -30,9 +30,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpselect.forecast.chances import FloatArray
+from dpselect._arrays import Array, ComplexArray, FloatArray
 from dpselect.forecast.close_items import CloseItems
-from dpselect.forecast.contour import Array, ComplexArray, powers_of, real_times, upto
+from dpselect.forecast.contour import powers_of, real_times, upto
 from dpselect.forecast.noise_values import farthest, log_normal, values_at
 from dpselect.forecast.tail_segments import SIZE
 from dpselect.forecast.tails import Tail

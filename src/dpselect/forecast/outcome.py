@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from dpselect._numbers import seed_or_none
 from dpselect.errors import InvalidInput
 from dpselect.forecast.curves import has_curve, success
 from dpselect.forecast.figures import ExactFigures
 from dpselect.forecast.simulation import PROBABILITIES, Figure, simulated
 from dpselect.mechanisms import Mechanism, Restricted
 from dpselect.scores import Scores
-from dpselect.validation import seed_or_none
 
 WARNING = "forecasts are computed from the scores themselves and are not private: for the curator, not for release"
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numpy.polynomial import chebyshev
 
-from dpselect.forecast.chances import FloatArray
-
-BoolArray = npt.NDArray[np.bool_]
+from dpselect._arrays import Array, BoolArray, FloatArray
 
 SMALL = 60
 """Up to how many groups finer nodes cost little."""
@@ -143,7 +139,7 @@ def _panels(edges: FloatArray, shares: FloatArray) -> tuple[FloatArray, FloatArr
     return together[order], masses[order]
 
 
-def batches(work: npt.NDArray[Any], most: float, fewest: int) -> Iterator[npt.NDArray[Any]]:
+def batches(work: Array, most: float, fewest: int) -> Iterator[Array]:
     """Yield the places of nodes to take together, of like work.
 
     Their number times the most work among them is at most so much, unless they are the fewest.

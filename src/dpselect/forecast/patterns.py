@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpselect._arrays import ComplexArray, FloatArray
 from dpselect.forecast.binomials import binomial, coefficient, log_of_first, logarithms
-from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import Circle, ComplexArray
+from dpselect.forecast.contour import Circle
 from dpselect.forecast.tilted import Tilted
 
 if TYPE_CHECKING:

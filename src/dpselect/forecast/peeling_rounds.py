@@ -11,16 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from dpselect.forecast.chances import NEAR, TERMS, FloatArray, quadrature
+from dpselect._arrays import Array, FloatArray
+from dpselect.forecast.chances import NEAR, TERMS, quadrature
 from dpselect.mechanisms.ranking import scaled
 from dpselect.scores import Scores
-
-Array = npt.NDArray[Any]
 
 _TOGETHER = 16
 _WIDEST = 2000.0

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from dpselect._arrays import FloatArray
 from dpselect.errors import InvalidInput, plain
-from dpselect.forecast.chances import FloatArray
 from dpselect.forecast.curves import Success
 from dpselect.forecast.simulation import Figure
 from dpselect.writing import is_writable, write_whole

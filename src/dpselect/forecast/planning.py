@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from dpselect._numbers import finite_number, positive_integer
 from dpselect.errors import InvalidInput, plain
 from dpselect.forecast.comparison import Comparison, compare
 from dpselect.privacy.guarantee import probability_of_failure
 from dpselect.scores import Scores
-from dpselect.validation import finite_number, positive_integer
 
 USUAL_ITEMS = 10_000
 _LARGEST_GAP = 1e100

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpselect.forecast.chances import FloatArray
+from dpselect._arrays import FloatArray
 
 FARTHEST = 250.0
 _NEWTONS, _MOST_NEWTONS, _NEAR = 2, 6, 0.3

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpselect.forecast.bounded_rows import Array, BoundedRows, run_lengths
-from dpselect.forecast.chances import FloatArray
+from dpselect._arrays import Array, FloatArray
+from dpselect.forecast.bounded_rows import BoundedRows, run_lengths
 
 _MOST_TERMS = 400_000_000
 _NEGLIGIBLE = 1e-13

@@ -16,8 +16,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from dpselect._arrays import FloatArray
 from dpselect.forecast.bounded_rows import BoundedRows
-from dpselect.forecast.chances import FloatArray
 
 _NEGLIGIBLE = 1e-13
 _RAISED = 100.0

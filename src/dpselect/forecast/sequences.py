@@ -7,17 +7,15 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from dpselect.forecast.chances import NEGLIGIBLE, FloatArray, chance_of_best
+from dpselect._arrays import Array, FloatArray
+from dpselect.forecast.chances import NEGLIGIBLE, chance_of_best
 from dpselect.mechanisms.class_law import class_probabilities
 from dpselect.mechanisms.joint_blocks import Thresholds
 from dpselect.mechanisms.level_steps import LevelSteps
 from dpselect.mechanisms.ranking import Ranking, scaled
 from dpselect.sampling.logcount import log_difference
 from dpselect.scores import Scores
-
-Array = npt.NDArray[Any]
 
 _GRID = 40
 _ROUNDS = 3

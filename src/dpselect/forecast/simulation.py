@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import Array
 from dpselect.forecast import metrics
 from dpselect.forecast.chances import CERTAIN
 from dpselect.mechanisms import Mechanism
 from dpselect.mechanisms.ranking import Ranking
 from dpselect.sampling import bit_source
 from dpselect.scores import Scores
-
-Array = npt.NDArray[Any]
 
 CONFIDENCE = 0.95
 PROBABILITIES = ("exact", "great", "good")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from dpselect.forecast.chances import NEGLIGIBLE, FloatArray
+from dpselect._arrays import Array, BoolArray, FloatArray
+from dpselect.forecast.chances import NEGLIGIBLE
 from dpselect.mechanisms.canonical_blocks import log_subsets
 from dpselect.sampling.logcount import log_falling
-
-Array = npt.NDArray[Any]
 
 _LARGEST_TABLE = 1 << 21
 _BLOCKS, _NOTHING = 64, 1e300
@@ -59,7 +56,7 @@ def _heavy(
     lasts: Array,
     *,
     alone: bool,
-) -> npt.NDArray[np.bool_]:
+) -> BoolArray:
     """Return which heads and blocks of runs, from some firsts to lasts, can matter, as [head, block]."""
     k = len(head_penalties)
     picks = k - heads[:, None]
@@ -70,7 +67,7 @@ def _heavy(
         sizes, _ = log_class_sizes(k, heads, starts[firsts], ends[firsts])
         # However likely answers are that lose nothing, the others' errors are counted in full.
         least += float((sizes - penalties)[penalties > 0].max(initial=-_NOTHING))
-    result: npt.NDArray[np.bool_] = most - penalties > least
+    result: BoolArray = most - penalties > least
     return result
 
 

@@ -11,13 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import Array, BoolArray, FloatArray
 from dpselect.errors import InvalidInput, plain
-from dpselect.forecast.chances import NEGLIGIBLE, FloatArray, chance_of_best, log_sum
+from dpselect.forecast.chances import NEGLIGIBLE, chance_of_best, log_sum
 from dpselect.forecast.metrics import good_ranks, great_ranks
 from dpselect.forecast.subset_sizes import classes_that_matter, log_choose, log_class_sizes
 from dpselect.mechanisms import Canonical
@@ -25,8 +24,6 @@ from dpselect.mechanisms.canonical_blocks import log_subsets
 from dpselect.mechanisms.class_law import class_probabilities
 from dpselect.mechanisms.ranking import Ranking, scaled
 from dpselect.scores import Scores
-
-Array = npt.NDArray[Any]
 
 _MOST_TERMS = 20_000_000
 _MOST_CLASSES = 12_000_000
@@ -107,9 +104,9 @@ class Subsets:
         return self.head_losses[:, None] + self.tail_losses[self.runs]
 
     @cached_property
-    def tied(self) -> npt.NDArray[np.bool_]:
+    def tied(self) -> BoolArray:
         """Which classes have the same scores as the top set."""
-        tied: npt.NDArray[np.bool_] = (self.top[self.heads] == 0)[:, None] & (self.drops[self.runs] == 0)
+        tied: BoolArray = (self.top[self.heads] == 0)[:, None] & (self.drops[self.runs] == 0)
         return tied
 
     @property

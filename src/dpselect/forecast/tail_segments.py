@@ -5,15 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import ComplexArray, powers_of, upto, weighted
-
-Array = npt.NDArray[Any]
+from dpselect._arrays import Array, ComplexArray, FloatArray
+from dpselect.forecast.contour import powers_of, upto, weighted
 
 TERMS = 10
 SIZE = TERMS + 1

@@ -33,9 +33,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import ComplexArray
-from dpselect.forecast.tail_segments import SIZE, TERMS, UNSEEN, Array, Segments, Series, by_excess
+from dpselect._arrays import Array, ComplexArray, FloatArray
+from dpselect.forecast.tail_segments import SIZE, TERMS, UNSEEN, Segments, Series, by_excess
 
 MASS, SLOPE, EACH = 0.487, 5.4, 0.04
 LAW, MARKED, COSTLY = range(3)

@@ -8,18 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from dpselect._arrays import BoolArray, ComplexArray, FloatArray
 from dpselect.forecast import blocks
-from dpselect.forecast.chances import FloatArray
-from dpselect.forecast.contour import (
-    LIGHT,
-    Circle,
-    ComplexArray,
-    factors,
-    log_light,
-    log_scales,
-)
+from dpselect.forecast.contour import LIGHT, Circle, factors, log_light, log_scales
 from dpselect.forecast.marks import Damped, light_marked, marked
-from dpselect.forecast.panels import BoolArray
 from dpselect.forecast.radii import tilted
 
 _FEW = 8

@@ -7,6 +7,8 @@ from dataclasses import fields
 from fractions import Fraction
 from typing import Any
 
+from dpselect._format import shown_above
+from dpselect._numbers import positive_integer, positive_number
 from dpselect.errors import InvalidInput
 from dpselect.mechanisms.base import Mechanism
 from dpselect.mechanisms.canonical import Canonical
@@ -28,8 +30,6 @@ from dpselect.mechanisms.unknown import UnknownDomain
 from dpselect.privacy.calibration import range_per_round
 from dpselect.privacy.guarantee import probability_of_failure
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
-from dpselect.shown import shown_above
-from dpselect.validation import positive_integer, positive_number
 
 MECHANISMS: dict[str, type[Mechanism]] = {
     mechanism.name: mechanism for mechanism in (Canonical, Gamma, Gaussian, Joint, OneShot, Peeling)

@@ -10,14 +10,14 @@ from math import comb, perm
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import Array
+from dpselect._numbers import positive_integer, positive_number, seed_or_none
 from dpselect.errors import InvalidInput, plain
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
 from dpselect.sampling import NOISES, BitSource, bit_source, shuffled, uniform_sequence
 from dpselect.scores import Grouping, Members, Scores
-from dpselect.validation import positive_integer, positive_number, seed_or_none
 
 Law = dict[Any, float]
 """Probability of each outcome: a frozenset of positions, or a tuple where the order counts."""
@@ -76,7 +76,7 @@ class Mechanism(ABC):
     def law(self, scores: Any) -> Law:
         """Return the probability of every outcome, for small domains."""
 
-    def select(self, scores: Any, *, seed: int | None = None) -> npt.NDArray[Any]:
+    def select(self, scores: Any, *, seed: int | None = None) -> Array:
         """Return the positions of the chosen items: k of them, unless the mechanism may stop before."""
         scores = self.table(scores)
         self.check_size(scores.size)
@@ -130,7 +130,7 @@ def scaled_locations(scores: Scores, rate: Fraction) -> list[float]:
     return [float(max(rate * (value - highest), -FARTHEST)) for value in values]
 
 
-def spread_over_members(grouping: Grouping, groups: npt.NDArray[Any], bits: BitSource) -> Members:
+def spread_over_members(grouping: Grouping, groups: Array, bits: BitSource) -> Members:
     """Give each win of a tied group to one of its members, uniformly and without replacement.
 
     Equal scores make items exchangeable, so this completes the law of a draw that only decided how often
@@ -148,6 +148,6 @@ def spread_over_members(grouping: Grouping, groups: npt.NDArray[Any], bits: BitS
     return grouping.members(groups, indexes)
 
 
-def in_random_order(groups: npt.NDArray[Any], bits: BitSource) -> npt.NDArray[Any]:
+def in_random_order(groups: Array, bits: BitSource) -> Array:
     """Shuffle winners, so that the order of a set says nothing."""
     return groups[shuffled(len(groups), bits)]

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpselect._numbers import finite_number
 from dpselect.errors import InvalidInput
 from dpselect.mechanisms.base import FARTHEST, Law, Mechanism, check_noise, in_random_order
 from dpselect.mechanisms.canonical_blocks import Geometry, SubsetBlocks
@@ -19,7 +20,6 @@ from dpselect.sampling import NOISES, BitSource
 from dpselect.sampling.race import race
 from dpselect.sampling.sequences import whole_numbers
 from dpselect.scores import Members, Scores
-from dpselect.validation import finite_number
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,19 +12,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import comb
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import Array, FloatArray
 from dpselect.mechanisms.ranking import Ranking, location_bounds, scaled
 from dpselect.sampling import BitSource
 from dpselect.sampling.logcount import log_difference, log_falling, log_falling_error
-from dpselect.sampling.noise import FloatArray
 from dpselect.sampling.race import Alternative
 from dpselect.sampling.sequences import bounded_sequence, whole_numbers
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,11 @@ Notation: class c has `M_c` alternatives at location `ℓ_c <= 0`, the best at 0
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import FloatArray
 from dpselect.sampling.laws import single_law
-from dpselect.sampling.noise import NOISES, FloatArray
-
-Array = npt.NDArray[Any]
+from dpselect.sampling.noise import NOISES
 
 _REACH = 60.0
 _SERIES_BELOW = 1e-3

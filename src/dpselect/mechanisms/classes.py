@@ -6,21 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import Array, BoolArray, FloatArray
 from dpselect.errors import InvalidInput, plain
 from dpselect.mechanisms.canonical_blocks import Rows, log_subsets
 from dpselect.mechanisms.class_law import class_probabilities
 from dpselect.mechanisms.level_steps import LevelSteps
 from dpselect.mechanisms.ranking import Ranking, scaled
-from dpselect.sampling.noise import FloatArray
 from dpselect.scores import Scores
 
 if TYPE_CHECKING:
     from dpselect.mechanisms.canonical import Canonical
     from dpselect.mechanisms.joint import Joint
 
-Array = npt.NDArray[Any]
 
 MOST_CLASSES = 30_000_000
 """Classes that are listed; more would not fit in memory."""
@@ -40,7 +38,7 @@ class Classes:
     first_tails: Array
     last_tails: Array
     losses: FloatArray
-    exact: npt.NDArray[np.bool_]
+    exact: BoolArray
     log_sizes: FloatArray
     probabilities: FloatArray
 
@@ -160,11 +158,11 @@ def _tail_gaps(ranking: Ranking, k: int) -> Array:
     return gaps
 
 
-def _tied_with_top(ranking: Ranking, k: int, row: Array, run: Array) -> npt.NDArray[np.bool_]:
+def _tied_with_top(ranking: Ranking, k: int, row: Array, run: Array) -> BoolArray:
     """Tell which classes miss nothing better than rank k and hold nothing worse."""
     heads_tied = ranking.scores(np.arange(k)) == ranking.scores(np.array([k - 1]))
     tails_tied = _tail_gaps(ranking, k) == 0
-    tied: npt.NDArray[np.bool_] = (heads_tied[row] & tails_tied[run]).astype(bool)
+    tied: BoolArray = (heads_tied[row] & tails_tied[run]).astype(bool)
     return tied
 
 

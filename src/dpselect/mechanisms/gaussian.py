@@ -7,6 +7,7 @@ from fractions import Fraction
 from math import isqrt
 from typing import Any, ClassVar
 
+from dpselect._numbers import positive_integer
 from dpselect.errors import InvalidInput
 from dpselect.mechanisms.base import SCALE_RANGE, Law, Mechanism, scaled_locations, spread_over_members
 from dpselect.privacy.conversion import float_above
@@ -16,7 +17,6 @@ from dpselect.sampling import BitSource, Field, top_k
 from dpselect.sampling.laws import sequence_law
 from dpselect.sampling.normal import NORMAL
 from dpselect.scores import Members, Scores
-from dpselect.validation import positive_integer
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,15 +14,13 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import Array
 from dpselect.mechanisms.ranking import Ranking, location_bounds, scaled
 from dpselect.sampling import BitSource
 from dpselect.sampling.logcount import PRECISION, log_difference
 from dpselect.sampling.race import SLACK, Alternative
 from dpselect.sampling.sequences import bounded_sequence, whole_numbers
-
-Array = npt.NDArray[Any]
 
 _ENTRIES = 1 << 18
 """Bounds of thresholds that are held at a time: a few megabytes, however large k is."""

@@ -10,14 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import Array, FloatArray
 from dpselect.errors import InvalidInput, plain
 from dpselect.mechanisms.joint_blocks import Thresholds
 from dpselect.mechanisms.ranking import Ranking
-from dpselect.sampling.noise import FloatArray
-
-Array = npt.NDArray[Any]
 
 MOST_STEPS = 30_000_000
 """Steps that are listed; more would not fit in memory."""

@@ -9,8 +9,9 @@ from math import ceil
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import Array
+from dpselect._numbers import float_below, positive_integer
 from dpselect.errors import InvalidInput, plain
 from dpselect.mechanisms.base import FARTHEST, Law, check_noise
 from dpselect.mechanisms.pool import Pool
@@ -22,7 +23,6 @@ from dpselect.privacy.thresholds import gumbel_threshold, laplace_threshold
 from dpselect.sampling import NOISES, BitSource, Field, top_k
 from dpselect.sampling.laws import sequence_law
 from dpselect.scores import Members
-from dpselect.validation import float_below, positive_integer
 
 WHOLE = 2**53
 """Integers below this are floats."""
@@ -125,7 +125,7 @@ def _ranked_law(mechanism: LimitedDomain, scores: tuple[Fraction, ...], named: i
     return law
 
 
-def with_dummy(values: npt.NDArray[Any], dummy: Fraction) -> npt.NDArray[Any]:
+def with_dummy(values: Array, dummy: Fraction) -> Array:
     """Return the scores with the dummy behind them, without error."""
     in_floats = values.dtype == np.float64 or (values.dtype == np.int64 and int(np.abs(values).max()) < WHOLE)
     if in_floats and dummy < WHOLE and Fraction(float(dummy)) == dummy:

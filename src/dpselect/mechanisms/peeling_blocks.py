@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dpselect.mechanisms.ranking import Ranking, exact, location_bounds, scaled
 from dpselect.sampling import BitSource, uniform_integer
 from dpselect.sampling.race import SLACK, Alternative
-
-Array = npt.NDArray[Any]
 
 _WINDOW = 64
 """Bins looked at one by one in a round; all items behind them are one more block."""

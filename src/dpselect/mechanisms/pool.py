@@ -9,15 +9,13 @@ from math import comb
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import Array
+from dpselect._numbers import exact_array
 from dpselect.mechanisms.base import spread_over_members
 from dpselect.mechanisms.ranking import exact
-from dpselect.numbers import exact_array
 from dpselect.sampling import BitSource
 from dpselect.scores import Grouping, Members, Scores
-
-Array = npt.NDArray[Any]
 
 FEW = 1 << 12
 """Nameless items that are listed one by one; more of them are a group."""

@@ -7,14 +7,11 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import Array, FloatArray
 from dpselect.sampling.field import SATURATED
-from dpselect.sampling.noise import FloatArray
 from dpselect.sampling.race import SLACK
 from dpselect.scores import Grouping, Members
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)

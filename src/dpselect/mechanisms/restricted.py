@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpselect._numbers import positive_number
 from dpselect.errors import InvalidInput
 from dpselect.mechanisms.base import FARTHEST, SCALE_RANGE, Law, Mechanism
 from dpselect.mechanisms.pool import Pool
@@ -23,7 +24,6 @@ from dpselect.sampling import BitSource
 from dpselect.sampling.threshold import MeasuredField, passing_at_first
 from dpselect.sampling.threshold_law import chance_of
 from dpselect.scores import Members
-from dpselect.validation import positive_number
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from math import log, sqrt
 from statistics import NormalDist
 from typing import Any
 
+from dpselect._numbers import float_below, positive_integer, positive_number
 from dpselect.errors import InvalidInput
 from dpselect.mechanisms.base import Mechanism
 from dpselect.mechanisms.gaussian import Gaussian
@@ -17,7 +18,6 @@ from dpselect.mechanisms.restricted import Restricted
 from dpselect.mechanisms.unknown import positive_delta
 from dpselect.privacy.calibration import range_per_round
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
-from dpselect.validation import float_below, positive_integer, positive_number
 
 GUMBEL_FOR_EXPONENTIAL = Fraction(log(99) / log(50))
 """How much larger a rate gumbel noise needs to tell two items apart with probability 0.99: 1/(1 + e^{−g}) = 0.99 where

@@ -8,11 +8,12 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations, pairwise
 from math import comb
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import Array
+from dpselect._numbers import float_below
 from dpselect.errors import InvalidInput
 from dpselect.mechanisms.base import FARTHEST, SCALE_RANGE, Law, in_random_order
 from dpselect.mechanisms.oneshot import OneShot
@@ -25,7 +26,6 @@ from dpselect.sampling import BitSource
 from dpselect.sampling.threshold import MeasuredField, first_exceeding
 from dpselect.sampling.threshold_law import chance_of
 from dpselect.scores import Members, Scores
-from dpselect.validation import float_below
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +95,7 @@ class TopStable(UnknownDomain):
             groups = in_random_order(np.repeat(np.arange(len(held)), held)[:size], bits)
         return pool.members(groups[groups < pool.named], bits)
 
-    def _gaps_in_order(self, pool: Pool) -> list[npt.NDArray[Any]]:
+    def _gaps_in_order(self, pool: Pool) -> list[Array]:
         """Return the gaps in the order of their tests, in parts; nameless items, of which there may be millions, in one
         part that takes no memory.
         """
@@ -108,12 +108,12 @@ class TopStable(UnknownDomain):
         missing = np.broadcast_to(flat, max(self.k - 1 - len(gaps), 0))
         return [gaps[self.k - 1 :], np.broadcast_to(flat, nameless), missing, gaps[: self.k - 1][::-1]]
 
-    def _gaps(self, pool: Pool) -> npt.NDArray[Any]:
+    def _gaps(self, pool: Pool) -> Array:
         """Return `max(x_[i] − x_[i+1], w)` for the items that exist, without error."""
         spread = Fraction(self.sensitivity.spread)
         ranked = np.repeat(pool.scores.values[: pool.named], pool.scores.multiplicities[: pool.named].astype(np.int64))
         if ranked.dtype == np.int64 and spread.denominator == 1:
-            gaps: npt.NDArray[Any] = np.maximum(ranked - np.append(ranked[1:], pool.following), int(spread))
+            gaps: Array = np.maximum(ranked - np.append(ranked[1:], pool.following), int(spread))
             return gaps
         numbers = [exact(score) for score in [*ranked, pool.following]]
         return np.array([max(here - below, spread) for here, below in pairwise(numbers)], dtype=object)

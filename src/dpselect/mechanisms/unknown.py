@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpselect._numbers import positive_integer
 from dpselect.errors import InvalidInput, plain
 from dpselect.mechanisms.base import LARGEST_LAW, Law, Mechanism
 from dpselect.mechanisms.pool import Pool, RankedPool
@@ -18,7 +19,6 @@ from dpselect.privacy.conversion import float_above
 from dpselect.privacy.guarantee import probability_of_failure
 from dpselect.sampling import BitSource
 from dpselect.scores import Members, Scores
-from dpselect.validation import positive_integer
 
 POOL_FOR_EACH = 10
 """Items looked at for each item that is asked for, unless `pool` says otherwise (docs/unknown.md)."""

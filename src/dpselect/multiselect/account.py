@@ -7,9 +7,9 @@ from fractions import Fraction
 from threading import Lock
 from typing import Any, NoReturn
 
+from dpselect._numbers import float_below, positive_number
 from dpselect.errors import DpSelectError
 from dpselect.privacy.conversion import float_above
-from dpselect.validation import float_below, positive_number
 
 
 class Account:

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import FloatArray
 from dpselect.errors import InvalidInput, plain
 
-Positions = npt.NDArray[np.float64]
 Best = Callable[[float], Any]
 """The papers' OPT: the best result for a user at a position."""
 
@@ -56,7 +55,7 @@ class Catalogue:
         return cls(catalogue)
 
     @property
-    def positions(self) -> Positions:
+    def positions(self) -> FloatArray:
         """All positions, ascending."""
         return self._positions
 
@@ -74,7 +73,7 @@ class Catalogue:
         number = place if self._order is None else int(self._order[place])
         return Result(number if self._items is None else self._items[number], self._view[place])
 
-    def nearest(self, targets: Positions) -> list[int]:
+    def nearest(self, targets: FloatArray) -> list[int]:
         """Return a place for each target, all different: the nearest that no earlier target has, the lower of equals.
 
         One binary search a target; the places taken point to the free ones beside their run, so that none is walked
@@ -106,7 +105,7 @@ def _free(taken: dict[int, int], place: int) -> int:
     return free
 
 
-def _numbers(positions: Any) -> Positions:
+def _numbers(positions: Any) -> FloatArray:
     try:
         listed = positions if isinstance(positions, np.ndarray | Sequence) else _listed(positions)
         numbers = np.array(listed, dtype=np.float64)

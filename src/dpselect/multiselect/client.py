@@ -7,11 +7,11 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from dpselect._numbers import finite_number, seed_or_none
 from dpselect.errors import BudgetExceeded, InvalidInput, plain
 from dpselect.multiselect.account import Account
 from dpselect.multiselect.grid import DistanceGuarantee, GridNoise
 from dpselect.sampling.bits import bit_source
-from dpselect.validation import finite_number, seed_or_none
 
 STAYING = (
     "the user stays at one place: after the budget is spent the client answers at earlier places only, "

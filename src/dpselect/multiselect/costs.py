@@ -7,8 +7,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from dpselect._arrays import FloatArray
 from dpselect.errors import InvalidInput, plain
-from dpselect.multiselect.disutility import FloatArray, as_disutility
+from dpselect.multiselect.disutility import as_disutility
 from dpselect.multiselect.moments import Moments, checked_rate
 from dpselect.multiselect.offsets import checked_answers, half_gaps, middle_cost
 

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpselect._arrays import FloatArray
+from dpselect._numbers import positive_number
 from dpselect.errors import InvalidInput, plain
-from dpselect.validation import positive_number
-
-FloatArray = npt.NDArray[np.float64]
 
 NAMES = ("linear", "square", "root", "capped:LIMIT")
 _ACCEPTED = f"{', '.join(NAMES[:-1])}, {NAMES[-1]}, or an increasing function h of an array with h(0) = 0 is needed"

@@ -8,12 +8,12 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import FloatArray, IntArray
+from dpselect._numbers import positive_integer
 from dpselect.errors import InvalidInput, plain
-from dpselect.multiselect.features import FARTHEST, Floats, checked_vector
+from dpselect.multiselect.features import FARTHEST, checked_vector
 from dpselect.multiselect.moments import checked_rate
-from dpselect.validation import positive_integer
 
 SAMPLES, ROUNDS = 20_000, 60
 """How many draws of the noise stand for its law when the offsets are computed, and how often they are improved."""
@@ -29,7 +29,7 @@ class FeatureResult(NamedTuple):
     """One result: what it is, and the feature vector for which it is best."""
 
     item: Any
-    vector: Floats
+    vector: FloatArray
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain data."""
@@ -70,7 +70,7 @@ class FeatureServer:
         self._reduced = self.reduce(self._vectors)
         self._tree = cKDTree(self._reduced)
 
-    def reduce(self, vectors: Floats) -> Floats:
+    def reduce(self, vectors: FloatArray) -> FloatArray:
         """Return vectors in the few dimensions of the server: `Wᵀ(v − μ)`."""
         return np.asarray((vectors - self.mean) @ self.directions)
 
@@ -82,7 +82,7 @@ class FeatureServer:
             for place in self.places(received)
         ]
 
-    def places(self, signal: Floats) -> list[int]:
+    def places(self, signal: FloatArray) -> list[int]:
         """Return the numbers of the k results: each target takes the nearest that no earlier target has."""
         targets = self.reduce(signal) + self.offsets
         taken: dict[int, None] = {}
@@ -95,7 +95,7 @@ class FeatureServer:
         return list(taken)
 
 
-def principal_directions(vectors: Floats, dimensions: int) -> Floats:
+def principal_directions(vectors: FloatArray, dimensions: int) -> FloatArray:
     """Return the orthonormal directions, as columns, in which the vectors vary most; the largest entry is positive."""
     _, _, directions = np.linalg.svd(vectors - vectors.mean(axis=0), full_matrices=False)
     chosen = directions[:dimensions].T
@@ -103,7 +103,7 @@ def principal_directions(vectors: Floats, dimensions: int) -> Floats:
     return np.asarray(chosen * np.where(signs == 0, 1, signs))
 
 
-def feature_offsets(k: int, epsilon: float, directions: Floats) -> Floats:
+def feature_offsets(k: int, epsilon: float, directions: FloatArray) -> FloatArray:
     """Return k offsets a_i that make `E min_i ‖Wᵀ x − a_i‖` small, x with independent Laplace(1/ε) coordinates.
 
     Sampled noise is assigned to its nearest offset, each offset is moved towards the geometric median of its share
@@ -114,14 +114,14 @@ def feature_offsets(k: int, epsilon: float, directions: Floats) -> Floats:
     return _unit_offsets(positive_integer("k", k), directions.tobytes(), directions.shape) / epsilon
 
 
-def offset_cost(offsets: Floats, epsilon: float, directions: Floats, draws: int = SAMPLES) -> float:
+def offset_cost(offsets: FloatArray, epsilon: float, directions: FloatArray, draws: int = SAMPLES) -> float:
     """Return the mean distance of projected noise to the nearest offset, over fresh draws from another fixed seed."""
     noise = np.random.default_rng(1).laplace(size=(draws, len(directions))) @ directions
     return float(_nearest(noise, offsets * epsilon)[0].mean() / epsilon)
 
 
 @lru_cache(maxsize=64)
-def _unit_offsets(k: int, content: bytes, shape: tuple[int, int]) -> Floats:
+def _unit_offsets(k: int, content: bytes, shape: tuple[int, int]) -> FloatArray:
     """Return the offsets for ε = 1."""
     directions = np.frombuffer(content).reshape(shape)
     generator = np.random.default_rng(0)
@@ -141,12 +141,12 @@ def _unit_offsets(k: int, content: bytes, shape: tuple[int, int]) -> Floats:
         totals = np.bincount(owners, weights, k)[:, None]
         sums = np.stack([np.bincount(owners, weights * column, k) for column in noise.T], axis=1)
         offsets = offsets + STRIDE * np.where(totals > 0, sums / np.maximum(totals, 1e-300) - offsets, 0)
-    ordered: Floats = best[np.argsort(np.linalg.norm(best, axis=1), kind="stable")]
+    ordered: FloatArray = best[np.argsort(np.linalg.norm(best, axis=1), kind="stable")]
     ordered.setflags(write=False)
     return ordered
 
 
-def _nearest(points: Floats, offsets: Floats) -> tuple[Floats, npt.NDArray[np.int64]]:
+def _nearest(points: FloatArray, offsets: FloatArray) -> tuple[FloatArray, IntArray]:
     """Return the distance of each point to the nearest offset, and which that is."""
     from scipy.spatial import cKDTree
 
@@ -154,7 +154,7 @@ def _nearest(points: Floats, offsets: Floats) -> tuple[Floats, npt.NDArray[np.in
     return distances, owners
 
 
-def _checked_catalogue(vectors: Any) -> npt.NDArray[np.float64]:
+def _checked_catalogue(vectors: Any) -> FloatArray:
     accepted = (
         f"at least one feature vector is needed, all of the same length: finite numbers, none beyond {FARTHEST:g}"
     )

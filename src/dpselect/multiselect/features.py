@@ -13,17 +13,16 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import FloatArray
+from dpselect._format import shown_above
+from dpselect._numbers import finite_number, positive_integer, seed_or_none
 from dpselect.errors import BudgetExceeded, InvalidInput, plain
 from dpselect.multiselect.account import Account
 from dpselect.multiselect.grid import GridNoise
 from dpselect.privacy.conversion import float_above
 from dpselect.sampling import BitSource, bit_source
-from dpselect.shown import shown_above
-from dpselect.validation import finite_number, positive_integer, seed_or_none
 
-Floats = npt.NDArray[np.float64]
 Places = tuple[int, ...]
 
 FARTHEST = 1e100
@@ -104,7 +103,7 @@ class VectorNoise:
         single = self.single
         return tuple(single.draw(place, bits) for place in places)
 
-    def position(self, places: Places) -> Floats:
+    def position(self, places: Places) -> FloatArray:
         """Return where a grid point is."""
         return np.array([self.single.position(place) for place in places])
 
@@ -135,7 +134,7 @@ class FeatureClient:
         self._noise = VectorNoise(epsilon, dimensions, grid)
         self._account = Account(budget)
         self._bits = bit_source(seed_or_none(seed))
-        self._vector: Floats | None = None
+        self._vector: FloatArray | None = None
 
     @property
     def guarantee(self) -> VectorGuarantee:
@@ -152,7 +151,7 @@ class FeatureClient:
         """What all signals together cost per unit of ℓ1 distance, rounded up."""
         return self._account.spent
 
-    def signal(self, vector: Any) -> Floats:
+    def signal(self, vector: Any) -> FloatArray:
         """Return what to send in place of a private vector: multiples of the grid step, with noise.
 
         The vector stays here, for `choose`. The cost is written down before the noise is drawn.
@@ -180,7 +179,7 @@ class FeatureClient:
         return f"FeatureClient(epsilon={noise.epsilon!r}, dimensions={noise.dimensions}, grid={noise.step!r})"
 
 
-def checked_vector(argument: str, vector: Any, dimensions: int) -> Floats:
+def checked_vector(argument: str, vector: Any, dimensions: int) -> FloatArray:
     """Return a copy of a vector of so many numbers, all within ±FARTHEST; no error shows what it holds."""
     try:
         numbers = np.array(vector, dtype=np.float64)
@@ -192,6 +191,6 @@ def checked_vector(argument: str, vector: Any, dimensions: int) -> Floats:
     return numbers
 
 
-def _vector_of(result: Any, dimensions: int) -> Floats:
+def _vector_of(result: Any, dimensions: int) -> FloatArray:
     vector = result.get("vector") if isinstance(result, Mapping) else getattr(result, "vector", None)
     return checked_vector("results", vector, dimensions)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from dpselect._numbers import positive_number
 from dpselect.errors import InvalidInput, plain
-from dpselect.validation import positive_number
 
 _ACCEPTED = "an increasing convex function of distances with g(0) = 0 and a positive slope there is needed"
 _SAMPLES = [2.0**power for power in range(-10, 11)]

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from dpselect._format import shown_above
+from dpselect._numbers import finite_number, positive_number
 from dpselect.errors import InvalidInput, plain
 from dpselect.privacy.conversion import float_above
 from dpselect.sampling import BitSource
 from dpselect.sampling.discrete import discrete_laplace
-from dpselect.shown import shown_above
-from dpselect.validation import finite_number, positive_number
 
 FINENESS = 2**7
 """The grid that is chosen when none is given has more than this many steps in 1/ε, the scale of the noise."""

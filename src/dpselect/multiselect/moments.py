@@ -19,9 +19,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from dpselect._numbers import positive_number
 from dpselect.errors import InvalidInput, plain
 from dpselect.multiselect.disutility import Disutility, check_increasing
-from dpselect.validation import positive_number
 
 TOLERANCE = 1e-10
 """Relative error of each piece of quadrature."""

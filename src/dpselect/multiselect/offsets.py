@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 
+from dpselect._arrays import FloatArray
+from dpselect._numbers import positive_integer
 from dpselect.errors import InvalidInput
-from dpselect.multiselect.disutility import Disutility, FloatArray, as_disutility
+from dpselect.multiselect.disutility import Disutility, as_disutility
 from dpselect.multiselect.moments import Moments, checked_rate
-from dpselect.validation import positive_integer
 
 MOST_ANSWERS = 1_000_000
 MOST_SEARCHED = 20_000

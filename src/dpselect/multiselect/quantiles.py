@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpselect._arrays import FloatArray
+from dpselect._numbers import positive_number
 from dpselect.errors import InvalidInput, plain
 from dpselect.multiselect.costs import given_offsets
-from dpselect.multiselect.disutility import FloatArray, as_disutility
+from dpselect.multiselect.disutility import as_disutility
 from dpselect.multiselect.offsets import checked_answers
-from dpselect.validation import positive_number
 
 NAMES = ("laplace", "gaussian", "logistic", "secant")
 _SCIPY = {"laplace": "laplace", "gaussian": "norm", "logistic": "logistic", "secant": "hypsecant"}

@@ -11,22 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from dpselect._arrays import FloatArray, IntArray
+from dpselect._numbers import finite_number, float_below, positive_integer, positive_number, seed_or_none
 from dpselect.errors import InvalidInput, plain
 from dpselect.multiselect.disutility import Disutility, as_disutility
 from dpselect.multiselect.grid import DistanceGuarantee
-from dpselect.multiselect.ring_program import (
-    Answers,
-    Floats,
-    Whole,
-    best_noise,
-    search,
-    steps_between,
-    weights_of,
-)
+from dpselect.multiselect.ring_program import Answers, best_noise, search, steps_between, weights_of
 from dpselect.sampling import BitSource, bit_source
 from dpselect.sampling.discrete import bernoulli_exp
 from dpselect.sampling.uniform import uniform_integer
-from dpselect.validation import finite_number, float_below, positive_integer, positive_number, seed_or_none
 
 CIRCUMFERENCE = 2 * math.pi
 MOST_RESULTS = 4
@@ -89,7 +82,7 @@ class Ring:
         return DistanceGuarantee(self.epsilon, self.step)
 
     @cached_property
-    def noise(self) -> Floats:
+    def noise(self) -> FloatArray:
         """The probability of each y = u − s, where the user is as seen from the signal."""
         return weights_of(np.array(self.heights), float(self.rate))
 
@@ -171,7 +164,7 @@ def laplace_ring(
     """Return Laplace noise on a ring, `p(y) ∝ exp(−ε d(y, 0))`, with the k answers that cost least for it, k <= 4."""
     problem = _Problem(k, epsilon, circumference, places, disutility)
 
-    def turned_costs(size: int, answers: Answers) -> Floats:
+    def turned_costs(size: int, answers: Answers) -> FloatArray:
         noise, own = weights_of(steps_between(size, [0]), problem.rate(size)), problem.costs(size, answers)
         return np.array([noise @ np.roll(own, turn) for turn in range(size)])
 
@@ -202,10 +195,10 @@ class _Problem:
     def rate(self, size: int) -> float:
         return self.epsilon * self.circumference / size
 
-    def costs(self, size: int, answers: Answers) -> Floats:
+    def costs(self, size: int, answers: Answers) -> FloatArray:
         return _costs(size, answers, self.circumference / size, self.disutility)
 
-    def ring(self, heights: Whole, answers: Answers, turn: int) -> Ring:
+    def ring(self, heights: IntArray, answers: Answers, turn: int) -> Ring:
         return Ring(
             epsilon=self.epsilon,
             circumference=self.circumference,
@@ -215,7 +208,7 @@ class _Problem:
         )
 
 
-def _costs(places: int, answers: Answers, step: float, disutility: Disutility) -> Floats:
+def _costs(places: int, answers: Answers, step: float, disutility: Disutility) -> FloatArray:
     """Return the disutility of the nearest answer at each place."""
     costs = disutility(steps_between(places, answers) * step)
     if not np.isfinite(costs).all():

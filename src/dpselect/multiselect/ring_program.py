@@ -7,12 +7,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import FloatArray, IntArray
 from dpselect.errors import DpSelectError
 
-Floats = npt.NDArray[np.float64]
-Whole = npt.NDArray[np.int64]
 Answers = tuple[int, ...]
 
 COARSE = 12
@@ -28,13 +26,13 @@ STEEPEST = 12.0
 """Rates beyond this are solved as if they were this: one step already makes a place e^12 times less likely."""
 
 
-def steps_between(places: int, answers: Sequence[int]) -> Whole:
+def steps_between(places: int, answers: Sequence[int]) -> IntArray:
     """Return for each place how many steps it is along the ring to the nearest answer."""
     apart = np.abs(np.arange(places)[:, None] - np.asarray(answers, dtype=np.int64)[None, :])
     return np.asarray(np.minimum(apart, places - apart).min(axis=1), dtype=np.int64)
 
 
-def best_noise(costs: Floats, rate: float) -> tuple[Whole, float]:
+def best_noise(costs: FloatArray, rate: float) -> tuple[IntArray, float]:
     """Return the heights of the noise p that costs least under the privacy constraints, and that least cost.
 
     Minimise `Σ c(y) p(y)` subject to `p(y) <= e^ρ p(y ± 1)` around the ring and `Σ p = 1`, where c are the costs of
@@ -74,7 +72,7 @@ def _constraints(places: int, rate: float) -> Any:
     return sparse.vstack([same - ratio * following, following - ratio * same], format="csr")
 
 
-def heights_of(probabilities: Floats, rate: float) -> Whole:
+def heights_of(probabilities: FloatArray, rate: float) -> IntArray:
     """Return whole heights h, the least being 0, with `p` near to `e^{−ρ h}` and neighbours at most 1 apart."""
     top = probabilities.max()
     known = probabilities > LOST * top
@@ -85,7 +83,7 @@ def heights_of(probabilities: Floats, rate: float) -> Whole:
     return lipschitz(hints)
 
 
-def lipschitz(heights: Whole) -> Whole:
+def lipschitz(heights: IntArray) -> IntArray:
     """Return `min_z (h(z) + steps between y and z)`, the largest heights below h that change by at most 1 a step."""
     places = len(heights)
     apart = np.abs(np.arange(places)[:, None] - np.arange(places)[None, :])
@@ -93,7 +91,7 @@ def lipschitz(heights: Whole) -> Whole:
     return np.asarray(lowered - lowered.min(), dtype=np.int64)
 
 
-def weights_of(heights: Whole, rate: float) -> Floats:
+def weights_of(heights: IntArray, rate: float) -> FloatArray:
     """Return the probabilities `e^{−ρ h} / Σ e^{−ρ h}`."""
     weights = np.exp(-rate * heights)
     return np.asarray(weights / weights.sum(), dtype=np.float64)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from dpselect._numbers import finite_number, positive_integer, positive_number
 from dpselect.errors import InvalidInput, plain
 from dpselect.multiselect.catalogue import Best, Catalogue, Result
 from dpselect.multiselect.offsets import optimal_offsets
-from dpselect.validation import finite_number, positive_integer, positive_number
 
 
 class Server:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from dpselect._arrays import FloatArray
+from dpselect._numbers import finite_number
 from dpselect.errors import InvalidInput, plain
 from dpselect.multiselect.costs import given_offsets
-from dpselect.multiselect.disutility import FloatArray, as_disutility
+from dpselect.multiselect.disutility import as_disutility
 from dpselect.multiselect.moments import checked_rate
 from dpselect.multiselect.offsets import checked_answers, optimal_offsets
-from dpselect.validation import finite_number
 
 
 def shift_needed(user: float, results: npt.ArrayLike) -> FloatArray:

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import FloatArray, IndexArray
+from dpselect._numbers import positive_integer, positive_number, seed_or_none
 from dpselect.errors import InvalidInput
 from dpselect.multiselect.costs import expected_cost
-from dpselect.multiselect.disutility import FloatArray, as_disutility
+from dpselect.multiselect.disutility import as_disutility
 from dpselect.multiselect.moments import checked_rate
 from dpselect.multiselect.offsets import checked_answers, optimal_offsets
 from dpselect.multiselect.server import Server
-from dpselect.validation import positive_integer, positive_number, seed_or_none
 
 _NORMAL = 1.959963984540054
 """The standard normal lies between minus and plus this with probability 0.95."""
@@ -138,7 +138,7 @@ def simulate_catalogue(
     return float(distances.mean()), _NORMAL * float(np.std(distances / unit)) * unit / math.sqrt(users)
 
 
-def _nearest_of_each(positions: FloatArray, targets: FloatArray) -> npt.NDArray[np.intp]:
+def _nearest_of_each(positions: FloatArray, targets: FloatArray) -> IndexArray:
     """Return what `Catalogue.nearest` returns for each row of targets, for many rows at once."""
     start, last = np.searchsorted(positions, targets), len(positions)
     chosen = np.empty_like(start)

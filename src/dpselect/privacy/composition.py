@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from dpselect._format import shown_above
 from dpselect.errors import InvalidInput, plain
 from dpselect.privacy.conversion import epsilon_of_ranges, epsilon_of_zcdp, float_above, mean_of_range
 from dpselect.privacy.guarantee import Guarantee, Ranges, probability_of_failure, sum_of_ranges
-from dpselect.shown import shown_above
 
 ROUTES = ("least", "basic", "zcdp", "ranges")
 

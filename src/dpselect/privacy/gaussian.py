@@ -10,10 +10,10 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from dpselect._numbers import positive_number
 from dpselect.errors import InvalidInput
 from dpselect.privacy.guarantee import probability_of_failure
 from dpselect.sampling.balls import ball, working_precision
-from dpselect.validation import positive_number
 
 PRECISION = 320
 """Bits of the balls, beyond those that cancel where δ is small; too few would only add noise."""

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from dpselect._format import factor_above, shown_above
+from dpselect._numbers import finite_number, float_below, positive_number
 from dpselect.errors import InvalidInput
 from dpselect.privacy.conversion import epsilon_of_zcdp, float_above, rho_of_pure, rho_of_range
 from dpselect.privacy.naming import WHERE_OTHERS_HAVE_THE_SAME
-from dpselect.shown import factor_above, shown_above
-from dpselect.validation import finite_number, float_below, positive_number
 
 Ranges = tuple[tuple[float, int], ...]
 """Pairs (r, n): n rounds of bounded range r."""

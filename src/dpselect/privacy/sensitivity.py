@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
+from dpselect._numbers import Number, finite_number, float_below
 from dpselect.errors import InvalidInput
-from dpselect.validation import Number, finite_number, float_below
 
 
 @dataclass(frozen=True)

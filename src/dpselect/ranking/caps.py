@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import Array
 from dpselect.sampling import BitSource, uniform_sequence
-
-Array = npt.NDArray[Any]
 
 _BLOCK = 1 << 22
 """Comparisons that are ranked at a time; a larger group is drawn by itself."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpselect._arrays import FloatArray
+from dpselect._numbers import positive_number
 from dpselect.errors import DpSelectError
-from dpselect.ranking.simulate import Contests, FloatArray
-from dpselect.validation import positive_number
+from dpselect.ranking.simulate import Contests
 
 
 def strengths_of_greatest_likelihood(contests: Contests, *, prior: float = 0.1) -> FloatArray:

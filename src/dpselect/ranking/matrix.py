@@ -7,13 +7,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import Array
 from dpselect.ranking.caps import thinned
 from dpselect.ranking.sensitivity import Bounds
 from dpselect.sampling import BitSource
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, repr=False)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dpselect._numbers import positive_integer, seed_or_none
 from dpselect.errors import InvalidInput, plain
 from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, Gaussian, Mechanism, UnknownDomain
 from dpselect.plan import Plan, plan_release
@@ -25,7 +26,6 @@ from dpselect.sampling import BitSource, bit_source
 from dpselect.scores import Scores
 from dpselect.sources import Domain, check_not_rows, fresh_key
 from dpselect.sources.comparisons import Columns, open_comparisons
-from dpselect.validation import positive_integer, seed_or_none
 
 
 def rank(

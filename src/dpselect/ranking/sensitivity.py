@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from dpselect._numbers import finite_number, float_below, positive_integer
 from dpselect.errors import InvalidInput
 from dpselect.privacy.sensitivity import Sensitivity
-from dpselect.validation import finite_number, float_below, positive_integer
 
 DEFAULT_DAMPING = 0.8
 """Four of five steps of the random walk start afresh from any item: less noise is worth it (docs/ranking.md)."""

@@ -6,13 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import FloatArray, IntArray
+from dpselect._numbers import positive_integer, positive_number, seed_or_none
 from dpselect.errors import InvalidInput, plain
-from dpselect.validation import positive_integer, positive_number, seed_or_none
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,15 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import FloatArray
 from dpselect.ranking.matrix import Walk
 from dpselect.ranking.sensitivity import Bounds
 
-Floats = npt.NDArray[np.float64]
 
-
-def stationary(walk: Walk, bounds: Bounds, progress: Callable[[float | None], Any] | None = None) -> Floats:
+def stationary(walk: Walk, bounds: Bounds, progress: Callable[[float | None], Any] | None = None) -> FloatArray:
     """Return π with `π = (1 − α) π P + α/d`, or `π = π P` with a promise, up to τ = bounds.tolerance(d) in L1.
 
     Power iteration from the uniform distribution. It ends when the last step certifies the error, and at the latest

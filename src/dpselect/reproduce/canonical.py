@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 import dpselect as dps
+from dpselect._arrays import Array
 from dpselect.reproduce.canonical_plots import against_epsilon, against_exponent, noises
 from dpselect.reproduce.canonical_verdicts import (
     SHARES,
@@ -16,7 +17,7 @@ from dpselect.reproduce.canonical_verdicts import (
     judge_noises,
     judge_set,
 )
-from dpselect.reproduce.data import Counts, Data, zipf
+from dpselect.reproduce.data import Data, zipf
 from dpselect.reproduce.margin import margin
 from dpselect.reproduce.study import Paper, Point, Row, Study
 from dpselect.reproduce.subset_curves import KINDS, MECHANISMS, Answers, curve
@@ -35,7 +36,7 @@ JUMP, QUICK_JUMP = 0.12, 0.5
 _ZIPF = "Zipf"
 
 
-def _counts(point: Point, data: Data) -> Counts:
+def _counts(point: Point, data: Data) -> Array:
     return (
         zipf(ITEMS, point["exponent"]) if point["data"] == _ZIPF else data.counts(point["data"], more_than=point["k"])
     )

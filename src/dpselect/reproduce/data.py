@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import Array
 from dpselect.errors import InvalidInput, SourceError
-
-Counts = npt.NDArray[Any]
 
 
 class Data:
@@ -21,8 +19,8 @@ class Data:
         if not folder.is_dir():
             raise InvalidInput("data", str(folder), "an existing folder with the data sets is needed")
         self.folder = folder
-        self._counts: dict[str, Counts] = {}
-        self._codes: dict[str, tuple[Counts, Counts]] = {}
+        self._counts: dict[str, Array] = {}
+        self._codes: dict[str, tuple[Array, Array]] = {}
 
     def file_of(self, name: str) -> Path:
         """Return the file of a data set."""
@@ -38,7 +36,7 @@ class Data:
         """Return a hash of the data set, to notice that it changed."""
         return hashlib.sha256(self.file_of(name).read_bytes()).hexdigest()
 
-    def counts(self, name: str, more_than: int = 0) -> Counts:
+    def counts(self, name: str, more_than: int = 0) -> Array:
         """Return the number of people per item, highest first; there must be more items than stated."""
         if name not in self._counts:
             path = self.file_of(name)
@@ -54,7 +52,7 @@ class Data:
         """Return the number of people in a data set of pairs."""
         return int(self._pairs(name)[0].max(initial=-1)) + 1
 
-    def bounded_counts(self, name: str, most: int, more_than: int = 0) -> Counts:
+    def bounded_counts(self, name: str, most: int, more_than: int = 0) -> Array:
         """Return the counts, highest first, of at most so many items a person, drawn from a fixed seed."""
         people, items = self._pairs(name)
         mixed = np.random.default_rng(0).permutation(len(people))
@@ -65,7 +63,7 @@ class Data:
         counts = np.bincount(items[order[place < most]])
         return self._long_enough(name, np.sort(counts[counts > 0])[::-1], more_than)
 
-    def _long_enough(self, name: str, counts: Counts, more_than: int) -> Counts:
+    def _long_enough(self, name: str, counts: Array, more_than: int) -> Array:
         if len(counts) <= more_than:
             raise InvalidInput(
                 "data",
@@ -74,7 +72,7 @@ class Data:
             )
         return counts
 
-    def _pairs(self, name: str) -> tuple[Counts, Counts]:
+    def _pairs(self, name: str) -> tuple[Array, Array]:
         """Return who has which item, both as whole numbers from 0 on."""
         if name not in self._codes:
             path = self.folder / name / "pairs.csv.gz"
@@ -101,13 +99,13 @@ class Data:
             ) from None
 
 
-def zipf(size: int, exponent: float, total: float = 1.5e8) -> Counts:
+def zipf(size: int, exponent: float, total: float = 1.5e8) -> Array:
     """Scores by Zipf's law: `total · i**−s / Σ_j j**−s` (canonical, section 7.2)."""
     shares = np.arange(1, size + 1) ** -exponent
     return np.asarray(total * shares / shares.sum())
 
 
-def look_alike(size: int, highest: float, bend: float, steepness: float, droop: float = 0.0) -> Counts:
+def look_alike(size: int, highest: float, bend: float, steepness: float, droop: float = 0.0) -> Array:
     """Counts with a long tail: `round(highest · (1 + i/bend)**−steepness · (1 − i/(size + 1))**droop · e^(0.05 z_i))`.
 
     At least 1, highest first. i is the rank and z_i standard normal noise from a fixed seed, which makes the gaps

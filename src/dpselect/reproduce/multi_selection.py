@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import FloatArray
 from dpselect.multiselect.costs import expected_cost
 from dpselect.multiselect.offsets import optimal_offsets
 from dpselect.multiselect.ring import laplace_ring, optimal_ring
@@ -93,7 +93,7 @@ def _curve_points(quick: bool) -> list[Point]:
     return [{"level": level, "epsilon": EPSILON, "zeta": ZETA, "step": step} for level in (*SHOWN_LEVELS, *EDGES)]
 
 
-def proof_curve(level: float, places: npt.NDArray[np.float64], epsilon: float, zeta: float) -> npt.NDArray[np.float64]:
+def proof_curve(level: float, places: FloatArray, epsilon: float, zeta: float) -> FloatArray:
     """Return ν at places r >= 0: `ν' = (d(r) − λ) (ζ/2) e^{−ζ r} − ε |ν|`, ν(0) = 0, until |ν| exceeds 1.
 
     d is the distance to the nearest answer, λ the level. Multi-selection, equation (18); ν(−r) = −ν(r) for answers that
@@ -103,11 +103,11 @@ def proof_curve(level: float, places: npt.NDArray[np.float64], epsilon: float, z
 
     answers = np.array(ANSWERS)
 
-    def slope(r: float, value: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def slope(r: float, value: FloatArray) -> FloatArray:
         push = (np.abs(r - answers).min() - level) * zeta / 2 * math.exp(-zeta * r)
         return np.asarray(push - epsilon * np.abs(value))
 
-    def far(r: float, value: npt.NDArray[np.float64]) -> float:
+    def far(r: float, value: FloatArray) -> float:
         return 1.0 - abs(float(value[0]))
 
     far.terminal = True  # type: ignore[attr-defined]

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 import dpselect as dps
-from dpselect.reproduce.data import Counts, Data, look_alike
+from dpselect._arrays import Array
+from dpselect.reproduce.data import Data, look_alike
 from dpselect.reproduce.study import Point, Row, seed_of
 from dpselect.sampling import bit_source
 
@@ -59,7 +60,7 @@ ALL = (*MECHANISMS, LAPLACE)
 METRICS = {"linf": "ℓ∞ error", "l1": "ℓ1 error", "k_relative": "k-relative error", "worst_rank": "rank of the ℓ∞ error"}
 
 
-def counts_of(name: str, data: Data) -> Counts:
+def counts_of(name: str, data: Data) -> Array:
     """Return the counts of one of the paper's six sets or its look-alike, highest first."""
     return data.counts(REAL[name], more_than=LONGEST) if name in REAL else look_alike(*GENERATED[name])
 
@@ -103,13 +104,13 @@ def compute(point: Point, data: Data) -> Iterator[Row]:
     yield row
 
 
-def draws(mechanism: dps.Mechanism, counts: Counts, number: int, seed: int) -> Counts:
+def draws(mechanism: dps.Mechanism, counts: Array, number: int, seed: int) -> Array:
     """Return the scores of the sequences that so many draws choose, one draw a row; seeded, as no release may be."""
     bits, scores = bit_source(seed), as_histogram(counts)
     return np.array([mechanism.draw(scores, bits).values for _ in range(number)])
 
 
-def laplace_draws(counts: Counts, k: int, number: int, seed: int) -> Counts:
+def laplace_draws(counts: Array, k: int, number: int, seed: int) -> Array:
     """Return what `draws` does, for the Laplace baseline."""
     generator, chosen = np.random.default_rng(seed), []
     for _ in range(number):
@@ -119,13 +120,13 @@ def laplace_draws(counts: Counts, k: int, number: int, seed: int) -> Counts:
     return np.array(chosen)
 
 
-def as_histogram(counts: Counts) -> dps.Scores:
+def as_histogram(counts: Array) -> dps.Scores:
     """Return counts as scores whose cost follows distinct values."""
     values, sizes = np.unique(counts, return_counts=True)
     return dps.Scores.from_histogram(list(zip(values.tolist(), sizes.tolist(), strict=True)))
 
 
-def errors(true: Counts, chosen: Counts) -> dict[str, Any]:
+def errors(true: Array, chosen: Array) -> dict[str, Any]:
     """Return every error of each draw.
 
     With c the true counts and s the chosen ones: ℓ∞ = max |c_i − s_i|, ℓ1 = Σ |c_i − s_i|,

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 import dpselect as dps
-from dpselect.forecast.chances import FloatArray, least_epsilon
+from dpselect._arrays import Array, FloatArray
+from dpselect.forecast.chances import least_epsilon
 from dpselect.forecast.metrics import good_ranks, great_ranks
 from dpselect.forecast.noisy import NoisyGroups
 from dpselect.forecast.subsets import Subsets
-from dpselect.reproduce.data import Counts
 from dpselect.sampling import NOISES
 
 WANTED = 0.99
@@ -55,7 +55,7 @@ class Answers:
     """
 
     mechanism: Chooser
-    counts: Counts
+    counts: Array
     smallest: float
 
     @cached_property
@@ -92,7 +92,7 @@ class Answers:
         return {kind: noisy.within(*KINDS[kind](k, len(self.counts))) for kind in kinds}
 
 
-def swap_scale(counts: Counts, k: int) -> float:
+def swap_scale(counts: Array, k: int) -> float:
     """Return the ε at which `½ Σ e^{−ε (x_[a] − x_[b])} = 0.01` over all swaps a <= k < b of unequal scores.
 
     It says about which ε matters before anything is computed (mathematics, section 3).
@@ -112,7 +112,7 @@ def swap_scale(counts: Counts, k: int) -> float:
 
 
 def curve(
-    mechanism: Chooser, counts: Counts, wanted: Sequence[float], jump: float, kinds: Sequence[str] = tuple(KINDS)
+    mechanism: Chooser, counts: Array, wanted: Sequence[float], jump: float, kinds: Sequence[str] = tuple(KINDS)
 ) -> Iterator[dict[str, Any]]:
     """Yield the ε at which each kind is as likely as wanted, then all chances from hopeless to near their limits."""
     near = swap_scale(counts, mechanism.k) * (1 if isinstance(mechanism, dps.Canonical) else mechanism.k)

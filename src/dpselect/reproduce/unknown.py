@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import dpselect as dps
+from dpselect._arrays import Array
 from dpselect.forecast.metrics import f1_score, items_returned, score_ratio
-from dpselect.reproduce.data import Counts, Data
+from dpselect.reproduce.data import Data
 from dpselect.reproduce.sequences import as_histogram
 from dpselect.reproduce.study import Point, Row, seed_of
 from dpselect.sampling import bit_source
@@ -108,7 +109,7 @@ def compute(point: Point, data: Data) -> Iterator[Row]:
         yield row
 
 
-def with_ones(counts: Counts, added: int) -> dps.Scores:
+def with_ones(counts: Array, added: int) -> dps.Scores:
     """Return scores with so many further items of count 1, which cost nothing as a histogram."""
     if not added:
         return as_histogram(counts)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-BitArray = npt.NDArray[np.unsignedinteger[Any]]
+from dpselect._arrays import BitArray
 
 
 class BitSource(Protocol):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import Array
 from dpselect.sampling.bits import BitSource
 from dpselect.sampling.field import Field
 from dpselect.sampling.noise import NOISES
@@ -15,10 +14,10 @@ from dpselect.sampling.topk import Widths, top_k
 
 
 def categorical(
-    log_weights: npt.NDArray[Any],
+    log_weights: Array,
     bits: BitSource,
     *,
-    multiplicities: npt.NDArray[Any] | None = None,
+    multiplicities: Array | None = None,
     scale: Fraction = Fraction(1),
     widths: Widths | None = None,
 ) -> int:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpselect.sampling.bits import BitArray
-from dpselect.sampling.noise import FloatArray
+from dpselect._arrays import BitArray, FloatArray
 
 
 def exponential_bounds(known: BitArray, width: int) -> tuple[FloatArray, FloatArray]:

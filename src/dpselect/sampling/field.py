@@ -9,10 +9,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import Array, FloatArray
 from dpselect.sampling.balls import rational
-from dpselect.sampling.noise import FloatArray
 
 SATURATED = 1e300
 """Locations beyond this are known only to be at least as far out."""
@@ -30,9 +29,9 @@ class Field:
     boundary between winners and losers, which keeps float64 precise exactly where comparisons are close.
     """
 
-    values: npt.NDArray[Any]
+    values: Array
     scale: Fraction
-    multiplicities: npt.NDArray[Any] | None
+    multiplicities: Array | None
     winners: int
 
     @cached_property

@@ -20,12 +20,10 @@ from itertools import combinations, pairwise, permutations, product
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpselect._arrays import FloatArray
+from dpselect._numbers import finite_number, positive_integer
 from dpselect.errors import InvalidInput
-from dpselect.validation import finite_number, positive_integer
-
-Floats = NDArray[np.float64]
 
 NODES = 20
 TAIL = 50.0
@@ -46,15 +44,15 @@ class Distribution(Protocol):
         """Where the density is not smooth."""
 
     @property
-    def cdf(self) -> Callable[[Floats], Floats]:
+    def cdf(self) -> Callable[[FloatArray], FloatArray]:
         """F."""
 
     @property
-    def survival(self) -> Callable[[Floats], Floats]:
+    def survival(self) -> Callable[[FloatArray], FloatArray]:
         """1 − F, accurate where it is small."""
 
     @property
-    def density(self) -> Callable[[Floats], Floats]:
+    def density(self) -> Callable[[FloatArray], FloatArray]:
         """The derivative of F."""
 
     def __hash__(self) -> int:
@@ -83,7 +81,7 @@ def sequence_law(locations: Sequence[float], k: int, noise: Distribution) -> dic
     return {tuple(order[rank] for rank in ranks): probability for ranks, probability in law}
 
 
-def single_law(locations: Sequence[float], noise: Distribution) -> Floats:
+def single_law(locations: Sequence[float], noise: Distribution) -> FloatArray:
     """Return the probability of each item to be the largest of `a_i + Z_i`.
 
     Gumbel: the softmax. Exponential: `P(i) = p_i ∫_0^1 Π_{l ≠ i} (1 − p_l t) dt`, `p_i = exp(a_i − max a)`
@@ -179,11 +177,11 @@ def _plackett_luce(ranked: tuple[float, ...], k: int) -> list[tuple[tuple[int, .
 class _Grid:
     """The factors of the integrands at the quadrature nodes: arrays of shape (items, panels, NODES)."""
 
-    cdf: Floats
-    survival: Floats
-    density: Floats
-    half_widths: Floats
-    weights: Floats
+    cdf: FloatArray
+    survival: FloatArray
+    density: FloatArray
+    half_widths: FloatArray
+    weights: FloatArray
 
     @classmethod
     def of(cls, ranked: tuple[float, ...], noise: Distribution, tail: float = TAIL) -> _Grid:
@@ -198,7 +196,7 @@ class _Grid:
         return cls(cdf, survival, density, half_widths, half_widths[:, None] * weights)
 
 
-def _edges(ranked: tuple[float, ...], noise: Distribution, tail: float) -> Floats:
+def _edges(ranked: tuple[float, ...], noise: Distribution, tail: float) -> FloatArray:
     """Return panel borders: every kink of every item, and steps of at most 1 in between."""
     low, high = ranked[-1] - tail, ranked[0] + tail
     breaks = sorted({low, high, *(location + kink for location in ranked for kink in noise.kinks)})
@@ -254,7 +252,7 @@ def _ranked_sequence_law(ranked: tuple[float, ...], k: int, noise: Distribution)
         return _ranked_set_law(ranked, 1, noise)
     grid = _Grid.of(ranked, noise)
     items = range(len(ranked))
-    tails: dict[tuple[int, ...], Floats] = {(item,): grid.survival[item] for item in items}
+    tails: dict[tuple[int, ...], FloatArray] = {(item,): grid.survival[item] for item in items}
     for _ in range(k - 2):
         tails = {
             (*prefix, item): _tail_integral(tail * grid.density[item], grid)
@@ -274,16 +272,16 @@ def _ranked_sequence_law(ranked: tuple[float, ...], k: int, noise: Distribution)
     return law
 
 
-def _tail_integral(values: Floats, grid: _Grid) -> Floats:
+def _tail_integral(values: FloatArray, grid: _Grid) -> FloatArray:
     """Return `∫_z^∞ values` at the nodes z: the rest of the panel by interpolation, then whole panels."""
     panels = (values * grid.weights).sum(axis=1)
     beyond = np.append(np.cumsum(panels[:0:-1])[::-1], 0.0)
-    integral: Floats = beyond[:, None] + grid.half_widths[:, None] * (values @ _integration_matrix().T)
+    integral: FloatArray = beyond[:, None] + grid.half_widths[:, None] * (values @ _integration_matrix().T)
     return integral
 
 
 @lru_cache(maxsize=1)
-def _integration_matrix() -> Floats:
+def _integration_matrix() -> FloatArray:
     """Return the matrix that takes values at the Gauss–Legendre nodes `x_b` to the integrals from `x_a` to 1.
 
     With `P_m` the Legendre polynomials and `w_b` the weights, the interpolating polynomial is
@@ -295,5 +293,5 @@ def _integration_matrix() -> Floats:
     integrals[:, 0] = 1.0 - nodes
     degrees = np.arange(1, NODES)
     integrals[:, 1:] = (values[:, :-2] - values[:, 2:]) / (2 * degrees + 1)
-    matrix: Floats = (integrals * (np.arange(NODES) + 0.5)) @ (values[:, :-1].T * weights)
+    matrix: FloatArray = (integrals * (np.arange(NODES) + 0.5)) @ (values[:, :-1].T * weights)
     return matrix

@@ -10,7 +10,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from dpselect.sampling.noise import FloatArray
+from dpselect._arrays import FloatArray
 
 PRECISION = 2.0**-44
 """Bound on the error of a log-count relative to 1 + Σ |terms|; the arithmetic below stays a factor of 10 under it."""

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from dpselect._arrays import FloatArray
+
 LOG_2 = math.log(2.0)
 
 _TINY_LOG = -40.0

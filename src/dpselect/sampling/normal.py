@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dpselect.sampling.noise import LOG_2, FloatArray, Noise
+from dpselect._arrays import FloatArray
+from dpselect.sampling.noise import LOG_2, Noise
 
 _DENSITY_AT_ZERO = 1.0 / math.sqrt(2.0 * math.pi)
 

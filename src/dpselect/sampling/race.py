@@ -19,11 +19,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from dpselect._arrays import FloatArray
 from dpselect.sampling.balls import Draw, Entrant, rational, sort_exactly
 from dpselect.sampling.bits import BitSource
 from dpselect.sampling.exponent import exponential_bounds
 from dpselect.sampling.field import SATURATED
-from dpselect.sampling.noise import NOISES, FloatArray, Noise
+from dpselect.sampling.noise import NOISES, Noise
 
 SLACK = 2.0**-32
 """Bound on the relative error of locations and noises, as in topk."""

@@ -1,7 +1,7 @@
 """Uniformly random sequences whose members obey bounds.
 
 Notation: the members of a sequence are ranks 0, 1, …; row r (from 0) may hold ranks below `outer[r]`, all different.
-Bounds never fall from one row to the next, so the number of sequences is `Π (outer[r] − r)`.
+Array never fall from one row to the next, so the number of sequences is `Π (outer[r] − r)`.
 """
 
 from __future__ import annotations
@@ -9,28 +9,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from math import prod
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import Array
 from dpselect.sampling.bits import BitSource
 from dpselect.sampling.logcount import PRECISION
 from dpselect.sampling.race import by_size
 from dpselect.sampling.uniform import uniform_integer
 
-Bounds = npt.NDArray[Any]
-
 _LARGEST_WORD = 2**62
 """Whole numbers from here on are kept as Python integers: NumPy would turn some of them into floats."""
 
 
-def whole_numbers(numbers: Sequence[int]) -> npt.NDArray[Any]:
+def whole_numbers(numbers: Sequence[int]) -> Array:
     """Return whole numbers of any size as an array that holds them without error."""
     return np.array(numbers, dtype=np.int64 if max(numbers, default=0) < _LARGEST_WORD else object)
 
 
-def bounded_sequence(inner: Bounds, outer: Bounds, bits: BitSource) -> list[int]:
+def bounded_sequence(inner: Array, outer: Array, bits: BitSource) -> list[int]:
     """Return a uniformly random sequence within `outer` that is not within `inner`.
 
     The first row to exceed its inner bound is r with weight
@@ -45,7 +42,7 @@ def bounded_sequence(inner: Bounds, outer: Bounds, bits: BitSource) -> list[int]
     return _picks(lower, upper.tolist(), bits)
 
 
-def _first_beyond(inner: Bounds, outer: Bounds, bits: BitSource) -> int:
+def _first_beyond(inner: Array, outer: Array, bits: BitSource) -> int:
     """Return the first row beyond its inner bound, with the weights above."""
     rows = np.arange(len(outer))
     gained = (outer - inner).astype(np.float64)

@@ -13,13 +13,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import BitArray, BoolArray, FloatArray
 from dpselect.sampling.balls import Draw, Entrant, rational, sort_exactly
-from dpselect.sampling.bits import BitArray, BitSource
+from dpselect.sampling.bits import BitSource
 from dpselect.sampling.exponent import exponential_bounds, known_exponential, within_margin
 from dpselect.sampling.field import Field
-from dpselect.sampling.noise import NOISES, FloatArray
+from dpselect.sampling.noise import NOISES
 
 WORD = 64
 """Bits drawn at a time for each noise."""
@@ -27,7 +27,6 @@ WORD = 64
 BLOCK = 1 << 16
 """Entrants whose noises are drawn at a time."""
 
-Decisions = npt.NDArray[np.bool_]
 
 _LAPLACE = NOISES["laplace"]
 
@@ -95,7 +94,7 @@ def first_exceeding(
     return None
 
 
-def _decided(entrants: MeasuredField, height: Fraction, known: BitArray, width: int) -> tuple[Decisions, Decisions]:
+def _decided(entrants: MeasuredField, height: Fraction, known: BitArray, width: int) -> tuple[BoolArray, BoolArray]:
     """Return which entrants certainly pass, and which certainly fail."""
     with np.errstate(divide="ignore", over="ignore"):
         low, high = _noises(known, width)

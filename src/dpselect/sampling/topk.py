@@ -18,15 +18,13 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import BitArray, BoolArray, FloatArray, IndexArray
 from dpselect.sampling.balls import Draw, Entrant, rational, sort_exactly
-from dpselect.sampling.bits import BitArray, BitSource
+from dpselect.sampling.bits import BitSource
 from dpselect.sampling.exponent import exponential_bounds, known_exponential, within_margin
 from dpselect.sampling.field import Field
-from dpselect.sampling.noise import FloatArray, Noise
-
-IndexArray = npt.NDArray[np.intp]
+from dpselect.sampling.noise import Noise
 
 HOPELESS = -64.0
 """Locations that no noise makes up for, whichever it is, if all words are within their margin (exactness.md, 3)."""
@@ -246,9 +244,9 @@ def _settle(pool: _Pool, field: Field, noise: Noise, bits: BitSource, ordered: b
     return np.array(result[:winners], dtype=np.intp)
 
 
-def _cuts(low: FloatArray, high: FloatArray) -> npt.NDArray[np.bool_]:
+def _cuts(low: FloatArray, high: FloatArray) -> BoolArray:
     """Return, of values sorted by descending `high`, behind which ones all before certainly beat all after."""
-    certain: npt.NDArray[np.bool_] = np.minimum.accumulate(low)[:-1] > high[1:]
+    certain: BoolArray = np.minimum.accumulate(low)[:-1] > high[1:]
     return certain
 
 

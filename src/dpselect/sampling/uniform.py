@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import IntArray
 from dpselect.sampling.bits import BitSource
 
 WORD = 64
@@ -67,7 +67,7 @@ def uniform_subset(high: int, count: int, bits: BitSource) -> list[int]:
     return sorted(uniform_sequence(high, count, bits))
 
 
-def shuffled(length: int, bits: BitSource) -> npt.NDArray[np.int64]:
+def shuffled(length: int, bits: BitSource) -> IntArray:
     """Return a uniformly random permutation of 0..length−1.
 
     It sorts random keys; given that no two are equal every order is equally likely, and equal ones are drawn again.

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpselect._arrays import IntArray
 from dpselect.errors import InvalidInput, SourceError, plain
 from dpselect.sources.calendar import in_calendar
 from dpselect.sources.counts import check_type, shown_item
@@ -67,7 +67,7 @@ class Comparisons:
         self._domain = Domain(unknown=True) if domain is None else domain
         self._pandas = pandas
 
-    def pairs(self) -> list[npt.NDArray[np.int64]]:
+    def pairs(self) -> list[IntArray]:
         """Return, for each pair that was compared, both items, the wins of the first and the second, and the ties."""
         table = self._engine.columns(self._pairs)
         names = ("low", "high", "low_won", "high_won", "tied")

@@ -12,12 +12,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from dpselect._numbers import finite_number, positive_integer
 from dpselect.errors import InvalidInput, plain
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
 from dpselect.sampling import BitSource
 from dpselect.sources.engine import Engine
 from dpselect.sources.forms import type_name
-from dpselect.validation import finite_number, positive_integer
 
 _FINENESS = 28
 """A contribution is a whole number of units of which the largest has at most 2²⁸, so that 2³⁴ people fit into int64."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import permutations, product
 
+from dpselect._numbers import positive_integer, positive_number
 from dpselect.errors import InvalidInput
 from dpselect.privacy import COUNTS, Sensitivity
-from dpselect.validation import positive_integer, positive_number
 
 ScoreVector = tuple[float, ...]
 

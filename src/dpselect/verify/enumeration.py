@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from dpselect._arrays import BitArray
 from dpselect.mechanisms import Canonical, Mechanism, OneShot, Peeling, TopStable
 from dpselect.ranking.caps import thinned
 from dpselect.ranking.matrix import Pairs, Walk
 from dpselect.ranking.sensitivity import Bounds
 from dpselect.sampling import uniform_integer, uniform_sequence, uniform_subset
-from dpselect.sampling.bits import BitArray, BitSource
+from dpselect.sampling.bits import BitSource
 from dpselect.sampling.sequences import bounded_sequence, whole_numbers
 from dpselect.scores import Scores
 from dpselect.verify.exact import ExactCheck

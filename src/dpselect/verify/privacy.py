@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpselect._arrays import Array, FloatArray
 from dpselect.privacy import Guarantee, Sensitivity
 from dpselect.verify.domain import Domain, ScoreVector, neighbours
 
 TOLERANCE = 1e-9
 """How far a computed loss may exceed the claim. Each probability is right to a relative 1e-10
 (sampling.laws), a log ratio then to 2e-10, and some mechanisms meet their claim with equality."""
-
-Floats = NDArray[np.float64]
 
 
 class Subject(Protocol):
@@ -45,7 +43,7 @@ class Subject(Protocol):
     def law(self, scores: Any) -> Mapping[Any, float]:
         """Return the probability of every outcome."""
 
-    def select(self, scores: Any, *, seed: int | None = None) -> NDArray[Any]:
+    def select(self, scores: Any, *, seed: int | None = None) -> Array:
         """Draw an outcome."""
 
 
@@ -128,7 +126,7 @@ def check_privacy(mechanism: Subject, domain: Domain) -> Check:
     )
 
 
-def _losses(first: Floats, second: Floats) -> Floats:
+def _losses(first: FloatArray, second: FloatArray) -> FloatArray:
     """Return |log first / second|: 0 where both are zero, infinite where one is or is no probability."""
     with np.errstate(divide="ignore", invalid="ignore"):
         losses = np.abs(np.log(first) - np.log(second))
@@ -141,7 +139,7 @@ class _Table:
 
     rows: dict[ScoreVector, int]
     outcomes: list[Hashable]
-    probabilities: Floats
+    probabilities: FloatArray
 
     @classmethod
     def of(cls, mechanism: Subject, vectors: list[ScoreVector]) -> _Table:

@@ -14,8 +14,8 @@ from math import comb, prod
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpselect._arrays import Array
 from dpselect.mechanisms import Mechanism, mechanism_for
 from dpselect.privacy import COUNTS, Guarantee, Sensitivity
 from dpselect.ranking.matrix import Pairs, Walk
@@ -91,7 +91,7 @@ class Ranked:
         """Return the scores that the program computes for the walk of these units."""
         return stationary(walk_of(size, units, self.bounds.units(size)), self.bounds).tolist()  # type: ignore[no-any-return]
 
-    def select(self, scores: Any, *, seed: int | None = None) -> NDArray[Any]:
+    def select(self, scores: Any, *, seed: int | None = None) -> Array:
         """Draw an answer: sample down, find the scores, choose."""
         size, results = results_of(scores)
         pairs = np.array(list(combinations(range(size), 2)), dtype=np.int64).T

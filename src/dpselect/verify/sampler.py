@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from dpselect._numbers import positive_integer
 from dpselect.scores import Scores
-from dpselect.validation import positive_integer
 from dpselect.verify.privacy import Subject
 
 THRESHOLD = 1e-7

@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpselect._arrays import Array
 from dpselect.errors import BudgetExceeded
 from dpselect.multiselect.client import Client
 from dpselect.multiselect.grid import GridNoise
@@ -77,7 +77,7 @@ class Signals:
         """Return the law of one signal, as grid points."""
         return GridNoise(self.epsilon, self.step).law(value, self.low, self.high)
 
-    def select(self, scores: Any, *, seed: int | None = None) -> NDArray[Any]:
+    def select(self, scores: Any, *, seed: int | None = None) -> Array:
         """Let a client answer the requests."""
         places = observed(self.client(seed), self.positions(scores), self.step)
         return np.array([place if place == REFUSED else min(max(place, self.low), self.high) for place in places])

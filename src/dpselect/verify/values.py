@@ -11,8 +11,8 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpselect._arrays import Array
 from dpselect.mechanisms.base import Mechanism
 from dpselect.privacy import Guarantee, Sensitivity, compose
 from dpselect.scores import Scores
@@ -61,7 +61,7 @@ class WithValues:
             for values, chances in self._values([steps[item] for item in items])
         }
 
-    def select(self, scores: Any, *, seed: int | None = None) -> NDArray[Any]:
+    def select(self, scores: Any, *, seed: int | None = None) -> Array:
         """Draw the items; values are drawn from the same law by another check."""
         return self.mechanism.select(scores, seed=seed)
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpselect._arrays import Array
 from dpselect.multiselect.features import FeatureClient, VectorNoise
 from dpselect.multiselect.ring import Ring
 from dpselect.privacy import Guarantee, Sensitivity
@@ -51,7 +51,7 @@ class VectorSignals:
         """Return the probability of every pair of grid points."""
         return dict(VectorNoise(self.epsilon, 2, self.step).law(_floats(scores), self.low, self.high))
 
-    def select(self, scores: Any, *, seed: int | None = None) -> NDArray[Any]:
+    def select(self, scores: Any, *, seed: int | None = None) -> Array:
         """Let a client send the signal."""
         signal = FeatureClient(self.epsilon, 2, grid=self.step, seed=seed).signal(_floats(scores))
         return np.clip(np.round(signal / self.step).astype(np.int64), self.low, self.high)
@@ -94,7 +94,7 @@ class RingSignals:
         ring = self.ring
         return {(place,): chance for place, chance in ring.law(ring.place_of(_floats(scores)[0])).items()}
 
-    def select(self, scores: Any, *, seed: int | None = None) -> NDArray[Any]:
+    def select(self, scores: Any, *, seed: int | None = None) -> Array:
         """Send the signal."""
         return np.array([self.ring.signal(_floats(scores)[0], seed=seed)])
 

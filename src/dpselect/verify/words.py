@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from dpselect.sampling.bits import BitArray, SeededBits
+from dpselect._arrays import BitArray
+from dpselect.sampling.bits import SeededBits
 
 WIDTH = 64
 WORDS = 1 << WIDTH

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 
-from dpselect.validation import float_below
+from dpselect._numbers import float_below
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Budget:
 class Amount:
     """The exact sum of the costs of releases, part by part; a rule of composition says which parts it counts.
 
-    Floats are the binary numbers they are, so that ten times 0.1 is a little more than 1.
+    FloatArray are the binary numbers they are, so that ten times 0.1 is a little more than 1.
     """
 
     epsilon: Fraction = Fraction(0)

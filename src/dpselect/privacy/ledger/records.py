@@ -8,13 +8,13 @@ from typing import Any
 
 import sqlalchemy as sql
 
+from dpselect._format import shown_below
 from dpselect.errors import InvalidInput, SourceError
 from dpselect.privacy.ledger.amounts import Budget
 from dpselect.privacy.ledger.chain import Account, Record, unreadable
 from dpselect.privacy.ledger.names import alike
 from dpselect.privacy.ledger.schema import accounts, entries
 from dpselect.privacy.ledger.tip import Tip, changed_one, not_kept
-from dpselect.shown import shown_below
 
 _ACCOUNT = sql.select(accounts).where(accounts.c.dataset == sql.bindparam("name"))
 _EVENTS = sql.select(sql.func.count() + sql.func.coalesce(sql.func.sum(accounts.alias().c.count), 0)).scalar_subquery()

@@ -13,13 +13,13 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from dpselect._format import shown_above
+from dpselect._numbers import float_below, positive_number
 from dpselect.errors import InvalidInput, plain
 from dpselect.privacy.conversion import epsilon_of_zcdp, largest_rho, rho_of_pure
 from dpselect.privacy.guarantee import Guarantee, probability_of_failure
 from dpselect.privacy.ledger.amounts import Amount, Budget
 from dpselect.privacy.ledger.chain import Account
-from dpselect.shown import shown_above
-from dpselect.validation import float_below, positive_number
 
 RULES = ("basic", "zcdp")
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from dpselect._format import shown_above
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.ledger import rules
 from dpselect.privacy.ledger.amounts import Amount, Budget
 from dpselect.privacy.ledger.chain import Account, Entry
-from dpselect.shown import shown_above
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpselect._arrays import Array
 from dpselect.mechanisms import OneShot
 from dpselect.mechanisms.base import scaled_locations
 from dpselect.privacy import COUNTS, Guarantee, Sensitivity
@@ -53,7 +53,7 @@ class Lipschitz:
         """Return the probability of every outcome."""
         return dict(set_law(self.locations(scores), self.k, EVERY_NOISE[self.noise]))
 
-    def select(self, scores: Any, *, seed: int | None = None) -> NDArray[Any]:
+    def select(self, scores: Any, *, seed: int | None = None) -> Array:
         """Draw an outcome from the law, a set in random order."""
         generator = np.random.default_rng(seed)
         outcomes, chances = zip(*self.law(scores).items(), strict=True)

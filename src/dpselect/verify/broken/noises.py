@@ -6,12 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpselect._arrays import FloatArray
 from dpselect.sampling.laws import Distribution
 from dpselect.sampling.noise import NOISES
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -19,9 +17,9 @@ class Law:
     """A distribution that is known by its law only: no one draws from it."""
 
     name: str
-    cdf: Callable[[Floats], Floats]
-    survival: Callable[[Floats], Floats]
-    density: Callable[[Floats], Floats]
+    cdf: Callable[[FloatArray], FloatArray]
+    survival: Callable[[FloatArray], FloatArray]
+    density: Callable[[FloatArray], FloatArray]
     kinks: tuple[float, ...] = ()
 
 
@@ -36,13 +34,13 @@ MINIMUM = Law(
 _START, _END, _LOW = 1.0, 3.0, 0.01
 
 
-def _hazard(z: Floats) -> Floats:
+def _hazard(z: FloatArray) -> FloatArray:
     return np.where(z < 0, 0.0, np.where((z < _START) | (z >= _END), 1.0, _LOW))
 
 
-def _total_hazard(z: Floats) -> Floats:
+def _total_hazard(z: FloatArray) -> FloatArray:
     low_part = np.clip(z, _START, _END) - _START
-    total: Floats = np.maximum(z, 0.0) - (1.0 - _LOW) * low_part
+    total: FloatArray = np.maximum(z, 0.0) - (1.0 - _LOW) * low_part
     return total
 
 

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpselect._arrays import Array, FloatArray
 from dpselect.sampling.noise import NOISES
 from dpselect.verify.broken.base import Broken
-
-Floats = NDArray[np.float64]
 
 
 class _WrongSampler(Broken):
@@ -19,14 +17,14 @@ class _WrongSampler(Broken):
 
     rejected_by = "sampler"
 
-    def select(self, scores: Any, *, seed: int | None = None) -> NDArray[Any]:
+    def select(self, scores: Any, *, seed: int | None = None) -> Array:
         generator = np.random.default_rng(seed)
         locations = np.array(self.locations(scores))
         noises = NOISES[self.noise].quantile(generator.exponential(size=len(locations)))
         chosen = np.argsort(-self.noisy(locations, noises))[: self.k]
         return generator.permutation(chosen)
 
-    def noisy(self, locations: Floats, noises: Floats) -> Floats:
+    def noisy(self, locations: FloatArray, noises: FloatArray) -> FloatArray:
         """Return the noisy values, with the mistake in them."""
         return locations + noises
 
@@ -38,7 +36,7 @@ class SwappedOrderStatistics(_WrongSampler):
     name = "order statistics swapped"
     flaw = "a group of ties competes with its smallest noises"
 
-    def noisy(self, locations: Floats, noises: Floats) -> Floats:
+    def noisy(self, locations: FloatArray, noises: FloatArray) -> FloatArray:
         result = np.full(len(locations), -np.inf)
         for location in np.unique(locations):
             group = np.flatnonzero(locations == location)
@@ -54,7 +52,7 @@ class FavouredMembers(_WrongSampler):
     name = "members not uniform"
     flaw = "of a group of ties, the first listed win"
 
-    def noisy(self, locations: Floats, noises: Floats) -> Floats:
+    def noisy(self, locations: FloatArray, noises: FloatArray) -> FloatArray:
         result = locations.copy()
         for location in np.unique(locations):
             group = np.flatnonzero(locations == location)
@@ -69,7 +67,7 @@ class ReusedNoise(_WrongSampler):
     name = "noise reused"
     flaw = "two items get the same noise"
 
-    def noisy(self, locations: Floats, noises: Floats) -> Floats:
+    def noisy(self, locations: FloatArray, noises: FloatArray) -> FloatArray:
         shared = noises.copy()
         shared[1] = shared[0]
         return locations + shared
@@ -82,7 +80,7 @@ class SortedSet(_WrongSampler):
     name = "set not shuffled"
     flaw = "the set is returned in the order of its noisy scores"
 
-    def select(self, scores: Any, *, seed: int | None = None) -> NDArray[Any]:
+    def select(self, scores: Any, *, seed: int | None = None) -> Array:
         generator = np.random.default_rng(seed)
         locations = np.array(self.locations(scores))
         noises = NOISES[self.noise].quantile(generator.exponential(size=len(locations)))
@@ -96,5 +94,5 @@ class SlightlyWrongScale(_WrongSampler):
     name = "scale slightly off"
     flaw = "the noise drawn is a sixth smaller than stated"
 
-    def noisy(self, locations: Floats, noises: Floats) -> Floats:
+    def noisy(self, locations: FloatArray, noises: FloatArray) -> FloatArray:
         return 1.2 * locations + noises

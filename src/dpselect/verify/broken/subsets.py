@@ -11,8 +11,8 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpselect._arrays import Array
 from dpselect.mechanisms import Canonical, Joint
 from dpselect.sampling.laws import single_law
 from dpselect.sampling.noise import NOISES
@@ -114,7 +114,7 @@ class _WrongCanonicalSampler(_BrokenCanonical):
     def law(self, scores: Any) -> dict[Any, float]:
         return dict(self.sound.law(scores))
 
-    def select(self, scores: Any, *, seed: int | None = None) -> NDArray[Any]:
+    def select(self, scores: Any, *, seed: int | None = None) -> Array:
         generator = np.random.default_rng(seed)
         subsets, chances = zip(*_drawn_law(self, Scores.of(scores)).items(), strict=True)
         return generator.permutation(list(subsets[generator.choice(len(subsets), p=np.array(chances) / sum(chances))]))

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpselect._arrays import Array, FloatArray
 from dpselect.privacy import COUNTS, Guarantee, Sensitivity
 
 _REACH = 400
@@ -38,11 +38,11 @@ class WholeNoise:
         return Guarantee(self.epsilon, self._tail(self.threshold + 1) * (1 + 1e-12))
 
     @cached_property
-    def _differences(self) -> NDArray[np.float64]:
+    def _differences(self) -> FloatArray:
         """Probabilities of ν − ρ = −2·REACH … 2·REACH."""
         ratio = math.exp(-self.epsilon / 2)
         single = (1 - ratio) / (1 + ratio) * ratio ** np.abs(np.arange(-_REACH, _REACH + 1))
-        differences: NDArray[np.float64] = np.convolve(single, single)
+        differences: FloatArray = np.convolve(single, single)
         return differences
 
     def _tail(self, least: int) -> float:
@@ -61,7 +61,7 @@ class WholeNoise:
         law[frozenset()] = 1 - passes
         return law
 
-    def select(self, scores: Any, *, seed: int | None = None) -> NDArray[Any]:
+    def select(self, scores: Any, *, seed: int | None = None) -> Array:
         """Draw an outcome from the law."""
         outcomes, chances = zip(*self.law(scores).items(), strict=True)
         chosen = np.random.default_rng(seed).choice(len(outcomes), p=np.array(chances) / sum(chances))
