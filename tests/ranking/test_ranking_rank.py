@@ -29,7 +29,7 @@ def counted(table: Any, domain: Any = PLAYERS, **options: Any) -> Counter[tuple[
     columns = Columns("winner", "loser", options.pop("person", None), options.pop("tie", None))
     possible = None if domain is None else Domain.of(domain)
     found: Counter[tuple[str, str, str]] = Counter()
-    with open_comparisons(table, columns, domain=possible, before_reading=lambda size: None, **options) as opened:
+    with open_comparisons(table, columns, domain=possible, **options) as opened:
         names = opened.fetch(list(range(opened.size)))
         for low, high, low_won, high_won, tied in zip(*opened.pairs(), strict=True):
             found[names[low], ">", names[high]] = int(low_won)

@@ -125,7 +125,7 @@ def test_the_embedded_engine_is_opened_where_it_is_needed_and_closed_also_after_
                 counts.highest(2) if domain is UNKNOWN else counts.histogram()
                 assert os.listdir(tmp_path) == []
         columns = Columns("film", "viewer")
-        with open_comparisons(rows, columns, domain=None, before_reading=lambda size: None) as comparisons:
+        with open_comparisons(rows, columns, domain=None) as comparisons:
             comparisons.pairs()
             assert os.listdir(tmp_path) == []
         with open_counts(rows, domain=Domain.of(FILMS), **asked) as counts:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -57,19 +58,40 @@ class Columns:
 
 
 class Comparisons:
-    """Comparisons between the items of a domain, numbered from 0; private until a mechanism has chosen."""
+    """Comparisons between the items of a domain, numbered from 0; private until a mechanism has chosen.
 
-    def __init__(self, engine: Engine, items: Any, pairs: Any, domain: Domain | None, size: int, pandas: bool) -> None:
-        self.size = size
+    No row is read before the first call of `pairs`, if the items are listed: charge the release before that call.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        read: Callable[[], Any],
+        pairs_between: Callable[[Any], Any],
+        domain: Domain | None,
+        listed: int | None,
+        pandas: bool,
+    ) -> None:
         self._engine = engine
-        self._items = items
-        self._pairs = pairs
+        self._read = read
+        self._pairs_between = pairs_between
         self._domain = Domain(unknown=True) if domain is None else domain
+        self._listed = listed
         self._pandas = pandas
+
+    @cached_property
+    def _items(self) -> Any:
+        """The numbered items, computed from the list or the rows on first use."""
+        return self._read()
+
+    @cached_property
+    def size(self) -> int:
+        """The number of items: of a list, known without a row; otherwise the rows are read to count the items."""
+        return self._engine.scalar(self._items.count()) if self._listed is None else self._listed
 
     def pairs(self) -> list[IntArray]:
         """Return, for each pair that was compared, both items, the wins of the first and the second, and the ties."""
-        table = self._engine.columns(self._pairs)
+        table = self._engine.columns(self._pairs_between(self._items))
         names = ("low", "high", "low_won", "high_won", "tied")
         return [table.column(name).to_numpy().astype(np.int64, copy=False) for name in names]
 
@@ -97,13 +119,11 @@ def open_comparisons(
     table_name: str | None = None,
     where: str | None = None,
     progress: Progress | None = None,
-    before_reading: Callable[[int], None],
 ) -> Iterator[Comparisons]:
-    """Group comparisons by pair of items, and keep what is needed to name items until the end of the block.
+    """Yield comparisons grouped by pair of items, after every check that needs no row; the first query reads the rows.
 
     Rows without a winner or loser, or a person where one is asked for, with an item outside the domain, or with the
-    same item twice are dropped. `before_reading` is called with the number of items: of a domain before any row is
-    read; without one the rows tell. `key`: the random bits that decide which of a person's votes stay.
+    same item twice are dropped. `key`: the random bits that decide which of a person's votes stay.
     """
     named = columns.named()
     with contextlib.ExitStack() as stack:
@@ -120,22 +140,24 @@ def open_comparisons(
         for argument in set(named) - {"tie"}:
             check_type(argument, named[argument], rows[argument].type())
         rows = _usable(engine, _of_one_type(rows, columns), columns)
+        size: int | None = None
         if domain is None:
             listed = _seen(rows)
         else:
             listed, size = listed_items(stack, embedded, source, domain, columns.winner, rows.winner.type())
+
+        def pairs_between(items: Any) -> Any:
+            return _pairs(_votes(engine, rows, items, max_votes_per_person, key))
+
+        def read() -> Any:
+            source.load()
+            return stack.enter_context(engine.materialised(_numbered(engine, listed)))
+
         if domain is not None:
-            # Types that an engine cannot work with show without a row, and so before the release is charged.
-            engine.check(_pairs(_votes(engine, rows, _numbered(engine, listed), max_votes_per_person, key)))
-            before_reading(size)
-        source.load()
-        items = stack.enter_context(engine.materialised(_numbered(engine, listed)))
-        if domain is None:
-            size = engine.scalar(items.count())
-            before_reading(size)
-        pairs = _pairs(_votes(engine, rows, items, max_votes_per_person, key))
+            # An engine refuses types that it cannot work with here, before the release is charged.
+            engine.check(pairs_between(_numbered(engine, listed)))
         # pandas turns whole numbers into floats where one is missing; 1.0 in place of 1 would tell that it is.
-        yield Comparisons(engine, items, pairs, domain, size, is_pandas(table))
+        yield Comparisons(engine, read, pairs_between, domain, size, is_pandas(table))
 
 
 def _of_one_type(rows: Any, columns: Columns) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from dpselect.errors import InvalidInput, SourceError, plain
@@ -28,13 +29,14 @@ PEOPLE = Contribution()
 class Counts:
     """The score of each item of a domain; private until a mechanism has chosen.
 
-    `size` is the number of items that was stated or listed, which is public; of an unknown domain there is none.
+    No row is read before the first call of `histogram` or `highest`: charge the release before that call. `size` is the
+    number of items that was stated or listed, which is public; it is None for an unknown domain.
     """
 
     def __init__(
         self,
         engine: Engine,
-        scored: Any,
+        read: Callable[[], Any],
         domain: Domain,
         *,
         size: int | None = None,
@@ -43,11 +45,16 @@ class Counts:
     ) -> None:
         self.size = size
         self._engine = engine
-        self._scored = scored
+        self._read = read
         self._domain = domain
         self._unit = unit
         self._shows_whole_floats_as_integers = shows_whole_floats_as_integers
         self._seen_at_zero = 0
+
+    @cached_property
+    def _scored(self) -> Any:
+        """The table (item, text, position, score), computed from the rows on first use."""
+        return self._read()
 
     def histogram(self) -> tuple[list[Any], list[int]]:
         """Return the distinct scores and how many items of the domain have each, those of score 0 included."""
@@ -134,13 +141,11 @@ def open_counts(
     table_name: str | None = None,
     where: str | None = None,
     progress: Progress | None = None,
-    before_reading: Callable[[], None] | None = None,
 ) -> Iterator[Counts]:
-    """Add up what each person contributes to each item of the domain, and keep the scores until the end of the block.
+    """Yield the scores of a domain's items, after every check that needs no row; the first query reads the rows.
 
     score(i) = sum over people of their contribution to i, at most one each; rows with a null in a column that is needed
-    are dropped. The domain is checked against k before any row is read, and so is all else that can be told without
-    the rows; then `before_reading` is called. `key`: the random bits that decide which of a person's items stay.
+    are dropped. `key`: the random bits that decide which of a person's items stay.
     """
     _check_names(item, person)
     columns = list(dict.fromkeys([item, person, *contribution.columns]))
@@ -160,14 +165,16 @@ def open_counts(
         if size is not None and k > size:
             raise InvalidInput("k", k, f"a number from 1 to {size}, the number of items in the domain, is needed")
         scored = _scored(contributions(engine, rows, contribution, listed, key), listed, contribution)
-        # Types that an engine cannot work with show without a row, and so before the release is charged.
+        # An engine refuses types that it cannot work with here, before the release is charged.
         engine.check(scored)
-        if before_reading is not None:
-            before_reading()
-        source.load()
+
+        def read() -> Any:
+            source.load()
+            return stack.enter_context(_kept(engine, scored, domain))
+
         yield Counts(
             engine,
-            stack.enter_context(_kept(engine, scored, domain)),
+            read,
             domain,
             size=size,
             unit=contribution.unit,
