@@ -20,7 +20,7 @@ from pathlib import Path
 
 import dpselect as dps
 from benchmarks.timing import Result
-from dpselect.privacy.ledger import Ledger
+from dpselect.ledger import Ledger
 
 SPEND_LIMIT = 4.0
 """Times the bare insert."""
@@ -155,10 +155,9 @@ def fill(ledger: Ledger, count: int) -> None:
     """Record many releases in one transaction, through the same chain as every spend."""
     from sqlalchemy import Connection
 
-    from dpselect.privacy.ledger import records
-    from dpselect.privacy.ledger.amounts import Amount
-    from dpselect.privacy.ledger.chain import Record, canonical, utc_now
-    from dpselect.privacy.ledger.tip import Tip
+    from dpselect.ledger import records
+    from dpselect.ledger.chain import Record, Tip, canonical, utc_now
+    from dpselect.ledger.rules import Amount
 
     described, guarantee = canonical(PARAMETERS), canonical(COST.to_dict())
 

@@ -16,12 +16,11 @@ from typer.testing import CliRunner
 
 import dpselect as dps
 from dpselect.cli import app
-from dpselect.plan import NEXT_TO_NOTHING, plan_release
+from dpselect.ledger.rules import Budget
 from dpselect.privacy import Ledger
 from dpselect.privacy.conversion import largest_rho
-from dpselect.privacy.ledger.amounts import Budget
-from dpselect.privacy.ledger.reserve import Reservation
 from dpselect.privacy.naming import delta_of_naming
+from dpselect.release import NEXT_TO_NOTHING, ChargeTarget, ReleaseRequest
 from dpselect.values import value_noise
 
 VOTES = {"tea": 4120, "coffee": 3980, "water": 190, "juice": 87}
@@ -29,7 +28,7 @@ VOTES = {"tea": 4120, "coffee": 3980, "water": 190, "juice": 87}
 
 def plan(**arguments: Any) -> Any:
     given = {"k": 2, "epsilon": 1.0, "sensitivity": dps.COUNTS, "ordered": False, "values": None} | arguments
-    return plan_release(given.pop("mechanism", "auto"), **given)
+    return ReleaseRequest(**{"mechanism": "auto", **given}).plan()
 
 
 @pytest.fixture
@@ -129,7 +128,7 @@ class TestTheLastReleaseOfATotal:
 
         calls = []
 
-        class Overtaken(Reservation):
+        class Overtaken(ChargeTarget):
             def record(self, guarantee: dps.Guarantee, parameters: Any, *, secure: bool) -> None:
                 calls.append(guarantee.epsilon)
                 if len(calls) == 2:
@@ -217,7 +216,7 @@ class TestProtects:
 
     def test_a_data_set_of_households_can_be_charged(self, ledger: Ledger, tmp_path: Path) -> None:
         ledger.create("d", epsilon=1.0, protects="one household")
-        with pytest.raises(dps.InvalidInput, match="protects one household"):
+        with pytest.raises(dps.InvalidInput, match="must protect one household"):
             dps.select(VOTES, k=2, epsilon=0.25, ledger=ledger, dataset="d")
         release = dps.select(VOTES, k=2, epsilon=0.25, protects="one household", ledger=ledger, dataset="d")
         assert release.guarantee == dps.Guarantee(0.25, protects="one household")

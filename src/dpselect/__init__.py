@@ -8,13 +8,14 @@ A map of the house, along the path that every release takes:
 * `sampling`    random decisions whose law is exactly the one in the proofs
 * `release`     what was returned and promised
 * `privacy`     what it costs
+* `ledger`      what a data set may cost, and every release charged to it
 * `verify`      exact checks of every promise on small domains
 * `forecast`    how likely the right answer is, and which epsilon it takes
 * `multiselect` recommendations that never see the user
 * `ranking`     the best items from pairwise comparisons
 * `cli`         the `dpselect` command
 
-`select` runs that path on scores you have, `top` on a table of people's rows.
+`select` runs that path on scores you have, `top` on a table of people's rows, `rank` on pairwise comparisons.
 """
 
 from importlib import import_module
@@ -36,6 +37,7 @@ from dpselect.mechanisms import (
     TopStable,
 )
 from dpselect.privacy import COUNTS, Guarantee, Sensitivity
+from dpselect.rank import rank
 from dpselect.release import Release
 from dpselect.scores import Scores
 from dpselect.select import select
@@ -68,6 +70,7 @@ __all__ = [
     "SourceError",
     "TopStable",
     "Unseen",
+    "rank",
     "select",
     "top",
 ]
@@ -75,6 +78,6 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Load a room such as `dpselect.forecast` when first asked for: most programs never need it."""
-    if name in ("forecast", "multiselect", "ranking", "verify"):
+    if name in ("forecast", "ledger", "multiselect", "ranking", "verify"):
         return import_module(f"dpselect.{name}")
     raise AttributeError(f"module 'dpselect' has no attribute {name!r}")

@@ -1,27 +1,49 @@
-"""A release: what was published, and what was promised about it."""
+"""What a release will do and cost, settled before any data is seen, and what it published.
+
+`ReleaseRequest` holds what the caller asked for, `ReleasePlan` the mechanism, the noise on published scores and the
+cost that follow from it, and `Release` the answer.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import math
-from dataclasses import dataclass
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import date, time
-from typing import Any
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpselect.mechanisms.base import Mechanism
-from dpselect.privacy.guarantee import Guarantee
+from dpselect._format import shown_above
+from dpselect._numbers import float_below, positive_integer, positive_number
+from dpselect.errors import BudgetExceeded, InvalidInput, plain
+from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, MECHANISMS, Mechanism, mechanism_for
+from dpselect.privacy.composition import compose
+from dpselect.privacy.conversion import float_above
+from dpselect.privacy.guarantee import Guarantee, probability_of_failure
+from dpselect.privacy.naming import WHERE_OTHERS_HAVE_THE_SAME, delta_of_naming
+from dpselect.privacy.sensitivity import Sensitivity
+from dpselect.sampling import BitSource
+from dpselect.values import ValueNoise, split_epsilon, value_noise
+
+if TYPE_CHECKING:
+    from dpselect.ledger import Ledger
 
 PUBLIC, NUMBER, UNKNOWN, ROWS = "public", "number", "unknown", "rows"
+
+NEXT_TO_NOTHING = Fraction(1, 10**9)
+"""A release that exceeds what is left by at most this share of its cost is made with what is left."""
 
 
 @dataclass(frozen=True)
 class StatedDomain:
-    """What the caller stated about the items that could be answered, on which the guarantee rests.
+    """What the caller stated about the possible items, on which the guarantee rests.
 
-    `stated` is "public" where the items themselves were, "number" where only their number was, "unknown" where which
-    items exist is private too, and "rows" where the rows name them. `items` is their number where that was stated, and
-    otherwise None: it would be private.
+    `stated` is "public" if the items were listed, "number" if only their number was given, "unknown" if it is private
+    which items exist, and "rows" if the rows name the items. `items` is the number of items if that is public.
     """
 
     items: int | None
@@ -44,11 +66,30 @@ class StatedDomain:
 class Release:
     """The chosen items with their guarantee; everything in it may be published.
 
-    `ordered` says whether the order of `items` is part of the private output; if not, it is random. `secure` is False
-    when a seed was given: whoever knows the seed can undo the noise, so such a release protects nobody.
-    Where noisy scores were asked for, `values` holds one for each item, in the order of `items`, and `intervals` a pair
-    (low, high) for each that holds the true score with probability `confidence`; their cost is part of `guarantee`.
-    `domain` says what was stated about the possible items.
+    Parameters
+    ----------
+    items
+        The chosen items: k of them, or fewer from an unknown domain.
+    ordered
+        Whether the order of `items` is part of the private output; if not, it is random.
+    guarantee
+        What the release costs, published scores included.
+    mechanism
+        The mechanism that chose, with its parameters.
+    secure
+        False if a seed was given: whoever knows the seed can undo the noise, so the release protects nobody.
+    values, intervals, confidence
+        If noisy scores were asked for: a score for each item, a pair (low, high) for each that holds the true score
+        with probability `confidence`, and that probability.
+    domain
+        What was stated about the possible items.
+
+    Examples
+    --------
+    >>> import dpselect as dps
+    >>> release = dps.select({"tea": 90, "coffee": 80, "milk": 3}, k=2, epsilon=1.0, seed=1)
+    >>> release.k, release.guarantee.epsilon, release.secure
+    (2, 1.0, False)
     """
 
     items: list[Any]
@@ -68,7 +109,7 @@ class Release:
 
     @property
     def stopped(self) -> bool:
-        """Whether fewer than k items are shown, because more would show too much; only where the domain is unknown."""
+        """Whether the mechanism returned fewer than k items to protect privacy; only from an unknown domain."""
         return len(self.items) < self.k
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,7 +133,7 @@ class Release:
 
 
 def _plain(item: Any) -> Any:
-    """Return an item as JSON knows it; dates and times become ISO text, and what else JSON does not know its text."""
+    """Return an item as JSON can hold it: dates and times as ISO text, other objects as their str()."""
     if hasattr(item, "to_json_value"):
         return item.to_json_value()
     if isinstance(item, np.datetime64 | np.timedelta64):
@@ -106,3 +147,256 @@ def _plain(item: Any) -> Any:
     if isinstance(item, tuple | list):
         return [_plain(part) for part in item]
     return item.isoformat() if isinstance(item, date | time) else str(item)
+
+
+@dataclass(frozen=True)
+class ChargeTarget:
+    """The ledger and data set that a release is charged to; without a ledger nothing is charged."""
+
+    ledger: Ledger | str | os.PathLike[str] | None
+    dataset: str = ""
+    purpose: str = ""
+
+    @classmethod
+    def of(cls, ledger: Any, dataset: str | None, purpose: str) -> ChargeTarget:
+        """Check the three arguments of `select`, `top` and `rank`."""
+        if ledger is None:
+            for argument, given in (("dataset", dataset), ("purpose", purpose)):
+                if given:
+                    raise InvalidInput(argument, given, "must be left out without a ledger; name the ledger too")
+            return cls(None)
+        from dpselect.ledger import Ledger
+
+        if not isinstance(ledger, Ledger | str | os.PathLike):
+            given = plain(f"an object of type {type(ledger).__name__}")
+            raise InvalidInput("ledger", given, "must be a dpselect.privacy.Ledger, or the path or URL of one")
+        if not dataset:
+            raise InvalidInput("dataset", dataset, "must name the data set of the ledger that is charged")
+        return cls(ledger, dataset, purpose)
+
+    def record(self, guarantee: Guarantee, parameters: Mapping[str, Any], *, secure: bool) -> None:
+        """Charge the release; when this returns, the record is on the disk and the answer may be drawn.
+
+        A later failure gives nothing back: it can depend on the data, and a process that dies cannot tell whether its
+        answer was seen. A record without an answer costs budget; an answer without a record costs privacy.
+        """
+        if self.ledger is None:
+            return
+        from dpselect.ledger import Ledger
+
+        if isinstance(self.ledger, Ledger):
+            self.ledger.spend(self.dataset, guarantee, self.purpose, parameters, secure=secure)
+            return
+        with Ledger(self.ledger) as opened:
+            opened.spend(self.dataset, guarantee, self.purpose, parameters, secure=secure)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseRequest:
+    """What the caller asks for; all of it is public.
+
+    delta: None means 0, or what a mechanism object states. max_items_per_person: what the caller enforces.
+    number_of_items: for a domain that is known by its number only, so that the rows name the items. pool: how many
+    items a mechanism for unknown domains considers. details: what the ledger keeps beside the mechanism's parameters.
+    """
+
+    mechanism: str | Mechanism
+    k: int | None
+    epsilon: float | None
+    delta: float | None = None
+    sensitivity: Sensitivity
+    ordered: bool = False
+    values: float | None = None
+    protects: str = "one person"
+    neighbours: str = "add or remove"
+    max_items_per_person: int | None = None
+    number_of_items: int | None = None
+    pool: int | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def plan(self) -> ReleasePlan:
+        """Settle the release. With values, ε is split by their share and δ in halves; the costs add up to no more."""
+        if not (isinstance(self.protects, str) and self.protects.strip() and self.protects.isprintable()):
+            raise InvalidInput(
+                "protects", self.protects, "must be the unit of protection, such as 'one person' or 'one household'"
+            )
+        if self.values is not None and (isinstance(self.mechanism, Mechanism) or self.epsilon is None):
+            raise InvalidInput(
+                "values",
+                self.values,
+                "must be left out with a mechanism object or without epsilon; name the mechanism and give epsilon, the "
+                "total, of which values take their share",
+            )
+        if isinstance(self.mechanism, Mechanism):
+            chosen = self._choose(self.epsilon, self.delta)
+            naming = _Naming(0.0, covers_all=self.number_of_items is None)
+            return ReleasePlan(self, chosen, None, self._stated(chosen.guarantee, chosen, naming))
+        allowed = 0.0 if self.delta is None else self.delta
+        if self.values is None:
+            naming = self._naming(self.epsilon, allowed)
+            chosen = self._choose(self.epsilon, naming.left_of(allowed))
+            return ReleasePlan(self, chosen, None, self._stated(chosen.guarantee, chosen, naming))
+        for_choice, for_values = split_epsilon(positive_number("epsilon", self.epsilon), self.values)
+        naming = self._naming(for_choice, allowed)
+        half = float_below(Fraction(probability_of_failure(naming.left_of(allowed))) / 2)
+        chosen = self._choose(for_choice, half)
+        noise = value_noise(
+            k=chosen.k,
+            epsilon=for_values,
+            delta=half,
+            sensitivity=chosen.sensitivity,
+            max_items_per_person=self.max_items_per_person,
+        )
+        together = compose([chosen.guarantee, noise.guarantee], route="basic")
+        return ReleasePlan(self, chosen, noise, self._stated(together, chosen, naming))
+
+    def _choose(self, epsilon: float | None, delta: float | None) -> Mechanism:
+        """Return the mechanism for a share of the budget."""
+        more: dict[str, Any] = {}
+        if isinstance(self.mechanism, str) and self.max_items_per_person is not None:
+            kind = {**MECHANISMS, **FOR_UNKNOWN_DOMAINS}.get(self.mechanism)
+            if hasattr(kind, "max_items_per_person"):
+                more["max_items_per_person"] = self.max_items_per_person
+        if self.pool is not None:
+            more["pool"] = self.pool
+        return mechanism_for(
+            self.mechanism,
+            k=self.k,
+            epsilon=epsilon,
+            delta=delta,
+            sensitivity=self.sensitivity,
+            ordered=self.ordered,
+            **more,
+        )
+
+    def _naming(self, epsilon: Any, delta: Any) -> _Naming:
+        """Settle what naming takes of δ; without a δ or a bound on the items of one person it covers not everybody."""
+        if self.number_of_items is None:
+            return _Naming(0.0, covers_all=True)
+        if self.max_items_per_person is None or not probability_of_failure(delta) or self.sensitivity.low < 0:
+            return _Naming(0.0, covers_all=False)
+        needed = delta_of_naming(
+            Fraction(positive_number("epsilon", epsilon)),
+            k=positive_integer("k", self.k),
+            size=self.number_of_items,
+            max_items_per_person=self.max_items_per_person,
+        )
+        if needed > delta:
+            raise InvalidInput(
+                "delta",
+                delta,
+                f"must be at least {shown_above(needed)} to name the chosen items among {self.number_of_items} that "
+                "are not listed; allow fewer items per person, or list the items",
+            )
+        return _Naming(needed, covers_all=True)
+
+    def _stated(self, guarantee: Guarantee, chosen: Mechanism, naming: _Naming) -> Guarantee:
+        """Return the guarantee of an answer in which the items are named, with its unit of protection."""
+        if not naming.covers_all:
+            return replace(guarantee, protects=self.protects, neighbours=WHERE_OTHERS_HAVE_THE_SAME)
+        if not naming.delta:
+            return replace(guarantee, protects=self.protects, neighbours=self.neighbours)
+        delta = float_above(Fraction(guarantee.delta) + Fraction(chosen.guarantee.delta) + Fraction(naming.delta))
+        return Guarantee(guarantee.epsilon, delta, self.protects, self.neighbours)
+
+
+@dataclass(frozen=True)
+class _Naming:
+    """The δ that naming the items costs, and whether people who alone have an item are covered (privacy/naming.md)."""
+
+    delta: float
+    covers_all: bool
+
+    def left_of(self, allowed: float) -> float:
+        """Return the δ that choice and values may take; the δ of the choice counts twice."""
+        return float_below((Fraction(allowed) - Fraction(self.delta)) / 2) if self.delta else allowed
+
+
+@dataclass(frozen=True)
+class ReleasePlan:
+    """The mechanism that chooses, the noise on published scores if any, and what both cost together."""
+
+    request: ReleaseRequest
+    mechanism: Mechanism
+    noise: ValueNoise | None
+    guarantee: Guarantee
+
+    def describe(self) -> dict[str, Any]:
+        """Return the parameters of the release as plain data."""
+        described = {**self.mechanism.describe(), **self.request.details}
+        return described if self.noise is None else {**described, "values": self.noise.noise}
+
+    def charge(self, target: ChargeTarget, *, secure: bool) -> ReleasePlan:
+        """Charge the plan and return it, or charge and return a slightly smaller one if next to nothing is missing.
+
+        Ten times the float 0.1 is slightly more than 1: the tenth release of a total of 1 is made with what is left,
+        which is public, and states the smaller epsilon. The second charge is a transaction of its own, and is refused
+        if another process was faster.
+        """
+        try:
+            target.record(self.guarantee, self.describe(), secure=secure)
+            return self
+        except BudgetExceeded as refusal:
+            fitting = self._within(refusal)
+            if fitting is None:
+                raise
+        target.record(fitting.guarantee, fitting.describe(), secure=secure)
+        return fitting
+
+    def _within(self, refusal: BudgetExceeded) -> ReleasePlan | None:
+        """Return the plan of the same request for what is left, or None if more than next to nothing is missing."""
+        if isinstance(self.request.mechanism, Mechanism):  # it states its own cost
+            return None
+        delta = _share(refusal.requested_delta, refusal.remaining_delta)
+        epsilon, most = _share(refusal.requested, refusal.remaining), refusal.remaining
+        if refusal.requested_rho:
+            # ρ falls at least as fast as ε; the little that is taken off covers the rounding of its parts.
+            epsilon = _share(refusal.requested_rho, refusal.remaining_rho) * (1 - Fraction(1, 2**50))
+            most = self.guarantee.epsilon
+        if min(epsilon, delta) < 1 - NEXT_TO_NOTHING:
+            return None
+        smaller = replace(
+            self.request,
+            epsilon=min(float_below(epsilon * Fraction(positive_number("epsilon", self.request.epsilon))), most),
+            delta=float_below(delta * Fraction(probability_of_failure(self.request.delta or 0.0))),
+        )
+        with contextlib.suppress(InvalidInput):  # for example, the δ that naming needs cannot be made smaller
+            return smaller.plan()
+        return None
+
+    def release(self, items: list[Any], scores: Iterable[Any], bits: BitSource, domain: StatedDomain) -> Release:
+        """Return the release of the chosen items, with noisy scores if they were planned."""
+        release = Release(
+            items=items,
+            ordered=self.mechanism.ordered,
+            guarantee=self.guarantee,
+            mechanism=self.mechanism,
+            secure=bits.secure,
+            domain=domain,
+        )
+        if self.noise is None:
+            return release
+        noisy = self.noise.release(scores, bits)
+        return replace(release, values=noisy.values, intervals=noisy.intervals, confidence=noisy.confidence)
+
+
+def _share(requested: float, remaining: float) -> Fraction:
+    """Return the share of a request that is left, at most 1."""
+    return Fraction(1) if requested <= remaining else Fraction(remaining) / Fraction(requested)
+
+
+def check_covers(mechanism: Mechanism, needed: Sensitivity, max_items_per_person: int | None = None) -> None:
+    """Refuse a mechanism object whose noise does not cover what one person can do."""
+    stated = mechanism.sensitivity
+    relies_on = getattr(mechanism, "max_items_per_person", None)
+    covered = stated.spread >= needed.spread
+    if relies_on is not None:
+        covered = stated.low <= needed.low and needed.high <= stated.high
+    if not covered:
+        raise InvalidInput("mechanism", stated, f"must have sensitivity={needed!r}")
+    if relies_on is not None and relies_on != max_items_per_person:
+        raise InvalidInput(
+            "max_items_per_person",
+            max_items_per_person,
+            f"must be {relies_on}, on which the noise of the mechanism relies; give it here too, to enforce it",
+        )

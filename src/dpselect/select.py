@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpselect._numbers import seed_or_none
 from dpselect.mechanisms import Mechanism, UnknownDomain
-from dpselect.plan import plan_release
-from dpselect.privacy.ledger import Ledger, reservation
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
-from dpselect.release import PUBLIC, UNKNOWN, Release, StatedDomain
+from dpselect.release import PUBLIC, UNKNOWN, ChargeTarget, Release, ReleaseRequest, StatedDomain
 from dpselect.sampling import bit_source
+
+if TYPE_CHECKING:
+    from dpselect.ledger import Ledger
 
 
 def select(
@@ -30,30 +31,57 @@ def select(
     dataset: str | None = None,
     purpose: str = "",
 ) -> Release:
-    """Choose k items with high scores, so that no one person shows in the answer.
+    """Choose k items with high scores, without revealing whether any one person is in the data.
 
-    scores: a mapping item → score, a pandas or polars Series, a one-dimensional array or list (items are then 0..d−1),
-        or `Scores`. Which items there are is taken to be public; only their scores are private.
-    k, epsilon: how many items, and the total privacy cost. May be left out when `mechanism` is an object that has them.
-    delta: what mechanisms that can use it may use; pure ones give delta = 0 whatever is allowed. If left out, it is 0,
-        or what a mechanism object states.
-    mechanism: "auto", a name, or a mechanism object. "auto" looks at public facts only, never at the scores.
-    sensitivity: how far one person can move a score; COUNTS when each person counts at most once per item.
-    ordered: whether the order of the answer must mean something.
-    values: None, or the share of epsilon, between 0 and 1, to spend on publishing noisy scores of the chosen items.
-    protects: what one contributor stands for, where it is not one person: "one household", say. It is stated in the
-        guarantee, and must be that of the data set in the ledger.
-    seed: for tests and examples; the release is then reproducible and not secure.
-    ledger, dataset, purpose: a `privacy.Ledger`, or its path or URL, in which the release is charged to that data set
-        before it is drawn; BudgetExceeded is raised if not enough is left. A release that is short by less than a
-        billionth is made with what is left, and states the smaller epsilon. One that fails later stays charged.
+    Parameters
+    ----------
+    scores
+        A mapping item → score, a pandas or polars Series, a one-dimensional array or list (items are then 0..d−1), or
+        `Scores`. The items are taken to be public; only their scores are private.
+    k, epsilon
+        How many items, and the total privacy cost. May be left out if `mechanism` is an object, which has both.
+    delta
+        The largest δ that the mechanism may use; pure mechanisms use none. By default 0, or what a mechanism object
+        states.
+    mechanism
+        "auto", a name, or a mechanism object. "auto" chooses from public facts only, never from the scores.
+    sensitivity
+        How far one person can move a score; `COUNTS` if each person counts at most once per item.
+    ordered
+        Whether the order of the answer must be part of the private output.
+    values
+        None, or the share of epsilon, above 0 and below 1, to spend on publishing noisy scores of the chosen items.
+    protects
+        The unit of protection, if it is not one person: "one household", say. The guarantee states it, and it must be
+        that of the data set in the ledger.
+    seed
+        For tests and examples: it makes the release reproducible, and not secure.
+    ledger, dataset, purpose
+        A `privacy.Ledger`, or its path or URL, and the data set in it that is charged before the draw. A release that
+        exceeds what is left by less than a billionth is made with what is left, and states the smaller epsilon. A
+        release that fails later stays charged.
 
+    Returns
+    -------
+    The release.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument cannot be used.
+    BudgetExceeded
+        If less is left in the ledger than the release costs.
+    SourceError
+        If the ledger fails or was changed from outside.
+
+    Examples
+    --------
     >>> import dpselect as dps
     >>> dps.select({"tea": 90, "coffee": 80, "milk": 3}, k=2, epsilon=1.0, seed=1).k
     2
     """
-    plan = plan_release(
-        mechanism,
+    plan = ReleaseRequest(
+        mechanism=mechanism,
         k=k,
         epsilon=epsilon,
         delta=delta,
@@ -61,14 +89,14 @@ def select(
         ordered=ordered,
         values=values,
         protects=protects,
-    )
-    reserved = reservation(ledger, dataset, purpose)
+    ).plan()
+    target = ChargeTarget.of(ledger, dataset, purpose)
     bits = bit_source(seed_or_none(seed))
     table = plan.mechanism.table(scores)
     plan.mechanism.check_size(table.size)
-    plan = plan.charge(reserved, secure=bits.secure)
+    plan = plan.charge(target, secure=bits.secure)
     members = plan.mechanism.draw(table, bits)
-    # Mechanisms for unknown domains hide which items exist, and so how many.
+    # Mechanisms for unknown domains hide which items exist, and so their number.
     hidden = isinstance(plan.mechanism, UnknownDomain)
     domain = StatedDomain(None, UNKNOWN) if hidden else StatedDomain(table.size, PUBLIC)
     return plan.release(table.items(members.positions().tolist()), members.values, bits, domain)

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpselect._numbers import seed_or_none
 from dpselect.errors import InvalidInput
 from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, Mechanism, UnknownDomain
 from dpselect.mechanisms.pool import Pool
-from dpselect.plan import Plan, plan_release
-from dpselect.privacy.ledger import Ledger, reservation
-from dpselect.release import NUMBER, PUBLIC, UNKNOWN, Release, StatedDomain
+from dpselect.release import (
+    NUMBER,
+    PUBLIC,
+    UNKNOWN,
+    ChargeTarget,
+    Release,
+    ReleasePlan,
+    ReleaseRequest,
+    StatedDomain,
+    check_covers,
+)
 from dpselect.sampling import BitSource, bit_source
 from dpselect.scores import Scores
 from dpselect.sources import Contribution, Counts, Domain, check_not_rows, fresh_key, open_counts
+
+if TYPE_CHECKING:
+    from dpselect.ledger import Ledger
 
 
 def top(
@@ -46,32 +57,60 @@ def top(
     purpose: str = "",
     progress: Callable[[float | None], None] | None = None,
 ) -> Release:
-    """Choose k items that many people have, so that no one person shows in the answer.
+    """Choose k items that many people have, without revealing whether any one person is in the data.
 
-    table: the path of a CSV, JSON lines or Parquet file, an Ibis table, or a pandas, polars, Arrow or Spark table. Or,
+    Parameters
+    ----------
+    table
+        The path of a CSV, JSON lines or Parquet file, an Ibis table, or a pandas, polars, Arrow or Spark table. Or,
         with `table_name`, an engine: duckdb://FILE, postgresql://…, spark://HOST:PORT or spark+local://
         (docs/engines.md).
-    where: a condition on one row, in the SQL of the engine; it must not be chosen by looking at the private rows.
-    item, person: the columns that say what and who; where `person` names something else than people, say what it
-        stands for with `protects`. Each person counts at most once per item; rows with a null in
-        either column are dropped. A misspelt field of a JSON file cannot be noticed: it is read as null in every row.
-    domain: the items that could be answered, which are public: a list, array or table column, the path of a file that
-        lists them, table:NAME in the engine of the rows, or their number. Of a number, items that nobody has are
-        answered as `Unseen`, and people who alone have an item are covered only with `max_items_per_person` and a
-        `delta`: the answer can name the item. Or `dpselect.UNKNOWN`, where nobody can list the items: then even which
-        items exist is private, a `delta` is needed, and the answer may have fewer than k items (docs/unknown.md). The
-        table itself, or a column of it, is refused.
-    domain_column, domain_header: which column of a file or table lists the items, if it is not called like `item`; and
-        domain_header=False for a text file without a header, of which every line is an item.
-    value, clip: score an item by the sum over people, not by their number: of the sum of each person's values for it,
-        clipped to (low, high). weight: a column of numbers in [0, 1]; what a person adds is multiplied by the largest
-        of their weights for the item.
-    max_items_per_person: keep that many of each person's items, a random choice; "gaussian" needs it.
-    pool: of an unknown domain, how many of the highest scores are looked at; 10 k if left out.
-    progress: called every tenth of a second while the engine counts, with the share done, or None if it is not known.
-    ledger, dataset, purpose: as in `select`; the release is charged before any row is read.
-    Other arguments: as in `select`.
+    item, person
+        The columns with the items and the people. Each person counts at most once per item; rows with a null in either
+        column are dropped. A misspelt field of a JSON file is not detected: it reads as null in every row.
+    k, epsilon, delta, mechanism, ordered, values, seed
+        As in `select`.
+    domain
+        The possible items, which are public: a list, array or table column, the path of a file that lists them,
+        table:NAME in the engine of the rows, or their number. With a number, items that nobody has are answered as
+        `Unseen`, and people who alone have an item are covered only with `max_items_per_person` and a `delta`. Or
+        `dpselect.UNKNOWN` if nobody can list the items: then it is private which items exist, a `delta` is needed, and
+        the answer may have fewer than k items (docs/unknown.md). The table itself, or a column of it, is refused.
+    domain_column, domain_header
+        The column of a file or table that lists the items, if its name is not `item`; and domain_header=False for a
+        text file without a header, in which every line is an item.
+    value, clip
+        Score an item by a sum over people instead of their number: each person adds the sum of their values for the
+        item, clipped to (low, high).
+    weight
+        A column of numbers in [0, 1]: what a person adds is multiplied by their largest weight for the item.
+    max_items_per_person
+        Keep at most that many items of each person, chosen at random; "gaussian" needs it.
+    pool
+        For an unknown domain, how many of the highest scores are considered; by default 10 k.
+    protects
+        The unit of protection, if `person` names something other than people: "one household", say.
+    table_name, where
+        The table of an engine, and a condition on one row in the SQL of the engine. Do not choose the condition by
+        looking at the private rows.
+    ledger, dataset, purpose
+        As in `select`; the release is charged before any row is read.
+    progress
+        Called every tenth of a second while the engine counts, with the share that is done, or None if unknown.
 
+    Returns
+    -------
+    The release.
+
+    Raises
+    ------
+    InvalidInput, BudgetExceeded
+        As in `select`; both are raised before any row is read, if no row is needed to tell.
+    SourceError
+        If the ledger, a file or an engine fails. What fails after the charge stays charged.
+
+    Examples
+    --------
     >>> import dpselect as dps
     >>> import pandas
     >>> rows = pandas.DataFrame({"film": ["Heat", "Heat", "Up"], "viewer": ["ann", "bob", "ann"]})
@@ -81,8 +120,8 @@ def top(
     contribution = Contribution.of(value, clip, weight, max_items_per_person)
     possible = Domain.of(domain, column=domain_column, header=domain_header)
     check_not_rows(table, table_name, possible)
-    plan = plan_release(
-        _for_domain(mechanism, possible, pool),
+    plan = ReleaseRequest(
+        mechanism=_mechanism_for(possible, mechanism, pool),
         k=k,
         epsilon=epsilon,
         delta=delta,
@@ -94,48 +133,48 @@ def top(
         number_of_items=possible.number,
         pool=pool,
         details=contribution.describe(),
-    )
-    chosen = plan.mechanism
-    _check_covered(chosen, contribution)
+    ).plan()
+    check_covers(plan.mechanism, contribution.sensitivity, contribution.max_items_per_person)
     if ledger is not None and plan.guarantee.neighbours != "add or remove":
         raise InvalidInput(
             "domain",
             possible.number,
-            "of a number, a ledger can only charge what covers everybody: give max_items_per_person and delta, or list "
-            "the items",
+            "must list the items if a ledger is charged, which needs a guarantee for everybody; list them, or give "
+            "max_items_per_person and delta",
         )
-    reserved = reservation(ledger, dataset, purpose)
+    target = ChargeTarget.of(ledger, dataset, purpose)
     bits = bit_source(seed_or_none(seed))
     if possible.number is not None:
-        chosen.check_size(possible.number)
-
+        plan.mechanism.check_size(possible.number)
     with open_counts(
         table,
         item=item,
         person=person,
         domain=possible,
-        k=chosen.k,
+        k=plan.mechanism.k,
         contribution=contribution,
         key="" if contribution.max_items_per_person is None else fresh_key(bits),
         table_name=table_name,
         where=where,
         progress=progress,
     ) as counts:
-        # All that needs no row is checked, and no row is read yet.
-        plan = plan.charge(reserved, secure=bits.secure)
+        # Everything that needs no row is checked, and no row is read yet.
+        plan = plan.charge(target, secure=bits.secure)
         if possible.unknown:
-            return _from_the_top(plan, counts, bits)
+            return _release_from_pool(plan, counts, bits)
         members = plan.mechanism.draw(Scores.from_histogram(*counts.histogram()), bits)
         items = counts.fetch(members.values.tolist(), members.indexes.tolist())
         stated = StatedDomain(counts.size, PUBLIC if possible.number is None else NUMBER)
     return plan.release(items, members.values, bits, stated)
 
 
-def _for_domain(mechanism: str | Mechanism, domain: Domain, pool: int | None) -> str | Mechanism:
-    """Return the mechanism, "auto" on an unknown domain being "restricted"; refuse one that does not fit the domain."""
+def _mechanism_for(domain: Domain, mechanism: str | Mechanism, pool: int | None) -> str | Mechanism:
+    """Return the mechanism, "restricted" for "auto" on an unknown domain; refuse one that does not fit the domain."""
     if not domain.unknown:
         if pool is not None:
-            raise InvalidInput("pool", pool, "only unknown domains have one: leave it out, or say domain=UNKNOWN")
+            raise InvalidInput(
+                "pool", pool, "must be left out unless the domain is unknown; leave it out, or give domain=UNKNOWN"
+            )
         return mechanism
     if isinstance(mechanism, str) and mechanism == "auto":
         return "restricted"
@@ -143,17 +182,17 @@ def _for_domain(mechanism: str | Mechanism, domain: Domain, pool: int | None) ->
         return mechanism
     if isinstance(mechanism, UnknownDomain):
         if pool not in (None, mechanism.pool):
-            raise InvalidInput("pool", pool, f"the mechanism object says {mechanism.pool}; leave it out")
+            raise InvalidInput("pool", pool, f"must be {mechanism.pool}, as the mechanism object states; leave it out")
         return mechanism
     raise InvalidInput(
         "mechanism",
         mechanism.name if isinstance(mechanism, Mechanism) else mechanism,
-        f"on an unknown domain auto, {', '.join(FOR_UNKNOWN_DOMAINS)} or a dpselect.Restricted(inner=…) is needed",
+        f"must be auto, {', '.join(FOR_UNKNOWN_DOMAINS)} or a dpselect.Restricted(inner=…) on an unknown domain",
     )
 
 
-def _from_the_top(plan: Plan, counts: Counts, bits: BitSource) -> Release:
-    """Return the release of an unknown domain, from the rows of the pool and the one after them."""
+def _release_from_pool(plan: ReleasePlan, counts: Counts, bits: BitSource) -> Release:
+    """Return the release of an unknown domain, from the items of the pool and the one after them."""
     mechanism = plan.mechanism
     assert isinstance(mechanism, UnknownDomain)
     size = mechanism.pool_size
@@ -162,20 +201,3 @@ def _from_the_top(plan: Plan, counts: Counts, bits: BitSource) -> Release:
     members = mechanism.draw_from(pool, bits)
     chosen = [items[place] for place in members.positions().tolist()]
     return plan.release(chosen, members.values, bits, StatedDomain(None, UNKNOWN))
-
-
-def _check_covered(chosen: Mechanism, contribution: Contribution) -> None:
-    """Refuse a mechanism object whose noise does not cover what one person can do here."""
-    needed, stated = contribution.sensitivity, chosen.sensitivity
-    relies_on = getattr(chosen, "max_items_per_person", None)
-    covered = stated.spread >= needed.spread
-    if relies_on is not None:
-        covered = stated.low <= needed.low and needed.high <= stated.high
-    if not covered:
-        raise InvalidInput("mechanism", stated, f"a mechanism with sensitivity={needed!r} is needed")
-    if relies_on is not None and relies_on != contribution.max_items_per_person:
-        raise InvalidInput(
-            "max_items_per_person",
-            contribution.max_items_per_person,
-            f"the noise of the mechanism relies on {relies_on}; give the same here, so that no person has more items",
-        )

@@ -1,7 +1,8 @@
-"""Noisy scores of chosen items: a second release, with fresh noise and a cost of its own (docs/values.md)."""
+"""Noisy scores of the chosen items: a second release, with fresh noise and its own cost (docs/values.md)."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,10 +23,13 @@ from dpselect.sampling.tails import gaussian_half_width, laplace_half_width
 LAPLACE = "discrete laplace"
 GAUSSIAN = "discrete gaussian"
 
-FINENESS = 2**20
-"""Scores that are not counted are rounded to a grid this much finer than what one person can do and than the noise."""
+CONFIDENCE = 0.95
+"""The probability with which each published interval holds the true score."""
 
-FLOAT_LIMIT = 2**1000
+_GRID_FINENESS = 2**20
+"""Scores that are not counts are rounded to a grid this much finer than one person's reach and than the noise."""
+
+_LARGEST_FLOAT = 2**1000
 """Magnitude from which values are shown as whole numbers, since floats end soon after."""
 
 Value = int | float
@@ -36,16 +40,13 @@ Interval = tuple[Value, Value]
 class NoisyValues:
     """Noisy scores in the order of the items, each with an interval that holds the score with probability `confidence`.
 
-    All of it may be published. The probability is that of the noise, for each interval by itself, given which items
-    were chosen. With a sensitivity that counts, the score is the one rounded to a whole number, as counts already are.
+    All of it may be published. The probability is over the noise, for each interval by itself, given the chosen items.
+    With a sensitivity that counts, the score is the one rounded to a whole number, which counts already are.
     """
 
     values: list[Value]
     intervals: list[Interval]
     confidence: float
-    half_width: Value
-    guarantee: Guarantee
-    noise: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,18 +66,17 @@ class ValueNoise:
     guarantee: Guarantee
 
     def half_width(self, confidence: float) -> Fraction:
-        """Return how far a noisy value may be from the score, except with probability 1 − confidence.
+        """Return the distance between noisy value and score that is exceeded with probability at most 1 − confidence.
 
-        Noise as far out as its tail says, and half a step for rounding to a grid finer than the whole numbers. On the
-        whole numbers it is the distance from the rounded score: counts are whole, and nothing is added for others.
+        The quantile of the noise, plus half a step for rounding on a grid finer than the whole numbers. On the whole
+        numbers it is the distance from the rounded score, so nothing is added.
         """
         failure = 1 - Fraction(confidence)
         tail = laplace_half_width if self.noise == LAPLACE else gaussian_half_width
         return (tail(self.spread, failure) + (0 if self.grid == 1 else Fraction(1, 2))) * self.grid
 
-    def release(self, scores: Iterable[Any], bits: BitSource, *, confidence: float = 0.95) -> NoisyValues:
-        """Return the scores with fresh noise from `bits`."""
-        confidence = check_confidence(confidence)
+    def release(self, scores: Iterable[Any], bits: BitSource, *, confidence: float = CONFIDENCE) -> NoisyValues:
+        """Return the scores with fresh noise from `bits`, which may have served the selection: no bit is used twice."""
         half_width = self.half_width(confidence)
         exact = [self.grid * (step + self._draw(bits)) for step in self.rounded(scores)]
         return NoisyValues(
@@ -86,9 +86,6 @@ class ValueNoise:
                 for value in exact
             ],
             confidence=confidence,
-            half_width=self._shown(half_width, float_above),
-            guarantee=self.guarantee,
-            noise=self.noise,
         )
 
     def rounded(self, scores: Iterable[Any]) -> list[int]:
@@ -96,41 +93,16 @@ class ValueNoise:
         return [floor(_fraction(score) / self.grid + Fraction(1, 2)) for score in scores]
 
     def _shown(self, value: Fraction, rounded: Callable[[Fraction], float]) -> Value:
-        """Return a number that JSON knows: a whole one of the whole numbers, a float of a finer grid if one holds it.
+        """Return a number that JSON can hold: an int on the whole numbers or if it is huge, otherwise a float.
 
-        Any function of a private result may be shown, so its size may decide.
+        The value is private output already, so the form may depend on it.
         """
-        whole = self.grid == 1 or abs(value) >= FLOAT_LIMIT
+        whole = self.grid == 1 or abs(value) >= _LARGEST_FLOAT
         return floor(value) if whole else rounded(value)
 
     def _draw(self, bits: BitSource) -> int:
         draw = discrete_laplace if self.noise == LAPLACE else discrete_gaussian
         return draw(self.spread, bits)
-
-
-def noisy_values(
-    scores_of_chosen: Iterable[Any],
-    *,
-    k: int,
-    epsilon: float,
-    delta: float = 0.0,
-    sensitivity: Sensitivity,
-    bits: BitSource,
-    max_items_per_person: int | None = None,
-    confidence: float = 0.95,
-) -> NoisyValues:
-    """Return the scores of at most k chosen items with fresh noise, at a cost of (ε, δ) on top of choosing them.
-
-    `bits` may be the source that served the selection, since it hands out every bit once. `max_items_per_person`, where
-    the caller enforces it, bounds how many of the k scores one person can move.
-    """
-    noise = value_noise(
-        k=k, epsilon=epsilon, delta=delta, sensitivity=sensitivity, max_items_per_person=max_items_per_person
-    )
-    scores = list(scores_of_chosen)
-    if len(scores) > k:
-        raise InvalidInput("k", k, "at least as many as there are chosen items is needed")
-    return noise.release(scores, bits, confidence=confidence)
 
 
 def value_noise(
@@ -155,7 +127,7 @@ def value_noise(
         raise InvalidInput(
             "sensitivity",
             sensitivity,
-            "dpselect.COUNTS or dpselect.Sensitivity(low, high) is needed, not a bare number",
+            "must be dpselect.COUNTS or dpselect.Sensitivity(low, high), not a bare number",
         )
     reach = sensitivity.reach
     grid = Fraction(1) if _counting(sensitivity) else _fine_grid(min(reach, moved * reach / Fraction(target.epsilon)))
@@ -177,51 +149,40 @@ def value_noise(
         spread=moved * steps**2 / (2 * Fraction(rho)),
         guarantee=Guarantee(epsilon=target.epsilon, delta=target.delta, rho=rho),
     )
-    return min((laplace, gaussian), key=lambda noise: noise.half_width(0.95))
+    return min((laplace, gaussian), key=lambda noise: noise.half_width(CONFIDENCE))
 
 
 def split_epsilon(epsilon: float, share: float) -> tuple[float, float]:
-    """Return what of ε goes to the selection and what to the values: `(1 − share) ε` and `share ε`.
+    """Return the parts of ε for the selection and for the values: `(1 − share) ε` and `share ε`.
 
     Both are rounded down, the first from what the second leaves, so that their exact sum never exceeds ε.
     """
     total = positive_number("epsilon", epsilon)
-    part = Fraction(finite_number("values", check_share(share)))
+    part = Fraction(_inside_unit(share))
     for_values = float_below(part * Fraction(total))
     for_selection = float_below(Fraction(total) - Fraction(for_values))
     if not (for_values > 0 and for_selection > 0):
-        raise InvalidInput("values", share, "both the selection and the values need a positive part of epsilon")
+        raise InvalidInput("values", share, "must leave a positive part of epsilon to the selection and to the values")
     return for_selection, for_values
 
 
-def check_share(share: Any) -> float:
+def _inside_unit(share: Any) -> float:
     """Return the share of ε for the values if it lies in (0, 1)."""
-    return _inside_unit("values", share, "None or a share of epsilon between 0 and 1, both excluded, is needed")
-
-
-def check_confidence(confidence: Any) -> float:
-    """Return the probability that an interval holds its score if it lies in (0, 1)."""
-    return _inside_unit("confidence", confidence, "a probability between 0 and 1, both excluded, is needed")
-
-
-def _inside_unit(argument: str, value: Any, accepted: str) -> float:
-    try:
-        number = float(finite_number(argument, value))
+    with contextlib.suppress(InvalidInput):
+        number = float(finite_number("values", share))
         if 0 < number < 1:
             return number
-    except InvalidInput:
-        pass
-    raise InvalidInput(argument, value, accepted)
+    raise InvalidInput("values", share, "must be None, or a share of epsilon above 0 and below 1")
 
 
 def _counting(sensitivity: Sensitivity) -> bool:
-    """Whether scores are counts: a person adds nothing or a whole number. The scores themselves must not decide."""
+    """Whether scores are counts: low is 0 and high a whole number. The scores, being private, do not decide."""
     return sensitivity.low == 0 and Fraction(sensitivity.high).denominator == 1
 
 
 def _fine_grid(size: Fraction) -> Fraction:
-    """Return the largest power of two that is at most size / FINENESS."""
-    exact = size / FINENESS
+    """Return the largest power of two that is at most `size / 2^20`."""
+    exact = size / _GRID_FINENESS
     exponent = exact.numerator.bit_length() - exact.denominator.bit_length()
     power = Fraction(2) ** exponent
     return power if power <= exact else power / 2

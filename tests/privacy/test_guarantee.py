@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpselect import COUNTS, Guarantee, InvalidInput
+from dpselect.ledger.rules import rule_named
 from dpselect.privacy.gaussian import unit_sigma
-from dpselect.privacy.ledger.rules import total_for
 from dpselect.values import value_noise
 
 
@@ -98,7 +98,7 @@ def test_a_claimed_delta_above_every_float_below_one_is_refused() -> None:
 @pytest.mark.parametrize("number", [Fraction(1, 3), Decimal("0.1"), Fraction(2, 3)])
 def test_totals_and_targets_are_rounded_down_where_claims_are_rounded_up(number: Fraction | Decimal) -> None:
     exact = Fraction(number)
-    total = total_for("basic", number, number)
+    total = rule_named("basic").total(number, number)
     assert Fraction(total.epsilon) <= exact
     assert Fraction(total.delta) <= exact
     noise = value_noise(k=1, epsilon=number, sensitivity=COUNTS)

@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 
 import dpselect as dps
-from dpselect.plan import plan_release
-from dpselect.privacy.ledger import Ledger
+from dpselect.ledger import Ledger
 from dpselect.privacy.naming import WHERE_OTHERS_HAVE_THE_SAME, delta_of_naming
 from dpselect.privacy.sensitivity import COUNTS
+from dpselect.release import ReleaseRequest
 
 ITEMS, K, EPSILON = 4, 2, 1.0
 MECHANISMS: dict[str, Callable[[], Any]] = {
@@ -95,7 +95,7 @@ def test_the_delta_is_rounded_up() -> None:
 
 def plan(**changes: Any) -> dps.Guarantee:
     options = {"k": 2, "epsilon": 1.0, "sensitivity": COUNTS, "ordered": False, "values": None}
-    return plan_release(**{"mechanism": "auto", "number_of_items": 10**6, **options, **changes}).guarantee
+    return ReleaseRequest(**{"mechanism": "auto", "number_of_items": 10**6, **options, **changes}).plan().guarantee
 
 
 def test_without_a_bound_or_a_delta_the_guarantee_says_whom_it_leaves_out() -> None:
@@ -125,8 +125,8 @@ def test_with_both_it_covers_everybody_within_the_delta_that_was_allowed(mechani
 @pytest.mark.parametrize("values", [None, 0.5])
 def test_the_delta_of_the_choice_is_stated_twice_beside_that_of_naming(values: float | None) -> None:
     """The proof uses it once for the choice and once for the event that a person's own item is named (naming.md)."""
-    release = plan_release(
-        "gaussian",
+    release = ReleaseRequest(
+        mechanism="gaussian",
         k=2,
         epsilon=1.0,
         delta=1e-3,
@@ -135,7 +135,7 @@ def test_the_delta_of_the_choice_is_stated_twice_beside_that_of_naming(values: f
         values=values,
         max_items_per_person=3,
         number_of_items=10**6,
-    )
+    ).plan()
     choice = Fraction(release.mechanism.guarantee.delta)
     of_values = Fraction(release.noise.guarantee.delta) if release.noise else Fraction(0)
     naming = delta_of_naming(Fraction(release.mechanism.epsilon), k=2, size=10**6, max_items_per_person=3)

@@ -9,7 +9,6 @@ from typing import Any
 
 from dpselect import InvalidInput
 from dpselect.cli.output import check_output
-from dpselect.privacy.ledger.place import url_of
 from dpselect.sources import files_of, has_unknown_files
 from dpselect.writing import is_same_file, is_stream
 
@@ -47,8 +46,10 @@ def files_read(source: str, *, table: str | None = None, domain: Any = None, led
 
 def _ledger_files(place: str | None) -> list[Path]:
     """Return the file of a SQLite ledger with its logs, which lie beside the file that a symbolic link leads to."""
+    from dpselect.ledger import ledger_file
+
     with contextlib.suppress(InvalidInput):  # whoever opens it says what is wrong with it
-        url = url_of(place) if place is not None else None
-        if url is not None and url.get_backend_name() == "sqlite" and url.database:
-            return [Path(f"{os.path.realpath(url.database)}{ending}") for ending in _BESIDE_LEDGER]
+        file = ledger_file(place) if place is not None else None
+        if file is not None:
+            return [Path(f"{os.path.realpath(file)}{ending}") for ending in _BESIDE_LEDGER]
     return []

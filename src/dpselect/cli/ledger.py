@@ -1,20 +1,20 @@
-"""`dpselect ledger`: budgets that last: create, spend, show, check, list."""
+"""`dpselect ledger`: budgets that last: create, spend, show, list, check."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
 
-from dpselect import Guarantee, InvalidInput
-from dpselect.cli.ledger_text import entries_csv, figure, statement_text
+from dpselect import InvalidInput
+from dpselect.cli.ledger_text import accounts_text, entries_csv, statement_text
 from dpselect.cli.numbers import number, whole_number
-from dpselect.cli.output import Format, as_csv, as_json, as_text, note, publish, shown
-from dpselect.privacy.ledger import Ledger
+from dpselect.cli.output import Format, as_csv, as_json, note, publish, shown
+
+if TYPE_CHECKING:
+    from dpselect.ledger import Ledger
 
 _FAILED = 1
 
@@ -45,7 +45,7 @@ def ledger_command() -> None:
 @ledger_commands.command("create")
 def create_command(
     dataset: Name,
-    epsilon: Annotated[float, typer.Option(parser=number, help="The total, for good.", metavar="NUMBER")],
+    epsilon: Annotated[float, typer.Option(parser=number, help="The total, which never changes.", metavar="NUMBER")],
     delta: Delta = 0.0,
     protects: Annotated[str, typer.Option(help="Unit of protection.", metavar="TEXT")] = "one person",
     composition: Annotated[str, typer.Option(help="How costs add up: basic or zcdp.", metavar="RULE")] = "basic",
@@ -68,7 +68,7 @@ def spend_command(
     epsilon: Annotated[float, typer.Option(parser=number, help="What the release costs.", metavar="NUMBER")],
     delta: Delta = 0.0,
     rho: Annotated[
-        float | None, typer.Option(parser=number, help="Its zCDP parameter, where it has one.", metavar="NUMBER")
+        float | None, typer.Option(parser=number, help="Its zCDP parameter, if it has one.", metavar="NUMBER")
     ] = None,
     purpose: Annotated[str, typer.Option(help="What it is for.", metavar="TEXT")] = "",
     ledger: Place = _DEFAULT,
@@ -83,9 +83,8 @@ def spend_command(
     [bold]dpselect ledger spend films --epsilon 0.25 --purpose chart[/bold]
     """
     with _opened(ledger) as book:
-        unit = book.account(dataset)
-        book.spend(dataset, Guarantee(epsilon, delta, unit.protects, unit.neighbours, rho), purpose)
-        publish(statement_text(book.statement(dataset), form), None)
+        statement = book.charge(dataset, epsilon=epsilon, delta=delta, rho=rho, purpose=purpose)
+    publish(statement_text(statement, form), None)
 
 
 @ledger_commands.command("show")
@@ -103,7 +102,7 @@ def show_command(
     [bold]dpselect ledger show films[/bold]
     """
     if not isinstance(last, int) or last < 0:
-        raise InvalidInput("last", last, "a whole number of at least 0 is needed")
+        raise InvalidInput("last", last, "must be a whole number of at least 0")
     with _opened(ledger) as book:
         names = [account.dataset for account in book.accounts()] if dataset is None else [dataset]
         statements = [book.statement(name, None if everything else last) for name in names]
@@ -125,45 +124,21 @@ def list_command(ledger: Place = _DEFAULT, form: Form = Format.table) -> None:
     """
     with _opened(ledger) as book:
         statements = [book.statement(account.dataset, 0) for account in book.accounts()]
-    columns = ("dataset", "total", "spent", "left", "delta", "entries", "protects")
-    rows: list[dict[str, Any]] = [
-        {
-            "dataset": statement.account.dataset,
-            "total": statement.account.total.epsilon,
-            "spent": statement.spent.epsilon,
-            "left": statement.remaining.epsilon,
-            "delta": statement.remaining.delta,
-            "entries": statement.account.count,
-            "protects": statement.account.protects,
-        }
-        for statement in statements
-    ]
-    if form is Format.json:
-        publish(as_json({"datasets": rows}), None)
-    elif form is Format.csv:
-        publish(as_csv(rows) if rows else ",".join(columns) + "\n", None)
-    else:
-        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-        for column in columns:
-            heading = "delta left" if column == "delta" else column
-            table.add_column(heading, justify="left" if column in ("dataset", "protects") else "right")
-        for row in rows:
-            table.add_row(*(shown(figure(column, value)) for column, value in row.items()))
-        publish(as_text(table), None)
+    publish(accounts_text(statements, form), None)
 
 
 @ledger_commands.command("check")
 def check_command(
     dataset: MaybeName = None,
     head: Annotated[
-        str | None, typer.Option(help="A hash that was shown before; it must still be there.", metavar="HASH")
+        str | None, typer.Option(help="A hash that was shown earlier; it must still be there.", metavar="HASH")
     ] = None,
     ledger: Place = _DEFAULT,
     form: Form = Format.table,
 ) -> None:
     """Look for entries that were edited, removed or reordered.
 
-    Exit status 1 if there are any. Keep the head of the ledger elsewhere: with it, --head finds any change whatever.
+    Exit status 1 if there are any. Keep a copy of the ledger's head elsewhere: with it, --head finds every change.
 
     Example, after [bold]dpselect ledger create films --epsilon 1[/bold]:
 
@@ -173,7 +148,7 @@ def check_command(
         faults = book.check(dataset, head)
         accounts = [account for account in book.accounts() if dataset in (None, account.dataset)]
         whole = book.head()
-    found = [fault.to_dict() for fault in faults]
+    found: list[dict[str, Any]] = [fault.to_dict() for fault in faults]
     if form is Format.json:
         heads = [{"dataset": one.dataset, "count": one.count, "head": one.head} for one in accounts]
         publish(as_json({"passed": not faults, "faults": found, "datasets": heads, "head": whole}), None)
@@ -197,7 +172,9 @@ def check_command(
 
 @contextlib.contextmanager
 def _opened(place: str) -> Iterator[Ledger]:
-    """Open a ledger, and name the data set in errors as these commands do."""
+    """Open a ledger; errors say "data set", as these commands do, for the argument `dataset`."""
+    from dpselect.ledger import Ledger
+
     try:
         with Ledger(place) as book:
             yield book

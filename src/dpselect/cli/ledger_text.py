@@ -1,8 +1,8 @@
-"""What `dpselect ledger` prints: a data set with its bars and entries, every number rounded towards privacy."""
+"""What `dpselect ledger` prints, every number rounded towards privacy."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.table import Table
@@ -10,10 +10,13 @@ from rich.text import Text
 
 from dpselect._format import shown_above, shown_below
 from dpselect.cli.output import Format, as_csv, as_json, as_text, shown
-from dpselect.privacy.ledger import Entry, Statement
+
+if TYPE_CHECKING:
+    from dpselect.ledger import Entry, Statement
 
 _BAR_WIDTH = 30
-_COLUMNS = ("dataset", "sequence", "time", "epsilon", "delta", "mechanism", "k", "secure", "purpose", "hash")
+_ENTRY_COLUMNS = ("dataset", "sequence", "time", "epsilon", "delta", "mechanism", "k", "secure", "purpose", "hash")
+_ACCOUNT_COLUMNS = ("dataset", "total", "spent", "left", "delta", "entries", "protects")
 
 
 def statement_text(statement: Statement, form: Format) -> str:
@@ -102,15 +105,42 @@ def entries_csv(entries: list[Entry]) -> str:
         }
         for entry in entries
     ]
-    return as_csv(rows) if rows else ",".join(_COLUMNS) + "\n"
+    return as_csv(rows) if rows else ",".join(_ENTRY_COLUMNS) + "\n"
 
 
 def _named(entry: Entry, parameter: str) -> str:
     return str(entry.parameters.get(parameter, ""))
 
 
-def figure(column: str, value: Any) -> str:
-    """Return a cell of the list of data sets; what is spent is rounded up, and what is left down."""
+def accounts_text(statements: list[Statement], form: Format) -> str:
+    """Return the list of data sets in the format asked for."""
+    rows: list[dict[str, Any]] = [
+        {
+            "dataset": statement.account.dataset,
+            "total": statement.account.total.epsilon,
+            "spent": statement.spent.epsilon,
+            "left": statement.remaining.epsilon,
+            "delta": statement.remaining.delta,
+            "entries": statement.account.count,
+            "protects": statement.account.protects,
+        }
+        for statement in statements
+    ]
+    if form is Format.json:
+        return as_json({"datasets": rows})
+    if form is Format.csv:
+        return as_csv(rows) if rows else ",".join(_ACCOUNT_COLUMNS) + "\n"
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for column in _ACCOUNT_COLUMNS:
+        heading = "delta left" if column == "delta" else column
+        table.add_column(heading, justify="left" if column in ("dataset", "protects") else "right")
+    for row in rows:
+        table.add_row(*(shown(_figure(column, value)) for column, value in row.items()))
+    return as_text(table)
+
+
+def _figure(column: str, value: Any) -> str:
+    """Return a cell: what is spent is rounded up, and what is left down."""
     if not isinstance(value, float):
         return str(value)
     return shown_above(value) if column == "spent" else shown_below(value)

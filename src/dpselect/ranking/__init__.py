@@ -4,7 +4,19 @@ Comparisons become a random walk that moves from losers to winners; its stationa
 any mechanism chooses among them. What one comparison can change follows from public caps, which are enforced.
 """
 
-from dpselect.ranking.rank import rank
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from dpselect.ranking.sensitivity import DEFAULT_DAMPING, Bounds
 
+if TYPE_CHECKING:
+    from dpselect.rank import rank
+
 __all__ = ["DEFAULT_DAMPING", "Bounds", "rank"]
+
+
+def __getattr__(name: str) -> Any:
+    """Return `dpselect.rank`, which is built on this room, when first asked for."""
+    if name == "rank":
+        return import_module("dpselect.rank").rank
+    raise AttributeError(f"module 'dpselect.ranking' has no attribute {name!r}")

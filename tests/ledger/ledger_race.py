@@ -14,7 +14,7 @@ from typing import Any
 from ledger_servers import PROCESSES
 
 import dpselect as dps
-from dpselect.privacy.ledger import Ledger
+from dpselect.ledger import Ledger
 
 RACERS = 40
 TOTAL, COST, FIT = 1.0, 0.1, 10

@@ -1,7 +1,7 @@
-"""Names of data sets: two that look alike must not get a budget each.
+"""Names of data sets: two names that look alike must not get a budget each.
 
-Names are kept and found as they were given, and compared as `compared` writes them. That needs no table of look-alike
-letters, and so does not see through a name that is written in another script as a whole.
+Names are stored as given, and compared in a normal form. There is no table of look-alike letters: a name written as a
+whole in another script is not recognised.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from dpselect.errors import InvalidInput
 _INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\ufe00-\ufe0f\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
 )
-"""Variation selectors, fillers and blanks that str.isprintable accepts; it refuses the zero-width characters."""
+"""Variation selectors, fillers and blanks that str.isprintable accepts; it refuses zero-width characters."""
 
 _COMMON = {"MODIFIER", "VEDIC"}
 _EAST_ASIAN = {"CJK", "IDEOGRAPHIC", "VERTICAL", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "BOPOMOFO", "HANGUL"}
-_WRITTEN_TOGETHER = _EAST_ASIAN | {"LATIN"}
-"""Japanese mixes kana and Chinese characters, and Latin words, whose letters look like none of them, are common."""
+_MAY_BE_MIXED = _EAST_ASIAN | {"LATIN"}
+"""Japanese mixes kana and Chinese characters; Latin letters look like none of them."""
 
 _MICRO = "\u03bc"
-"""The micro sign in its normal form, a Greek letter; it is common in units, and looks like no Latin letter."""
+"""The micro sign in its normal form, a Greek letter. It is common in units, and looks like no Latin letter."""
 
 
 def compared(name: str) -> str:
-    """Return what two names have in common if they differ in case, blanks or the form of their characters only."""
+    """Return a form that is equal for names that differ only in case, blanks or the encoding of their characters."""
     folded = unicodedata.normalize("NFKC", name).casefold()
     visible = _INVISIBLE.sub("", unicodedata.normalize("NFKC", folded))
     return " ".join(visible.split())
@@ -40,23 +40,23 @@ def alike(name: str, known: Iterable[str]) -> str:
 
 
 def new_name(name: str) -> str:
-    """Return a name that a data set may be given: one that can be typed as it looks."""
+    """Return the name of a new data set, if it can be typed as it looks."""
     form = unicodedata.normalize("NFKC", name)
     if _INVISIBLE.search(form):
-        raise InvalidInput("dataset", name, "a new name needs characters that can be seen, and this one holds others")
+        raise InvalidInput("dataset", name, "must have visible characters only")
     scripts = {_script(character) for character in form} - {""}
-    if len(scripts) > 1 and not scripts <= _WRITTEN_TOGETHER:
+    if len(scripts) > 1 and not scripts <= _MAY_BE_MIXED:
+        mixed = " and ".join(sorted(scripts))
         raise InvalidInput(
             "dataset",
             name,
-            f"a new name needs letters of one script, and this one mixes {' and '.join(sorted(scripts))}, whose "
-            "letters can look alike; type it anew, or choose another",
+            f"must have letters of one script, not of {mixed}, which can look alike; type it again or choose another",
         )
     return name
 
 
 def _script(character: str) -> str:
-    """Return the script of a letter, which its Unicode name begins with; digits, signs and marks go with any."""
+    """Return the script of a letter, the first word of its Unicode name; other characters go with any script."""
     if not unicodedata.category(character).startswith("L") or character == _MICRO:
         return ""
     script = unicodedata.name(character, "unknown").split()[0]

@@ -9,8 +9,8 @@ from pathlib import Path
 import sqlalchemy as sql
 
 import dpselect as dps
-from dpselect.privacy.ledger import Ledger, schema
-from dpselect.privacy.ledger.chain import Record
+from dpselect.ledger import Ledger, schema
+from dpselect.ledger.chain import Record
 
 ENTRIES = 6
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import dpselect as dps
 import servers
-from dpselect.privacy.ledger import Ledger
+from dpselect.ledger import Ledger
 
 _numbers = itertools.count()
 
@@ -19,8 +19,8 @@ _numbers = itertools.count()
 PROCESSES: Any = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(
     [
-        "dpselect.privacy.ledger.audit",
-        "dpselect.privacy.ledger.store",
+        "dpselect.ledger.audit",
+        "dpselect.ledger.store",
         "psycopg",
         "sqlalchemy.dialects.postgresql.psycopg",
     ]

@@ -14,7 +14,7 @@ import pytest
 from ledger_servers import PROCESSES, fresh_database, spend_many
 
 import dpselect as dps
-from dpselect.privacy.ledger import Budget, Ledger, schema
+from dpselect.ledger import Budget, Ledger, schema
 
 DUMP = (Path(__file__).parent / "ledger_version_1.sql").read_text()
 HEADS = {
@@ -137,10 +137,10 @@ def test_processes_that_open_an_old_ledger_at_once_change_it_once(place: str) ->
 NEWER = """
 import sys
 import sqlalchemy as sql
-from dpselect.privacy.ledger import Ledger, schema
+from dpselect.ledger import Ledger, schema
 schema.VERSION = schema.VERSION + 1
 change = sql.text("ALTER TABLE dpselect_accounts ADD COLUMN colour TEXT")
-schema.STEPS[schema.VERSION - 1] = lambda link: link.execute(change)
+schema.MIGRATIONS[schema.VERSION - 1] = lambda link: link.execute(change)
 print(Ledger(sys.argv[1]).remaining("films").epsilon)
 """
 

@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 
 import dpselect as dps
 from dpselect.cli import app
-from dpselect.privacy.ledger import Budget, Ledger
-from dpselect.privacy.ledger.names import compared, new_name
+from dpselect.ledger import Budget, Ledger
+from dpselect.ledger.names import compared, new_name
 
 NAME = "café ﬁlms"
 ALIKE = [
@@ -52,7 +52,7 @@ DOORS: dict[str, Callable[[Ledger, str], Any]] = {
     "top": lambda ledger, name: dps.top(
         rows(), item="film", person="viewer", k=1, domain=["Heat", "Up"], epsilon=0.5, ledger=ledger, dataset=name
     ),
-    "rank": lambda ledger, name: dps.ranking.rank(
+    "rank": lambda ledger, name: dps.rank(
         [("a", "b"), ("b", "c")],
         k=1,
         epsilon=0.5,
@@ -72,9 +72,9 @@ def test_a_look_alike_is_refused_by_naming_the_existing_one(name: str, door: str
         DOORS[door](ledger, name)
     assert refusal.value.argument == "dataset"
     if "\ufe0f" in name and door == "create":
-        assert "characters that can be seen" in str(refusal.value)
+        assert "must have visible characters" in str(refusal.value)
     else:
-        assert f"the ledger has {NAME!r}, which differs in case, blanks or the form" in str(refusal.value)
+        assert f"the ledger has {NAME!r}, which differs only in case, blanks or the encoding" in str(refusal.value)
     assert [account.dataset for account in ledger.accounts()] == [NAME]
     assert ledger.remaining(NAME) == Budget(1.0)
 
@@ -93,7 +93,7 @@ def test_a_look_alike_is_refused_on_the_command_line(command: str, ledger: Ledge
     ["fіlms", "filmѕ 2024", "ﬁlms кино", "Αthens", "οutput", "հome", "films Ꭺ", "кино Q3", "кино 映画", "films ᅠ"],
 )
 def test_a_new_name_that_mixes_scripts_is_refused_before_a_file_is_made(name: str, tmp_path: Path) -> None:
-    with pytest.raises(dps.InvalidInput, match=r"letters of one script, and this one mixes|can be seen") as refusal:
+    with pytest.raises(dps.InvalidInput, match=r"must have letters of one script|visible") as refusal:
         Ledger(tmp_path / "a").create(name, epsilon=1.0)
     assert refusal.value.argument == "dataset"
     assert list(tmp_path.iterdir()) == []
@@ -107,7 +107,7 @@ def test_a_new_name_that_mixes_scripts_is_refused_before_a_file_is_made(name: st
     ],
 )
 def test_a_new_name_with_characters_that_show_nothing_is_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(dps.InvalidInput, match=r"characters that can be seen|printable characters"):
+    with pytest.raises(dps.InvalidInput, match=r"must have visible characters|printable characters"):
         Ledger(tmp_path / "a").create(name, epsilon=1.0)
 
 

@@ -1,4 +1,7 @@
-"""Reading and writing the rows of a ledger inside a transaction that the store has begun."""
+"""Reading and writing the rows of a ledger, inside a transaction that the store has begun.
+
+All writers first lock the one row of the table `ledger`, which holds the version of the tables and the tip.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,15 @@ import sqlalchemy as sql
 
 from dpselect._format import shown_below
 from dpselect.errors import InvalidInput, SourceError
-from dpselect.privacy.ledger.amounts import Budget
-from dpselect.privacy.ledger.chain import Account, Record, unreadable
-from dpselect.privacy.ledger.names import alike
-from dpselect.privacy.ledger.schema import accounts, entries
-from dpselect.privacy.ledger.tip import Tip, changed_one, not_kept
+from dpselect.ledger import schema
+from dpselect.ledger.chain import Account, Record, Tip, unreadable
+from dpselect.ledger.names import alike
+from dpselect.ledger.rules import Budget
+from dpselect.ledger.schema import accounts, entries
 
+_TIP = sql.select(schema.ledger.c.version, schema.ledger.c.events, schema.ledger.c.seal)
+_LOCKED_TIP = _TIP.with_for_update()
+_MOVE_TIP = sql.update(schema.ledger).values(events=sql.bindparam("new_events"), seal=sql.bindparam("new_seal"))
 _ACCOUNT = sql.select(accounts).where(accounts.c.dataset == sql.bindparam("name"))
 _EVENTS = sql.select(sql.func.count() + sql.func.coalesce(sql.func.sum(accounts.alias().c.count), 0)).scalar_subquery()
 _ACCOUNT_WITH_LAST = (
@@ -44,22 +50,45 @@ _MOVE_HEAD = (
     .where(accounts.c.dataset == sql.bindparam("name"))
     .values(count=sql.bindparam("new_count"), head=sql.bindparam("new_head"))
 )
-_ALIKE = "which differs in case, blanks or the form of its characters only"
+_ALIKE = "which differs only in case, blanks or the encoding of its characters"
+
+
+class Outdated(SourceError):
+    """The tables have another version than when the ledger was opened."""
+
+
+def read_tip(connection: sql.Connection, *, lock: bool) -> Tip:
+    """Return the end of the ledger; with a lock, no other process can write until the transaction ends."""
+    rows = connection.execute(_LOCKED_TIP if lock else _TIP).all()
+    if len(rows) != 1 or not isinstance(rows[0].events, int) or not isinstance(rows[0].seal, str):
+        raise SourceError(
+            "ledger: it was changed from outside: where it ends cannot be read; nothing was released. Restore a copy"
+        )
+    version, events, seal = rows[0]
+    if version != schema.VERSION:
+        raise Outdated(
+            f"ledger: another program changed its tables to version {version}; nothing was released. Ask again"
+        )
+    return Tip(events, seal)
+
+
+def write_tip(connection: sql.Connection, tip: Tip) -> None:
+    """Store the new end of the ledger."""
+    _check_written(connection.execute(_MOVE_TIP, {"new_events": tip.events, "new_seal": tip.seal}))
 
 
 def add_account(connection: sql.Connection, tip: Tip, account: Account) -> Account:
-    """Add a data set that the ledger does not have yet, under this name or one that looks like it."""
+    """Add a data set, unless the ledger has one of this name or of one that looks like it."""
     account = replace(account, head=account.genesis)
     found = connection.execute(_ACCOUNT, {"name": account.dataset}).first()
     if found is not None:
         agreed = _account(found).total
         delta = f", delta {shown_below(agreed.delta)}" if agreed.delta else ""
-        total = f"epsilon {shown_below(agreed.epsilon)}{delta}"
         raise InvalidInput(
             "dataset",
             account.dataset,
-            f"the ledger has a data set of that name, with a total of {total}, which cannot be changed; "
-            "use it, or choose another name",
+            f"the ledger has a data set of that name, with a total of epsilon {shown_below(agreed.epsilon)}{delta}, "
+            "which cannot be changed; use it, or choose another name",
         )
     if others := alike(account.dataset, _names(connection)):
         raise InvalidInput("dataset", account.dataset, f"the ledger has {others}, {_ALIKE}; use it, or choose another")
@@ -68,15 +97,15 @@ def add_account(connection: sql.Connection, tip: Tip, account: Account) -> Accou
     row = asdict(account)
     row.update(row.pop("total"))
     row["event"], row["seal"] = tip.add(account.genesis)
-    changed_one(connection.execute(_CREATE, row))
+    _check_written(connection.execute(_CREATE, row))
     return account
 
 
 def state(connection: sql.Connection, dataset: str, tip: Tip | None = None) -> tuple[Account, Record | None]:
-    """Return a data set and its last entry; with the end of the ledger, only if nothing is missing from it."""
+    """Return a data set and its last entry; given the tip, check that the ledger lacks nothing."""
     found = connection.execute(_ACCOUNT_WITH_LAST, {"name": dataset}).first()
     if found is None:
-        raise unknown(connection, dataset)
+        raise unknown_dataset(connection, dataset)
     events, *row = found
     fields = row[len(accounts.c) :]
     checked = _checked(_account(row), None if fields[0] is None else Record(*fields))
@@ -90,31 +119,31 @@ def append(connection: sql.Connection, tip: Tip, record: Record) -> Record:
     new_hash = record.expected_hash()
     event, seal = tip.add(new_hash)
     record = replace(record, hash=new_hash, event=event, seal=seal)
-    changed_one(connection.execute(_APPEND, record.__dict__))
+    _check_written(connection.execute(_APPEND, record.__dict__))
     moved = {"name": record.dataset, "new_count": record.sequence, "new_head": record.hash}
-    changed_one(connection.execute(_MOVE_HEAD, moved))
+    _check_written(connection.execute(_MOVE_HEAD, moved))
     return record
 
 
 def confirm_account(connection: sql.Connection, tip: Tip, created: Account) -> None:
-    """Refuse to go on unless a data set is in the ledger as it was agreed; others may have spent from it meanwhile."""
+    """Check that a new data set is in the ledger as agreed; others may have spent from it by now."""
     row = connection.execute(_ACCOUNT_WITH_LAST, {"name": created.dataset}).first()
     if row is None or row[0] != tip.events or replace(_account(row[1:]), count=0, head=created.head) != created:
-        raise not_kept()
+        raise _not_kept()
 
 
 def confirm_entry(connection: sql.Connection, tip: Tip, written: Record) -> None:
-    """Refuse to go on unless an entry is in the ledger as it was written, and both chains end in it or lead on."""
+    """Check that an entry is in the ledger as written, and that both chains end with it or go on from it."""
     rows = connection.execute(_ACCOUNT_FROM, {"name": written.dataset, "first": written.sequence}).all()
     found = [Record(*row[1 + len(accounts.c) :]) for row in rows]
     if not found or found[0] != written:
-        raise not_kept()
+        raise _not_kept()
     events, *row = rows[0]
     account, last = _account(row), found[-1]
     leads_on = all(after.previous == before.hash for before, after in itertools.pairwise(found))
     ends = (account.count, account.head) == (last.sequence, last.hash) and events == tip.events
     if not (leads_on and ends and tip.follows(Tip(written.event, written.seal))):
-        raise not_kept()
+        raise _not_kept()
 
 
 def all_accounts(connection: sql.Connection) -> list[Account]:
@@ -123,23 +152,23 @@ def all_accounts(connection: sql.Connection) -> list[Account]:
 
 
 def entries_of(connection: sql.Connection, account: Account, last: int | None) -> list[Record]:
-    """Return the entries of a data set, oldest first, or the last ones only."""
+    """Return the entries of a data set, oldest first; with `last`, only that many of the newest."""
     wanted = sql.select(entries).where(entries.c.dataset == account.dataset).order_by(entries.c.sequence)
     if last is not None:
         wanted = wanted.where(entries.c.sequence > account.count - last)
     return [Record(*row) for row in connection.execute(wanted)]
 
 
-def unknown(connection: sql.Connection, dataset: str) -> InvalidInput:
-    """Return the error for a name that the ledger does not have: what looks like it, or which data sets there are."""
+def unknown_dataset(connection: sql.Connection, dataset: str) -> InvalidInput:
+    """Return the error for a name that the ledger does not have, with names that look like it or all names."""
     known = sorted(_names(connection))
     if others := alike(dataset, known):
         return InvalidInput("dataset", dataset, f"the ledger has {others}, {_ALIKE}; write the name as it is there")
+    names = ", ".join(known[:10]) or "it has none yet"
     return InvalidInput(
         "dataset",
         dataset,
-        f"the name of a data set in the ledger is needed ({', '.join(known[:10]) or 'it has none yet'}); "
-        "`dpselect ledger create` makes a new one",
+        f"must be the name of a data set in the ledger ({names}); make a new one with `dpselect ledger create`",
     )
 
 
@@ -151,7 +180,7 @@ def _names(connection: sql.Connection) -> list[str]:
 
 
 def _checked(account: Account, last: Record | None) -> tuple[Account, Record | None]:
-    """Refuse to go on from a record that does not end as the data set says, or was made under another total."""
+    """Return both if the last entry is the one that the data set names, and was charged to the same total."""
     if last is None:
         sound = account.count == 0 and account.head == account.genesis
     else:
@@ -159,17 +188,17 @@ def _checked(account: Account, last: Record | None) -> tuple[Account, Record | N
     if not sound:
         raise SourceError(
             f"ledger: the record of data set {account.dataset!r} was changed from outside, so what is left of its "
-            "budget is not known; nothing was released. See where with `dpselect ledger check`, and restore a copy"
+            "budget is not known; nothing was released. Find out where with `dpselect ledger check`, and restore a copy"
         )
     return account, last
 
 
 def _check_whole(tip: Tip, events: int) -> None:
-    """Refuse to go on from a ledger whose data sets do not count as many entries as were written."""
+    """Check that all data sets together count as many entries as were written."""
     if events != tip.events:
         raise SourceError(
             "ledger: it was changed from outside: entries or data sets are missing, so what is left is not known; "
-            "nothing was released. See where with `dpselect ledger check`, and restore a copy"
+            "nothing was released. Find out where with `dpselect ledger check`, and restore a copy"
         )
 
 
@@ -179,3 +208,17 @@ def _account(row: Any) -> Account:
     if not numbers or not all(isinstance(part, str) for part in (composition, created, head)):
         raise unreadable()
     return Account(dataset, Budget(epsilon, delta, rho), protects, neighbours, composition, created, count, head)
+
+
+def _check_written(result: sql.CursorResult[Any]) -> None:
+    """Check that one row was written: triggers and row policies can drop it without an error."""
+    if result.rowcount != 1:
+        raise _not_kept()
+
+
+def _not_kept() -> SourceError:
+    """Return the error for a database that holds something other than what was written."""
+    return SourceError(
+        "ledger: the database did not keep what was written; nothing was released. Remove triggers, rules and row "
+        "policies from its tables, and find out with `dpselect ledger check` whether a copy must be restored"
+    )

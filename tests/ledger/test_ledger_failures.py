@@ -17,7 +17,7 @@ import pytest
 from ledger_files import ledger_of_thirty
 
 import dpselect as dps
-from dpselect.privacy.ledger import Budget, Ledger, schema
+from dpselect.ledger import Budget, Ledger, schema
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_a_full_disk_refuses_the_release_and_loses_nothing(file: Path) -> None:
 
 
 def test_a_database_that_may_not_grow_refuses_the_release(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpselect.privacy.ledger import store
+    from dpselect.ledger import store
 
     prepare = store._prepare_sqlite
 
@@ -166,11 +166,11 @@ def test_an_older_ledger_is_brought_up_to_date_once_and_as_a_whole(file: Path, m
         raise dps.SourceError("the power went out")
 
     monkeypatch.setattr(schema, "VERSION", 4)
-    monkeypatch.setattr(schema, "STEPS", {2: lambda _: taken.append(0), 3: failing})
+    monkeypatch.setattr(schema, "MIGRATIONS", {2: lambda _: taken.append(0), 3: failing})
     with pytest.raises(dps.SourceError, match="power"):
         Ledger(file).remaining("films")
     assert versions(file) == (2, False)
-    monkeypatch.setattr(schema, "STEPS", {2: lambda _: taken.append(0), 3: step})
+    monkeypatch.setattr(schema, "MIGRATIONS", {2: lambda _: taken.append(0), 3: step})
     taken.clear()
     for _ in range(2):
         with Ledger(file) as ledger:

@@ -10,7 +10,7 @@ import pytest
 from ledger_files import ledger_of_thirty
 
 import dpselect as dps
-from dpselect.privacy.ledger import Budget, Ledger
+from dpselect.ledger import Budget, Ledger
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_a_mistyped_path_makes_no_file(tmp_path: Path) -> None:
-    with pytest.raises(dps.InvalidInput, match="no ledger there"):
+    with pytest.raises(dps.InvalidInput, match="there is no ledger"):
         Ledger(tmp_path / "budgte.sqlite").spend("films", dps.Guarantee(1.0))
     with pytest.raises(dps.InvalidInput, match="existing folder"):
         Ledger(tmp_path / "none" / "budget.sqlite").create("films", epsilon=1.0)

@@ -1,4 +1,4 @@
-"""Whether a ledger is still what was written: every hash, every link, every sum, from the first entry to the last."""
+"""Checks that a ledger holds what was written: every hash, link and sum, from the first entry to the last."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from fractions import Fraction
 import sqlalchemy as sql
 
 from dpselect.errors import SourceError
-from dpselect.privacy.ledger.amounts import Amount
-from dpselect.privacy.ledger.chain import Account, Fault, Record
-from dpselect.privacy.ledger.records import all_accounts, unknown
-from dpselect.privacy.ledger.rules import limit
-from dpselect.privacy.ledger.schema import accounts, entries
-from dpselect.privacy.ledger.tip import Tip, sealed
+from dpselect.ledger.chain import Account, Fault, Record, sealed
+from dpselect.ledger.records import all_accounts, read_tip, unknown_dataset
+from dpselect.ledger.rules import Amount, Rule
+from dpselect.ledger.schema import accounts, entries
 
 _ALL = sql.union_all(
     sql.select(
@@ -28,7 +26,7 @@ def faults(connection: sql.Connection, dataset: str | None, head: str | None) ->
     """Return the faults of one data set, or of all."""
     known = all_accounts(connection)
     if dataset is not None and dataset not in {account.dataset for account in known}:
-        raise unknown(connection, dataset)
+        raise unknown_dataset(connection, dataset)
     chosen = [account for account in known if dataset in (None, account.dataset)]
     found = [fault for account in chosen for fault in _readable(account, _records(connection, account))]
     if dataset is None:
@@ -47,7 +45,7 @@ def _records(connection: sql.Connection, account: Account) -> Iterator[Record]:
 
 
 def _readable(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
-    """Yield the faults of an account, and one more if there is something in it that no spend can have written."""
+    """Yield the faults of an account, and one more if a part of it cannot be read at all."""
     try:
         yield from _of_account(account, records)
     except (ValueError, TypeError, ZeroDivisionError, SourceError):
@@ -56,7 +54,7 @@ def _readable(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
 
 def _of_account(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
     name, previous, time, number = account.dataset, account.genesis, account.created, 0
-    total, agreed = limit(account), account.genesis
+    agreed, total = account.genesis, account.limit
     spent: Amount | None = Amount()  # None where the entry before is missing or changed
     for record in records:
         number += 1
@@ -77,7 +75,10 @@ def _of_account(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
         else:
             if record.time < time:
                 yield Fault(name, number, "it is older than the entry before it")
-            spent = record.spent if spent is None else spent + _cost(account.composition, *_charged(record))
+            if spent is None:
+                spent = record.spent
+            else:
+                spent += _cost(account.rule, record.epsilon, record.delta, record.rho)
             if spent.text() != (record.spent_epsilon, record.spent_delta, record.spent_rho):
                 yield Fault(name, number, "its running sum is not the sum of the costs up to it")
                 spent = None
@@ -99,7 +100,7 @@ def _of_account(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
 def _of_ledger(connection: sql.Connection, known: list[Account]) -> Iterator[Fault]:
     """Yield the faults of the chain through all creations and spends, in the order in which they happened."""
     genesis = {account.dataset: account.genesis for account in known}
-    tip, number, seal = Tip.read(connection, lock=False), 0, ""
+    tip, number, seal = read_tip(connection, lock=False), 0, ""
     for dataset, sequence, hash_of_record, event, stored in connection.execution_options(yield_per=1000).execute(_ALL):
         if not isinstance(event, int) or event <= number:
             yield Fault(dataset, sequence, "its place in the ledger is taken by another")
@@ -128,16 +129,9 @@ def _is_readable(record: Record) -> bool:
 _fraction = functools.lru_cache(maxsize=64)(Fraction)
 
 
-def _charged(record: Record) -> tuple[float, float, str]:
-    return record.epsilon, record.delta, record.rho
-
-
 @functools.lru_cache(maxsize=1024)
-def _cost(composition: str, epsilon: float, delta: float, rho: str) -> Amount:
-    """Return what was charged; rho as it was stored, since a later version may know a smaller one."""
-    if composition == "zcdp":
-        return Amount(rho=_fraction(rho))
-    return Amount(Fraction(epsilon), Fraction(delta))
+def _cost(rule: Rule, epsilon: float, delta: float, rho: str) -> Amount:
+    return rule.stored_cost(epsilon, delta, rho)
 
 
 def _these(first: int, last: int, name: str = "entry") -> str:

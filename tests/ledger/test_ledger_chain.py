@@ -10,7 +10,7 @@ import pytest
 from ledger_files import ENTRIES, found, ledger_of_two, rewrite, rewrite_seals, tamper
 
 import dpselect as dps
-from dpselect.privacy.ledger import Ledger, schema
+from dpselect.ledger import Ledger, schema
 
 
 @pytest.fixture

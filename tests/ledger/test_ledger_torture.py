@@ -27,7 +27,7 @@ from ledger_servers import (
 )
 
 import dpselect as dps
-from dpselect.privacy.ledger import Budget, Ledger
+from dpselect.ledger import Budget, Ledger
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import dpselect as dps
-from dpselect.privacy.ledger import Ledger, forks
+from dpselect.ledger import Ledger, sqlite
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
 
@@ -82,7 +82,7 @@ def test_a_fork_waits_until_no_transaction_is_under_way(ledger: Ledger) -> None:
         forked.set()
 
     thread = threading.Thread(target=fork)
-    with forks.in_use:
+    with sqlite.in_use:
         thread.start()
         assert not forked.wait(0.2)
     thread.join()

@@ -11,7 +11,7 @@ import pytest
 from ledger_files import ledger_of_thirty
 
 import dpselect as dps
-from dpselect.privacy.ledger import Budget, Ledger
+from dpselect.ledger import Budget, Ledger
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_nothing_is_released_from_a_file_that_was_removed_while_it_was_open(file
         file.unlink()
         with pytest.raises(dps.SourceError, match="replaced or removed while it was open; nothing was released"):
             ledger.spend("films", dps.Guarantee(1.0))
-        with pytest.raises(dps.InvalidInput, match="no ledger there"):
+        with pytest.raises(dps.InvalidInput, match="there is no ledger"):
             ledger.spend("films", dps.Guarantee(1.0))
 
 
