@@ -15,8 +15,6 @@ from hypothesis import strategies as st
 
 import dpselect as dps
 
-HUGE = pytest.param(10**5000, id="huge")  # Python refuses to spell it out in a test's name
-
 VOTES = {"tea": 9000, "coffee": 8000, "milk": 3, "water": 1, "juice": 0}
 
 TASTES = {9000: "tea", 8000: "coffee", 0: "nothing"}
@@ -39,7 +37,11 @@ def test_far_higher_scores_win(scores: object) -> None:
     assert release.secure
 
 
-@pytest.mark.parametrize("scores", [[0, 5000, 10**4], np.array([0, 5000, 10**4]), pl.Series([0, 5000, 10**4])])
+@pytest.mark.parametrize(
+    "scores",
+    [[0, 5000, 10**4], np.array([0, 5000, 10**4]), pl.Series([0, 5000, 10**4])],
+    ids=["list", "array", "polars"],
+)
 def test_items_of_a_sequence_are_plain_positions(scores: object) -> None:
     release = dps.select(scores, k=2, epsilon=2.0)
     assert set(release.items) == {1, 2}
@@ -62,11 +64,10 @@ def test_items_of_a_sequence_are_plain_positions(scores: object) -> None:
     ],
     ids=["huge", "float", "fraction", "decimal", "mixture", "uint64", "negative", "float16", "longdouble", "int64"],
 )
-@pytest.mark.parametrize("mechanism", ["oneshot", "peeling"])
-def test_the_highest_of_widely_spaced_scores_wins_whatever_their_type(scores: object, mechanism: str) -> None:
+def test_the_highest_of_widely_spaced_scores_wins_whatever_their_type(scores: object) -> None:
     """Every lead is at least 10^4, so that at ε = 10 the first item fails with probability below e^-9000."""
-    release = dps.select(scores, k=1, epsilon=10.0, mechanism=mechanism)
-    assert release.items == [0]
+    for mechanism in ("oneshot", "peeling"):
+        assert dps.select(scores, k=1, epsilon=10.0, mechanism=mechanism).items == [0]
 
 
 def test_bool_scores_count_as_zero_and_one() -> None:
@@ -74,13 +75,19 @@ def test_bool_scores_count_as_zero_and_one() -> None:
     assert release.items == [1]
 
 
-@pytest.mark.parametrize("k", [0, -1, 6, True, 2.0, "2", None, [1], 10**100, float("nan")])
-@pytest.mark.parametrize("mechanism", ["auto", "oneshot", "peeling"])
-def test_k_must_be_a_whole_number_from_1_to_d(k: object, mechanism: str) -> None:
+def refused(argument: str, **options: object) -> str:
+    """Return the message of select(), which must name the argument."""
     with pytest.raises(dps.InvalidInput) as caught:
-        dps.select(VOTES, k=k, epsilon=1.0, mechanism=mechanism)
-    assert caught.value.argument == "k"
+        dps.select(VOTES, **{"k": 2, "epsilon": 1.0, **options})
     assert isinstance(caught.value, ValueError)
+    assert caught.value.argument == argument, options
+    return str(caught.value)
+
+
+def test_k_must_be_a_whole_number_from_1_to_d() -> None:
+    for k in (0, -1, 6, True, 2.0, "2", None, [1], 10**100, float("nan")):
+        for mechanism in ("auto", "peeling"):
+            refused("k", k=k, mechanism=mechanism)
 
 
 def test_the_refusal_of_k_says_how_many_items_there_are() -> None:
@@ -88,72 +95,46 @@ def test_the_refusal_of_k_says_how_many_items_there_are() -> None:
         dps.select(VOTES, k=6, epsilon=1.0)
 
 
-@pytest.mark.parametrize("k", [5, np.int64(5), np.uint8(5)])
-@pytest.mark.parametrize("mechanism", ["oneshot", "peeling"])
-def test_k_may_be_the_whole_domain(k: int, mechanism: str) -> None:
-    assert sorted(dps.select(VOTES, k=k, epsilon=1.0, mechanism=mechanism).items) == sorted(VOTES)
+def test_k_may_be_the_whole_domain() -> None:
+    for k in (5, np.int64(5), np.uint8(5)):
+        for mechanism in ("oneshot", "peeling"):
+            assert sorted(dps.select(VOTES, k=k, epsilon=1.0, mechanism=mechanism).items) == sorted(VOTES)
 
 
-@pytest.mark.parametrize(
-    "epsilon",
-    [
-        0,
-        -1,
-        0.0,
-        -0.0,
-        float("inf"),
-        float("nan"),
-        "1",
-        True,
-        None,
-        1j,
-        [1],
-        np.array([1.0]),
-        10**400,
-        HUGE,
-        1e-300,
-        1e300,
-        Decimal("NaN"),
-        Decimal("sNaN"),
-    ],
-)
-def test_epsilon_must_be_positive_finite_and_usable(epsilon: object) -> None:
-    with pytest.raises(dps.InvalidInput) as caught:
-        dps.select(VOTES, k=2, epsilon=epsilon)
-    assert caught.value.argument == "epsilon"
+def test_epsilon_must_be_positive_finite_and_usable() -> None:
+    numbers = (0, -1, 0.0, -0.0, float("inf"), float("nan"), 10**400, 10**5000, 1e-300, 1e300)
+    for epsilon in (*numbers, "1", True, None, 1j, [1], np.array([1.0]), Decimal("NaN"), Decimal("sNaN")):
+        refused("epsilon", epsilon=epsilon)
 
 
-@pytest.mark.parametrize("epsilon", [1e-200, 1e-6, 1, 1e3, 1e200, np.float64(0.5)])
-@pytest.mark.parametrize("mechanism", ["oneshot", "peeling"])
-def test_any_usable_epsilon_gives_k_items_and_plain_data(epsilon: float, mechanism: str) -> None:
-    release = dps.select(VOTES, k=3, epsilon=epsilon, mechanism=mechanism)
-    assert len(set(release.items)) == 3
-    assert release.guarantee.epsilon == pytest.approx(float(epsilon), rel=1e-15)
-    assert json.loads(json.dumps(release.to_dict()))["guarantee"]["epsilon"] == release.guarantee.epsilon
-    assert json.loads(json.dumps(release.to_dict()))["mechanism"]["epsilon"] == release.guarantee.epsilon
+def test_any_usable_epsilon_gives_k_items_and_plain_data() -> None:
+    for epsilon in (1e-200, 1e-6, 1, 1e3, 1e200, np.float64(0.5)):
+        for mechanism in ("oneshot", "peeling"):
+            release = dps.select(VOTES, k=3, epsilon=epsilon, mechanism=mechanism)
+            assert len(set(release.items)) == 3
+            assert release.guarantee.epsilon == pytest.approx(float(epsilon), rel=1e-15)
+            data = json.loads(json.dumps(release.to_dict()))
+            assert data["guarantee"]["epsilon"] == data["mechanism"]["epsilon"] == release.guarantee.epsilon
 
 
-@pytest.mark.parametrize("sensitivity", [1, 1.0, None, "counts", (0, 1)])
-def test_sensitivity_is_never_a_bare_number(sensitivity: object) -> None:
-    with pytest.raises(dps.InvalidInput, match=r"Sensitivity\(low, high\)"):
-        dps.select(VOTES, k=2, epsilon=1.0, sensitivity=sensitivity)
+def test_sensitivity_is_never_a_bare_number() -> None:
+    for sensitivity in (1, 1.0, None, "counts", (0, 1)):
+        assert "Sensitivity(low, high)" in refused("sensitivity", sensitivity=sensitivity)
 
 
-@pytest.mark.parametrize("delta", [-1e-9, 1, 1.5, float("nan"), "0", True])
-def test_delta_must_be_a_probability_below_one(delta: object) -> None:
-    with pytest.raises(dps.InvalidInput) as caught:
-        dps.select(VOTES, k=2, epsilon=1.0, delta=delta)
-    assert caught.value.argument == "delta"
+def test_delta_must_be_a_probability_below_one() -> None:
+    for delta in (-1e-9, 1, 1.5, float("nan"), "0", True):
+        refused("delta", delta=delta)
 
 
 def test_a_pure_mechanism_claims_no_delta_even_when_one_is_allowed() -> None:
     assert dps.select(VOTES, k=2, epsilon=1.0, delta=1e-6).guarantee == dps.Guarantee(epsilon=1.0, delta=0.0)
 
 
-@pytest.mark.parametrize("mechanism", ["", "best", None, 3, dps.OneShot])
-def test_an_unknown_mechanism_is_refused_with_the_known_names(mechanism: object) -> None:
-    with pytest.raises(dps.InvalidInput, match="auto, canonical, gamma, gaussian, joint, oneshot, peeling"):
-        dps.select(VOTES, k=2, epsilon=1.0, mechanism=mechanism)
+def test_an_unknown_mechanism_is_refused_with_the_known_names() -> None:
+    for mechanism in ("", "best", None, 3, dps.OneShot):
+        said = refused("mechanism", mechanism=mechanism)
+        assert "auto, canonical, gamma, gaussian, joint, oneshot, peeling" in said
 
 
 def test_auto_follows_public_facts_only() -> None:
@@ -183,32 +164,25 @@ def test_a_mechanism_object_brings_its_own_numbers() -> None:
     assert dps.select(VOTES, k=2, epsilon=3.0, mechanism=mechanism).mechanism is mechanism
 
 
-@pytest.mark.parametrize(
-    "conflict",
-    [{"k": 3}, {"epsilon": 1.0}, {"sensitivity": dps.Sensitivity(0, 5)}],
-    ids=["k", "epsilon", "sensitivity"],
-)
-def test_a_mechanism_object_and_the_arguments_must_agree(conflict: dict[str, object]) -> None:
-    with pytest.raises(dps.InvalidInput) as caught:
-        dps.select(VOTES, mechanism=dps.OneShot(k=2, epsilon=3.0), **conflict)
-    assert caught.value.argument == next(iter(conflict))
+def test_a_mechanism_object_and_the_arguments_must_agree() -> None:
+    conflicts: list[dict[str, object]] = [{"k": 3}, {"epsilon": 1.0}, {"sensitivity": dps.Sensitivity(0, 5)}]
+    for conflict in conflicts:
+        options = {"k": None, "epsilon": None, "mechanism": dps.OneShot(k=2, epsilon=3.0), **conflict}
+        refused(next(iter(conflict)), **options)
 
 
-@pytest.mark.parametrize("seed", [-1, 1.5, "1", True, [1], b"1"])
-def test_a_seed_is_a_whole_number(seed: object) -> None:
-    with pytest.raises(dps.InvalidInput) as caught:
-        dps.select(VOTES, k=2, epsilon=1.0, seed=seed)
-    assert caught.value.argument == "seed"
+def test_a_seed_is_a_whole_number() -> None:
+    for seed in (-1, 1.5, "1", True, [1], b"1"):
+        refused("seed", seed=seed)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2**200, np.int64(7)])
-@pytest.mark.parametrize("mechanism", ["oneshot", "peeling"])
-def test_a_seed_reproduces_the_release_and_makes_it_insecure(seed: int, mechanism: str) -> None:
+def test_a_seed_reproduces_the_release_and_makes_it_insecure() -> None:
     scores = list(range(50))
-    first = dps.select(scores, k=5, epsilon=0.1, mechanism=mechanism, seed=seed)
-    assert first == dps.select(scores, k=5, epsilon=0.1, mechanism=mechanism, seed=seed)
-    assert first.secure is False
-    assert first.to_dict()["secure"] is False
+    for seed in (0, 1, 2**200, np.int64(7)):
+        for mechanism in ("oneshot", "peeling"):
+            first = dps.select(scores, k=5, epsilon=0.1, mechanism=mechanism, seed=seed)
+            assert first == dps.select(scores, k=5, epsilon=0.1, mechanism=mechanism, seed=seed)
+            assert first.secure is first.to_dict()["secure"] is False
 
 
 def test_different_seeds_and_no_seed_give_different_releases() -> None:

@@ -17,14 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpselect._format import shown_above
-from dpselect._numbers import float_below, positive_integer, positive_number
+from dpselect._numbers import float_below, positive_number
 from dpselect.errors import BudgetExceeded, InvalidInput, plain
 from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, MECHANISMS, Mechanism, mechanism_for
 from dpselect.privacy.composition import compose
-from dpselect.privacy.conversion import float_above
 from dpselect.privacy.guarantee import Guarantee, probability_of_failure
-from dpselect.privacy.naming import WHERE_OTHERS_HAVE_THE_SAME, delta_of_naming
+from dpselect.privacy.naming import Naming
 from dpselect.privacy.sensitivity import Sensitivity
 from dpselect.sampling import BitSource
 from dpselect.values import ValueNoise, split_epsilon, value_noise
@@ -229,7 +227,7 @@ class ReleaseRequest:
             )
         if isinstance(self.mechanism, Mechanism):
             chosen = self._choose(self.epsilon, self.delta)
-            naming = _Naming(0.0, covers_all=self.number_of_items is None)
+            naming = Naming(0.0, covers_all=self.number_of_items is None)
             return ReleasePlan(self, chosen, None, self._stated(chosen.guarantee, chosen, naming))
         allowed = 0.0 if self.delta is None else self.delta
         if self.values is None:
@@ -269,47 +267,22 @@ class ReleaseRequest:
             **more,
         )
 
-    def _naming(self, epsilon: Any, delta: Any) -> _Naming:
-        """Settle what naming takes of δ; without a δ or a bound on the items of one person it covers not everybody."""
+    def _naming(self, epsilon: float | None, delta: float) -> Naming:
         if self.number_of_items is None:
-            return _Naming(0.0, covers_all=True)
-        if self.max_items_per_person is None or not probability_of_failure(delta) or self.sensitivity.low < 0:
-            return _Naming(0.0, covers_all=False)
-        needed = delta_of_naming(
-            Fraction(positive_number("epsilon", epsilon)),
-            k=positive_integer("k", self.k),
+            return Naming(0.0, covers_all=True)
+        return Naming.of(
+            epsilon,
+            delta,
+            k=self.k,
             size=self.number_of_items,
             max_items_per_person=self.max_items_per_person,
+            low=self.sensitivity.low,
         )
-        if needed > delta:
-            raise InvalidInput(
-                "delta",
-                delta,
-                f"must be at least {shown_above(needed)} to name the chosen items among {self.number_of_items} that "
-                "are not listed; allow fewer items per person, or list the items",
-            )
-        return _Naming(needed, covers_all=True)
 
-    def _stated(self, guarantee: Guarantee, chosen: Mechanism, naming: _Naming) -> Guarantee:
-        """Return the guarantee of an answer in which the items are named, with its unit of protection."""
-        if not naming.covers_all:
-            return replace(guarantee, protects=self.protects, neighbours=WHERE_OTHERS_HAVE_THE_SAME)
-        if not naming.delta:
-            return replace(guarantee, protects=self.protects, neighbours=self.neighbours)
-        delta = float_above(Fraction(guarantee.delta) + Fraction(chosen.guarantee.delta) + Fraction(naming.delta))
-        return Guarantee(guarantee.epsilon, delta, self.protects, self.neighbours)
-
-
-@dataclass(frozen=True)
-class _Naming:
-    """The δ that naming the items costs, and whether people who alone have an item are covered (privacy/naming.md)."""
-
-    delta: float
-    covers_all: bool
-
-    def left_of(self, allowed: float) -> float:
-        """Return the δ that choice and values may take; the δ of the choice counts twice."""
-        return float_below((Fraction(allowed) - Fraction(self.delta)) / 2) if self.delta else allowed
+    def _stated(self, guarantee: Guarantee, chosen: Mechanism, naming: Naming) -> Guarantee:
+        """Return the guarantee with its unit of protection and the cost of naming the items."""
+        stated = replace(guarantee, protects=self.protects, neighbours=self.neighbours)
+        return naming.added_to(stated, chosen.guarantee.delta)
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import sqlite3
+import tempfile
 from pathlib import Path
 
 import sqlalchemy as sql
@@ -15,26 +17,42 @@ from dpselect.ledger.chain import Record
 ENTRIES = 6
 
 
+@functools.cache
+def _thirty() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "budget.sqlite"
+        with Ledger(file) as ledger:
+            ledger.create("films", epsilon=1000.0)
+            for _ in range(30):
+                ledger.spend("films", dps.Guarantee(1.0), purpose="x" * 500)
+        return file.read_bytes()
+
+
+@functools.cache
+def _two() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "budget.sqlite"
+        with Ledger(file) as ledger:
+            ledger.create("films", epsilon=10.0, delta=1e-3)
+            ledger.create("books", epsilon=10.0)
+            for number in range(ENTRIES):
+                ledger.spend("films", dps.Guarantee(0.1 * (number + 1), 1e-6), f"purpose {number}", {"k": number})
+            for _ in range(2):
+                ledger.spend("books", dps.Guarantee(1.0))
+        return file.read_bytes()
+
+
 def ledger_of_thirty(folder: Path) -> Path:
     """Return the file of a ledger with 30 long entries, of epsilon 1 each."""
     file = folder / "budget.sqlite"
-    with Ledger(file) as ledger:
-        ledger.create("films", epsilon=1000.0)
-        for _ in range(30):
-            ledger.spend("films", dps.Guarantee(1.0), purpose="x" * 500)
+    file.write_bytes(_thirty())
     return file
 
 
 def ledger_of_two(folder: Path) -> Path:
     """Return the file of a ledger with six entries for films, and two for books."""
     file = folder / "budget.sqlite"
-    with Ledger(file) as ledger:
-        ledger.create("films", epsilon=10.0, delta=1e-3)
-        ledger.create("books", epsilon=10.0)
-        for number in range(ENTRIES):
-            ledger.spend("films", dps.Guarantee(0.1 * (number + 1), 1e-6), f"purpose {number}", {"k": number})
-        for _ in range(2):
-            ledger.spend("books", dps.Guarantee(1.0))
+    file.write_bytes(_two())
     return file
 
 

@@ -6,6 +6,7 @@ import itertools
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -19,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpselect as dps
-from dpselect.ledger import Account, Budget, Ledger, Statement
+from dpselect.ledger import Account, Budget, Ledger, Statement, records
 from dpselect.ledger.rules import Amount
 
 VOTES = {"tea": 400, "coffee": 300, "milk": 2}
@@ -132,44 +133,34 @@ def test_a_total_that_no_float_holds_is_rounded_down(tmp_path: Path) -> None:
     assert Fraction(account.total.epsilon) <= Fraction(1, 10)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        ({"dataset": "", "epsilon": 1.0}, "dataset"),
-        ({"dataset": "a\nb", "epsilon": 1.0}, "dataset"),
-        ({"dataset": "a\0", "epsilon": 1.0}, "dataset"),
-        ({"dataset": "\ud800", "epsilon": 1.0}, "dataset"),
-        ({"dataset": "x" * 201, "epsilon": 1.0}, "dataset"),
-        ({"dataset": 7, "epsilon": 1.0}, "dataset"),
-        ({"dataset": "d", "epsilon": 0.0}, "epsilon"),
-        ({"dataset": "d", "epsilon": float("nan")}, "epsilon"),
-        ({"dataset": "d", "epsilon": 1.0, "delta": 1.0}, "delta"),
-        ({"dataset": "d", "epsilon": 1.0, "protects": ""}, "protects"),
-        ({"dataset": "d", "epsilon": 1.0, "composition": "hopeful"}, "composition"),
-    ],
-)
-def test_a_bad_total_is_refused_before_a_file_is_made(arguments: dict[str, Any], named: str, tmp_path: Path) -> None:
-    with pytest.raises(dps.InvalidInput) as refusal:
-        Ledger(tmp_path / "a").create(**arguments)
-    assert refusal.value.argument == named
+BAD_TOTALS: list[tuple[str, dict[str, Any]]] = [
+    *(("dataset", {"dataset": name}) for name in ("", "a\nb", "a\0", "\ud800", "x" * 201, 7)),
+    ("epsilon", {"epsilon": 0.0}),
+    ("epsilon", {"epsilon": float("nan")}),
+    ("delta", {"delta": 1.0}),
+    ("protects", {"protects": ""}),
+    ("composition", {"composition": "hopeful"}),
+]
+
+
+def test_a_bad_total_is_refused_before_a_file_is_made(tmp_path: Path) -> None:
+    for named, change in BAD_TOTALS:
+        with pytest.raises(dps.InvalidInput) as refusal:
+            Ledger(tmp_path / "a").create(**{"dataset": "d", "epsilon": 1.0, **change})
+        assert refusal.value.argument == named
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("method", "arguments", "named"),
-    [
-        ("statement", {"dataset": "films", "last": "x"}, "last"),
-        ("statement", {"dataset": "films", "last": -1}, "last"),
-        ("check", {"dataset": ["films"]}, "dataset"),
-        ("check", {"head": "\udcff"}, "head"),
-        ("check", {"head": 7}, "head"),
-        ("check", {"head": ""}, "head"),
-    ],
-)
-def test_a_bad_question_is_refused(method: str, arguments: dict[str, Any], named: str, ledger: Ledger) -> None:
-    with pytest.raises(dps.InvalidInput) as refusal:
-        getattr(ledger, method)(**arguments)
-    assert refusal.value.argument == named
+def test_a_bad_question_is_refused(ledger: Ledger) -> None:
+    questions: list[tuple[str, Callable[..., Any], dict[str, Any]]] = [
+        *(("last", ledger.statement, {"dataset": "films", "last": last}) for last in ("x", -1)),
+        ("dataset", ledger.check, {"dataset": ["films"]}),
+        *(("head", ledger.check, {"head": head}) for head in ("\udcff", 7, "")),
+    ]
+    for named, method, arguments in questions:
+        with pytest.raises(dps.InvalidInput) as refusal:
+            method(**arguments)
+        assert refusal.value.argument == named
 
 
 def test_a_head_may_be_handed_in_with_blanks_around_it(ledger: Ledger) -> None:
@@ -361,24 +352,39 @@ def test_a_release_that_fails_stays_charged(ledger: Ledger, monkeypatch: pytest.
     assert ledger.remaining("films") == Budget(0.75)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        ({"dataset": "films"}, "dataset"),
-        ({"purpose": "chart"}, "purpose"),
-        ({"ledger": 7, "dataset": "films"}, "ledger"),
-        ({"ledger": "budget.sqlite"}, "dataset"),
-        ({"k": 4, "ledger": "here", "dataset": "films"}, "k"),
-        ({"seed": -1, "ledger": "here", "dataset": "films"}, "seed"),
-    ],
-)
-def test_arguments_that_cannot_be_used_cost_nothing(arguments: dict[str, Any], named: str, ledger: Ledger) -> None:
-    if arguments.get("ledger") == "here":
-        arguments = {**arguments, "ledger": ledger}
-    with pytest.raises(dps.InvalidInput) as refusal:
-        dps.select(VOTES, **{"k": 1, "epsilon": 0.5, **arguments})
-    assert refusal.value.argument == named
+def test_arguments_that_cannot_be_used_cost_nothing(ledger: Ledger) -> None:
+    here: dict[str, Any] = {"ledger": ledger, "dataset": "films"}
+    cases: list[tuple[str, dict[str, Any]]] = [
+        ("dataset", {"dataset": "films"}),
+        ("purpose", {"purpose": "chart"}),
+        ("ledger", {"ledger": 7, "dataset": "films"}),
+        ("dataset", {"ledger": "budget.sqlite"}),
+        ("k", {**here, "k": 4}),
+        ("seed", {**here, "seed": -1}),
+    ]
+    for named, arguments in cases:
+        with pytest.raises(dps.InvalidInput) as refusal:
+            dps.select(VOTES, **{"k": 1, "epsilon": 0.5, **arguments})
+        assert refusal.value.argument == named
     assert ledger.remaining("films") == Budget(1.0)
+
+
+def test_a_release_made_by_other_means_is_charged_in_one_transaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`charge` takes the unit of the data set, and returns the statement after it."""
+    ledger = Ledger(tmp_path / "a")
+    ledger.create("homes", epsilon=1.0, delta=1e-6, protects="one household")
+    reads = []
+    state = records.state
+    monkeypatch.setattr(records, "state", lambda *arguments: reads.append(1) or state(*arguments))
+    statement = ledger.charge("homes", epsilon=0.25, delta=1e-7, rho=0.01, purpose="chart")
+    assert reads == [1]
+    assert statement == ledger.statement("homes")
+    assert statement.entries[-1].guarantee == dps.Guarantee(0.25, 1e-7, "one household", rho=0.01)
+    with pytest.raises(dps.BudgetExceeded):
+        ledger.charge("homes", epsilon=0.8)
+    assert ledger.statement("homes") == statement
 
 
 def test_a_ledger_crosses_process_boundaries_without_its_connection(ledger: Ledger) -> None:

@@ -67,6 +67,7 @@ def test_hundreds_of_spends_from_many_processes_never_overdraw_together(place: s
     assert sum(Fraction(entry.guarantee.epsilon) for entry in entries) == Fraction(total)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_two_hundred_processes_at_once_never_overdraw_together(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
@@ -189,15 +190,8 @@ def test_a_process_killed_at_any_moment_leaves_a_record_for_every_answer(place: 
     assert len(answers) >= len(files) // 2
 
 
-@pytest.mark.parametrize(
-    ("kind", "kills"),
-    [
-        ("sqlite", 80),
-        ("postgresql", 80),
-        pytest.param("sqlite", 1000, marks=pytest.mark.long),
-        pytest.param("postgresql", 400, marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("kind", "kills"), [("sqlite", 1000), ("postgresql", 400)])
 def test_forty_processes_never_overdraw_the_last_of_a_budget_however_they_are_killed(
     kind: str, kills: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

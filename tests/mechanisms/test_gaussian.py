@@ -12,8 +12,8 @@ import pytest
 
 import dpselect as dps
 from dpselect.mechanisms.gaussian import Gaussian
+from dpselect.privacy.calibration import gaussian_delta, unit_sigma
 from dpselect.privacy.conversion import epsilon_of_zcdp, largest_rho
-from dpselect.privacy.gaussian import gaussian_delta, unit_sigma
 from dpselect.sampling.balls import working_precision
 from dpselect.sampling.laws import group_law
 from dpselect.sampling.normal import NORMAL

@@ -18,7 +18,7 @@ deltas = st.floats(1e-15, 0.3)
 numbers = st.integers(1, 5000)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(totals, deltas, numbers)
 def test_k_rounds_never_cost_more_than_the_total(epsilon: float, delta: float, k: int) -> None:
     width = range_per_round(epsilon, delta, k)
@@ -27,14 +27,14 @@ def test_k_rounds_never_cost_more_than_the_total(epsilon: float, delta: float, k
         assert compose([Guarantee.bounded_range(float(width), rounds=k)], delta=delta).epsilon <= epsilon
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(totals, deltas, numbers)
 def test_a_little_more_a_round_would_cost_too_much(epsilon: float, delta: float, k: int) -> None:
     more = float(range_per_round(epsilon, delta, k)) * (1 + 1e-6)
     assert compose([Guarantee.bounded_range(more, rounds=k)], delta=delta).epsilon > epsilon
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(totals, deltas, numbers)
 def test_pure_rounds_never_cost_more_than_the_total_either(epsilon: float, delta: float, k: int) -> None:
     each = pure_per_round(epsilon, delta, k)
@@ -43,10 +43,9 @@ def test_pure_rounds_never_cost_more_than_the_total_either(epsilon: float, delta
         assert compose([Guarantee(float(each))] * k, delta=delta).epsilon <= epsilon
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
-@pytest.mark.parametrize("k", [1, 3, 7])
-def test_without_delta_a_round_gets_an_equal_share_exactly(epsilon: float, k: int) -> None:
-    assert range_per_round(epsilon, 0.0, k) == Fraction(epsilon) / k == pure_per_round(epsilon, 0.0, k)
+def test_without_delta_a_round_gets_an_equal_share_exactly() -> None:
+    for epsilon, k in ((0.1, 3), (1.0, 7), (3.0, 1)):
+        assert range_per_round(epsilon, 0.0, k) == Fraction(epsilon) / k == pure_per_round(epsilon, 0.0, k)
 
 
 def test_many_rounds_gain_with_the_root_of_their_number() -> None:
@@ -63,8 +62,7 @@ def test_more_delta_or_epsilon_never_means_less_a_round() -> None:
     assert by_epsilon == sorted(by_epsilon)
 
 
-@pytest.mark.parametrize("epsilon", [1e-240, 1e-20, 1e20, 1e240])
-@pytest.mark.parametrize("k", [1, 1000])
+@pytest.mark.parametrize(("epsilon", "k"), [(1e-240, 1000), (1e240, 1)])
 def test_extreme_totals_stay_finite(epsilon: float, k: int) -> None:
     width = range_per_round(epsilon, 1e-6, k)
     assert math.isfinite(float(width))

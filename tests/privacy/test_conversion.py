@@ -30,8 +30,7 @@ def test_the_nearest_float_would_be_no_upper_bound() -> None:
     )
 
 
-@pytest.mark.parametrize(("width", "rounds"), [(0.1, 100), (0.02, 1000), (0.5, 20)])
-@pytest.mark.parametrize("delta", [1e-6, 1e-9])
+@pytest.mark.parametrize(("width", "rounds", "delta"), [(0.1, 100, 1e-6), (0.02, 1000, 1e-9), (0.5, 20, 1e-6)])
 def test_rounds_of_bounded_range_need_no_more_than_the_delta_stated(width: float, rounds: int, delta: float) -> None:
     exact = Fraction(width)
     mean, squares = rounds * mean_of_range(exact), rounds * exact * exact
@@ -39,8 +38,7 @@ def test_rounds_of_bounded_range_need_no_more_than_the_delta_stated(width: float
     assert composed_delta(epsilon_of_ranges(mean, squares / 2, Fraction(delta)), width, rounds) > delta
 
 
-@pytest.mark.parametrize("rho", [1e-4, 0.01, 0.5, 10.0])
-@pytest.mark.parametrize("delta", [1e-3, 1e-9])
+@pytest.mark.parametrize(("rho", "delta"), [(1e-4, 1e-3), (0.01, 1e-9), (10.0, 1e-9)])
 def test_the_epsilon_of_zcdp_is_the_least_over_all_orders(rho: float, delta: float) -> None:
     """Without its term in log α the formula would hold as well, and give several per cent more."""
     orders = [1 + math.exp(step / 200) for step in range(-2000, 2000)]

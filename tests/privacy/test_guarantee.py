@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dpselect import COUNTS, Guarantee, InvalidInput
 from dpselect.ledger.rules import rule_named
-from dpselect.privacy.gaussian import unit_sigma
+from dpselect.privacy.calibration import unit_sigma
 from dpselect.values import value_noise
 
 
@@ -31,8 +31,8 @@ def test_the_unit_of_protection_is_one_person_added_or_removed() -> None:
 
 def test_the_words_state_the_factor_and_delta() -> None:
     words = (
-        "epsilon = 1: protects one person with all they contributed; adding or removing them changes the chance of any "
-        "answer by a factor of at most 2.72"
+        "epsilon = 1: protects one person with all they contributed; adding or removing them changes the probability "
+        "of any answer by a factor of at most 2.72"
     )
     assert str(Guarantee(epsilon=1.0)) == words
     assert str(Guarantee(epsilon=1.0, delta=1e-6)).endswith("2.72, and by at most 1e-06 beyond that")
@@ -42,37 +42,44 @@ def test_the_words_state_the_factor_and_delta() -> None:
     assert "protects one comparison; if the promise holds, adding or removing it changes" in single
 
 
-@pytest.mark.parametrize(
-    ("guarantee", "stated"),
-    [
-        (Guarantee(0.2), "at most 1.23"),  # e^0.2 = 1.2214
-        (Guarantee(1e-12), "at most 1.01e-10 percent"),
-        (Guarantee(20.0), "at most 10^9"),  # 4.9e8
-        (Guarantee(2100.0), "at most 10^913"),
-        (Guarantee(1e300), "at most 10^4.35e+299"),
-        (Guarantee(0.12345678), "epsilon = 0.123457:"),
-        (Guarantee(1.0, 1.2345671e-7), "delta = 1.23457e-07:"),
-        (Guarantee(1.0, 1e-6, rho=0.01231), "(rho = 0.0124)"),
-    ],
-)
-def test_the_words_round_every_number_up(guarantee: Guarantee, stated: str) -> None:
-    assert stated in str(guarantee)
+STATED = [
+    (Guarantee(0.2), "at most 1.23"),  # e^0.2 = 1.2214
+    (Guarantee(1e-12), "at most 1.01e-10 percent"),
+    (Guarantee(20.0), "at most 10^9"),  # 4.9e8
+    (Guarantee(2100.0), "at most 10^913"),
+    (Guarantee(1e300), "at most 10^4.35e+299"),
+    (Guarantee(0.12345678), "epsilon = 0.123457:"),
+    (Guarantee(1.0, 1.2345671e-7), "delta = 1.23457e-07:"),
+    (Guarantee(1.0, 1e-6, rho=0.01231), "(rho = 0.0124)"),
+]
+
+
+def test_the_words_round_every_number_up() -> None:
+    for guarantee, stated in STATED:
+        assert stated in str(guarantee)
 
 
 def test_the_words_of_a_pure_guarantee_are_the_same_whatever_else_is_known() -> None:
     assert str(Guarantee(1.0, rho=0.3, ranges=((0.5, 2),))) == str(Guarantee(1.0))
 
 
-@pytest.mark.parametrize("epsilon", [0, -1, math.inf, math.nan, "1", None, True, 1j, 10**400, np.array([1.0])])
-def test_epsilon_must_be_positive_and_finite(epsilon: object) -> None:
-    with pytest.raises(InvalidInput, match="epsilon"):
-        Guarantee(epsilon=epsilon)
+def refused(argument: str, given: object) -> None:
+    with pytest.raises(InvalidInput, match=argument):
+        Guarantee(**{"epsilon": 1.0, "delta": 0.1, argument: given})
 
 
-@pytest.mark.parametrize("delta", [-1e-9, 1, 2, math.nan, math.inf, "0", None, True, 1j])
-def test_delta_must_be_a_probability_below_one(delta: object) -> None:
-    with pytest.raises(InvalidInput, match="delta"):
-        Guarantee(epsilon=1.0, delta=delta)
+def test_numbers_out_of_their_range_are_refused() -> None:
+    for number in (0, -1, math.inf, math.nan, "1", True, 1j, 10**400, np.array([1.0])):
+        refused("epsilon", number)
+        refused("rho", number)
+    refused("epsilon", None)
+    for delta in (-1e-9, 1, 2, math.nan, math.inf, "0", None, True, 1j, 1 - Fraction(1, 10**30)):
+        refused("delta", delta)
+
+
+def test_ranges_must_be_pairs_of_a_number_and_a_count() -> None:
+    for ranges in ([(0.1, 0)], [(0.1, -1)], [(0, 1)], [(0.1, 1.5)], [0.1], 3, [("a", 1)], "ab"):
+        refused("ranges", ranges)
 
 
 @given(st.fractions(min_value=Fraction(1, 10**6)))
@@ -90,12 +97,7 @@ def test_a_claimed_delta_is_never_rounded_down(delta: Fraction) -> None:
     assert not stated or Fraction(math.nextafter(stated, 0.0)) < delta
 
 
-def test_a_claimed_delta_above_every_float_below_one_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="delta"):
-        Guarantee(epsilon=1.0, delta=1 - Fraction(1, 10**30))
-
-
-@pytest.mark.parametrize("number", [Fraction(1, 3), Decimal("0.1"), Fraction(2, 3)])
+@pytest.mark.parametrize("number", [Fraction(1, 3), Decimal("0.1")], ids=str)
 def test_totals_and_targets_are_rounded_down_where_claims_are_rounded_up(number: Fraction | Decimal) -> None:
     exact = Fraction(number)
     total = rule_named("basic").total(number, number)
@@ -108,11 +110,11 @@ def test_totals_and_targets_are_rounded_down_where_claims_are_rounded_up(number:
     assert approximate == value_noise(k=50, epsilon=total.epsilon, delta=total.delta, sensitivity=COUNTS)
 
 
-@pytest.mark.parametrize("number", [np.float32(0.5), np.float64(0.5), Fraction(1, 2), Decimal("0.5")])
-def test_numbers_of_any_library_become_plain_data(number: object) -> None:
-    guarantee = Guarantee(epsilon=number, delta=number)
-    assert json.loads(json.dumps(guarantee.to_dict()))["epsilon"] == 0.5
-    assert guarantee == Guarantee(epsilon=0.5, delta=0.5)
+def test_numbers_of_any_library_become_plain_data() -> None:
+    for number in (np.float32(0.5), np.float64(0.5), Fraction(1, 2), Decimal("0.5")):
+        guarantee = Guarantee(epsilon=number, delta=number)
+        assert json.loads(json.dumps(guarantee.to_dict()))["epsilon"] == 0.5
+        assert guarantee == Guarantee(epsilon=0.5, delta=0.5)
 
 
 def test_a_guarantee_is_a_frozen_value() -> None:
@@ -185,18 +187,6 @@ def test_plain_data_carries_what_is_known_and_rebuilds_the_guarantee() -> None:
 
 def test_equal_ranges_merge() -> None:
     assert Guarantee(1.0, ranges=[(0.2, 1), (0.1, 2), (0.2, 3)]).ranges == ((0.1, 2), (0.2, 4))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("rho", [0, -1, math.inf, math.nan, "1", True, 10**400])
-def test_rho_must_be_positive_and_finite(rho: object) -> None:
-    with pytest.raises(InvalidInput, match="rho"):
-        Guarantee(1.0, 0.1, rho=rho)
-
-
-@pytest.mark.parametrize("ranges", [[(0.1, 0)], [(0.1, -1)], [(0, 1)], [(0.1, 1.5)], [0.1], 3, [("a", 1)], "ab"])
-def test_ranges_must_be_pairs_of_a_number_and_a_count(ranges: object) -> None:
-    with pytest.raises(InvalidInput, match="ranges"):
-        Guarantee(1.0, 0.1, ranges=ranges)
 
 
 @given(st.fractions(min_value=Fraction(1, 10**6), max_value=10**6))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpselect.privacy.thresholds import STEP, gumbel_threshold, laplace_threshold
+from dpselect.privacy.calibration import STEP, gumbel_threshold, laplace_threshold
 from dpselect.sampling import SeededBits
 from dpselect.sampling.threshold import MeasuredField, exceeds, first_exceeding, passing_at_first
 from dpselect.sampling.threshold_law import chance_of

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 from dpselect._numbers import positive_integer
 from dpselect.errors import InvalidInput
 from dpselect.mechanisms.base import SCALE_RANGE, Law, Mechanism, scaled_locations, spread_over_members
+from dpselect.privacy.calibration import unit_sigma
 from dpselect.privacy.conversion import float_above
-from dpselect.privacy.gaussian import unit_sigma
 from dpselect.privacy.guarantee import Guarantee, probability_of_failure
 from dpselect.sampling import BitSource, Field, top_k
 from dpselect.sampling.laws import sequence_law

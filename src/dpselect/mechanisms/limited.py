@@ -17,9 +17,8 @@ from dpselect.mechanisms.base import FARTHEST, Law, check_noise
 from dpselect.mechanisms.pool import Pool
 from dpselect.mechanisms.ranking import exact
 from dpselect.mechanisms.unknown import UnknownDomain, positive_delta
-from dpselect.privacy.calibration import range_per_round
+from dpselect.privacy.calibration import gumbel_threshold, laplace_threshold, range_per_round
 from dpselect.privacy.guarantee import Guarantee
-from dpselect.privacy.thresholds import gumbel_threshold, laplace_threshold
 from dpselect.sampling import NOISES, BitSource, Field, top_k
 from dpselect.sampling.laws import sequence_law
 from dpselect.scores import Members

@@ -17,9 +17,9 @@ from dpselect.errors import InvalidInput
 from dpselect.mechanisms.base import FARTHEST, SCALE_RANGE, Law, Mechanism
 from dpselect.mechanisms.pool import Pool
 from dpselect.mechanisms.unknown import UnknownDomain, positive_delta, total
+from dpselect.privacy.calibration import laplace_threshold
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.sensitivity import Sensitivity
-from dpselect.privacy.thresholds import laplace_threshold
 from dpselect.sampling import BitSource
 from dpselect.sampling.threshold import MeasuredField, passing_at_first
 from dpselect.sampling.threshold_law import chance_of

@@ -20,8 +20,8 @@ from dpselect.mechanisms.oneshot import OneShot
 from dpselect.mechanisms.pool import Pool
 from dpselect.mechanisms.ranking import exact
 from dpselect.mechanisms.unknown import UnknownDomain, positive_delta
+from dpselect.privacy.calibration import laplace_threshold
 from dpselect.privacy.guarantee import Guarantee
-from dpselect.privacy.thresholds import laplace_threshold
 from dpselect.sampling import BitSource
 from dpselect.sampling.threshold import MeasuredField, first_exceeding
 from dpselect.sampling.threshold_law import chance_of

@@ -1,4 +1,4 @@
-"""What several releases about the same people promise together."""
+"""What several releases about the same people cost together."""
 
 from __future__ import annotations
 
@@ -17,25 +17,41 @@ from dpselect.privacy.guarantee import Guarantee, Ranges, probability_of_failure
 ROUTES = ("least", "basic", "zcdp", "ranges")
 
 _PATIENCE = 16
-"""How many further parts to try adding plainly after the last that helped; every trial gives a valid total."""
+"""How many further parts to try adding plainly after the last one that helped; every trial gives a valid total."""
 
 
 def compose(guarantees: Iterable[Guarantee], *, delta: float | None = None, route: str = "least") -> Guarantee:
-    """Return what releases with these guarantees promise together, whatever order and answers they came in.
+    """Return the guarantee of several releases together, in whatever order and with whatever answers they came.
 
-    delta: how much δ the whole may have; if left out, the sum of the parts' δ.
-    route: "basic" adds every ε and every δ. "zcdp" adds ρ and converts the sum, `ε(Σ ρ_i, δ)`. "ranges" bounds the
-        total loss of rounds of bounded range r_i, `Σ mean(r_i) + √(½ Σ r_i² log(1/δ))`. "least" takes whichever ε is
-        smallest, where parts that gain nothing by the second and third way, or do not carry what it needs, are added
-        plainly.
+    The parts' guarantees must be fixed before the first release; see docs/privacy.md. Mathematics, section 6.
 
-    The parts' guarantees are fixed before the first release; see docs/privacy.md. Mathematics, section 6.
+    Parameters
+    ----------
+    guarantees
+        The parts; all must have the same unit of protection.
+    delta
+        How much δ the whole may have; by default the sum of the parts' δ.
+    route
+        "basic" adds every ε and every δ. "zcdp" adds ρ and converts the sum, `ε(Σ ρ_i, δ)`. "ranges" bounds the total
+        loss of rounds of bounded range r_i, `Σ mean(r_i) + √(½ Σ r_i² log(1/δ))`. "least" takes the smallest ε of the
+        three; in the second and third, parts that gain nothing or do not carry what is needed are added plainly.
 
-    >>> print(compose([Guarantee(epsilon=0.5), Guarantee(epsilon=0.25)]).epsilon)
+    Returns
+    -------
+    The guarantee of the whole, with its ρ and ranges if they follow from every part.
+
+    Raises
+    ------
+    InvalidInput
+        If the parts cannot be added, or not by that route or within that δ.
+
+    Examples
+    --------
+    >>> compose([Guarantee(epsilon=0.5), Guarantee(epsilon=0.25)]).epsilon
     0.75
     """
     if route not in ROUTES:
-        raise InvalidInput("route", route, "one of " + ", ".join(ROUTES) + " is needed")
+        raise InvalidInput("route", route, f"must be one of {', '.join(ROUTES)}")
     kinds = [_Kind.of(guarantee, count) for guarantee, count in _counted(guarantees).items()]
     total = sum((kind.delta for kind in kinds), Fraction())
     allowed = total if delta is None else Fraction(probability_of_failure(delta))
@@ -43,7 +59,7 @@ def compose(guarantees: Iterable[Guarantee], *, delta: float | None = None, rout
         raise InvalidInput(
             "guarantees",
             plain(f"a delta of {shown_above(float_above(total))} in all"),
-            "the sum of delta must be below 1",
+            "must have deltas that sum to less than 1",
         )
     found = [
         candidate
@@ -95,7 +111,7 @@ def _basic(kinds: list[_Kind], allowed: Fraction, mixed: bool) -> list[_Total]:
 
 
 def _by_rho(kinds: list[_Kind], allowed: Fraction, mixed: bool) -> list[_Total]:
-    """`ε(Σ ρ_i, δ − Σ' δ_i) + Σ' ε_i`, where ' marks the parts that are added plainly."""
+    """`ε(Σ ρ_i, δ − Σ' δ_i) + Σ' ε_i`, where Σ' is over the parts that are added plainly."""
     added = {kind: (kind.rho, Fraction()) for kind in kinds if kind.rho is not None}
     return _splits(kinds, added, allowed, mixed, lambda rho, _, delta: epsilon_of_zcdp(rho, delta))
 
@@ -133,9 +149,9 @@ def _splits(
     mixed: bool,
     epsilon_of: Callable[[Fraction, Fraction, Fraction], float],
 ) -> list[_Total]:
-    """Return totals when the parts in `added` go one way, by two sums, or the largest of them are added plainly too.
+    """Return the totals with 0, 1, 2, … of the largest parts in `added` added plainly, and two sums over the others.
 
-    One large part among many small ones is better added: the ways that concentrate pay for the square of ε.
+    A large part among many small ones is better added plainly: the other routes pay for the square of its ε.
     """
     first, second = (sum((sums[place] for sums in added.values()), Fraction()) for place in (0, 1))
     if not mixed:
@@ -166,7 +182,7 @@ def _sums(kinds: Iterable[_Kind]) -> tuple[Fraction, Fraction]:
 def _known(kinds: list[_Kind]) -> tuple[float | None, Ranges]:
     """Return the ρ and the rounds of the whole, each only if it follows from every part.
 
-    Pure parts have both: ρ of the whole is then `Σ ε_i²/2`, less than the square of their sum would give.
+    Pure parts have both: ρ of the whole is then `Σ ε_i²/2`, less than the square of their sum gives.
     """
     rhos = [kind.rho for kind in kinds if kind.rho is not None]
     rho = float_above(sum(rhos, Fraction())) if len(rhos) == len(kinds) else None
@@ -176,23 +192,23 @@ def _known(kinds: list[_Kind]) -> tuple[float | None, Ranges]:
 
 
 def _counted(guarantees: Iterable[Any]) -> Counter[Guarantee]:
-    """Return how often each guarantee occurs, if they can be added at all."""
+    """Return how often each guarantee occurs; refuse parts that cannot be added."""
     parts = Counter[Guarantee]()
     first: Guarantee | None = None
     for number, part in enumerate(guarantees, start=1):
         if not isinstance(part, Guarantee):
-            raise InvalidInput("guarantees", part, f"part {number} is a {type(part).__name__}, a Guarantee is needed")
+            raise InvalidInput("guarantees", part, f"must be Guarantees; part {number} is not")
         first = first or part
         for what in ("protects", "neighbours"):
             if getattr(part, what) != getattr(first, what):
                 raise InvalidInput(
                     "guarantees",
                     plain(f"{what} {getattr(first, what)!r} and {getattr(part, what)!r} (part {number})"),
-                    f"only guarantees with the same {what} add up; account for them apart",
+                    f"must have the same {what} to add up; account for them separately",
                 )
         parts[part] += 1
     if not parts:
-        raise InvalidInput("guarantees", plain("an empty list"), "at least one guarantee is needed")
+        raise InvalidInput("guarantees", plain("an empty list"), "must be at least one")
     return parts
 
 
@@ -203,10 +219,10 @@ def _out_of_reach(kinds: list[_Kind], total: Fraction, allowed: Fraction, route:
                 return InvalidInput(
                     "guarantees",
                     plain(f"epsilon {shown_above(kind.guarantee.epsilon)}, delta {shown_above(kind.guarantee.delta)}"),
-                    f"it carries nothing that the route {route!r} could add; use 'basic' or 'least'",
+                    f"must carry what the route {route!r} adds; use 'basic' or 'least'",
                 )
     if total > allowed or (allowed == 0 and route in ("zcdp", "ranges")):
-        least = f"at least {shown_above(float_above(total))}, the parts' sum,"
-        need = "a delta above 0" if route in ("zcdp", "ranges") else least
-        return InvalidInput("delta", float(allowed), f"{need} is needed")
-    return InvalidInput("guarantees", plain("more than any number can state"), "a smaller total is needed")
+        least = f"at least {shown_above(float_above(total))}, the parts' sum"
+        need = "above 0" if route in ("zcdp", "ranges") else least
+        return InvalidInput("delta", float(allowed), f"must be {need}")
+    return InvalidInput("guarantees", plain("more than any float"), "must have a smaller total epsilon")

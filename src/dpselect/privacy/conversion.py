@@ -1,6 +1,6 @@
-"""From one way of stating a privacy loss to another, every number rounded towards privacy.
+"""Conversions between ways to state a privacy loss, every number rounded towards privacy.
 
-Formulas are evaluated in balls that hold the true value; what is returned is an end of the ball.
+Formulas are evaluated in ball arithmetic; the end of the ball that is more private is returned.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from dpselect.sampling.balls import ball, working_precision
 
 SMALLEST_EPSILON = sys.float_info.min
-"""What is stated when a formula gives an ε of 0 or less: a claim is always positive."""
+"""What is stated if a formula gives an ε of 0 or less: a claim is always positive."""
 
 _PRECISION = 128
 
@@ -93,7 +93,7 @@ def largest_rho(epsilon: float, delta: float) -> float:
 
 
 def _best_order(rho: float, delta: float) -> float:
-    """Return α − 1 with nearly the least ε, found on a grid of its logarithm that is refined around the best point."""
+    """Return α − 1 with nearly the least ε, by refining a grid of its logarithm around the best point."""
     rho = max(rho, sys.float_info.min)
     centre = (math.log(max(-math.log(delta), 1e-9)) - math.log(rho)) / 2
     step, best = 0.25, centre
@@ -109,7 +109,7 @@ def _best_order(rho: float, delta: float) -> float:
 
 @lru_cache(maxsize=4096)
 def mean_of_range(width: Fraction) -> Fraction:
-    """Return the largest expected privacy loss of a mechanism of bounded range r, as a bound from above.
+    """Return the largest expected privacy loss of a mechanism of bounded range r, rounded up.
 
     `x − 1 − log x` with `x = r / (1 − e^{−r})`; Dong, Durfee and Rogers; mathematics, section 6.
     """
@@ -133,7 +133,7 @@ def epsilon_of_ranges(mean: Fraction, squares: Fraction, delta: Fraction) -> flo
 
 
 def rate_of_oneshot_laplace(epsilon: Fraction, delta: Fraction, k: int, size: int) -> Fraction:
-    """Return the inverse of the noise scale for a spread of 1, `ε / (4 √(k log(d/δ)))`, as a bound from below.
+    """Return the inverse of the noise scale for a spread of 1, `ε / (4 √(k log(d/δ)))`, rounded down.
 
     One-shot paper, theorem 2.2, whose sensitivity is half a spread; mathematics, section 6.
     """

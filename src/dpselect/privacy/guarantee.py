@@ -1,4 +1,4 @@
-"""What a release promises."""
+"""What a release promises: (ε, δ)-differential privacy, and what else is known for composition."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from dpselect._format import factor_above, shown_above
 from dpselect._numbers import finite_number, float_below, positive_number
 from dpselect.errors import InvalidInput
 from dpselect.privacy.conversion import epsilon_of_zcdp, float_above, rho_of_pure, rho_of_range
-from dpselect.privacy.naming import WHERE_OTHERS_HAVE_THE_SAME
 
 Ranges = tuple[tuple[float, int], ...]
 """Pairs (r, n): n rounds of bounded range r."""
 
 ONE_COMPARISON = "one comparison"
-"""The unit of protection of a ranking that is not told who compared."""
+"""The unit of protection of a ranking without a column of persons."""
+
+WHERE_OTHERS_HAVE_THE_SAME = "add or remove, where others have the same items"
+"""Neighbours with the same items: a person who alone has an item is not covered, since only their rows can name it."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +28,31 @@ class Guarantee:
     """(ε, δ)-differential privacy: for all neighbours D, D' and all sets of outputs S,
     `P[M(D) ∈ S] <= exp(ε) · P[M(D') ∈ S] + δ`.
 
-    `protects` names the unit of protection, `neighbours` how two data sets differ by one such unit.
+    All numbers are claims: one that no float holds is rounded up. Round a total or target down before.
 
-    What else is known to hold, for composition. `rho`: M is ρ-zero-concentrated, its Rényi divergences of order α are
-    at most ρ α. `ranges`: M consists of rounds, n of bounded range r for each pair (r, n), where the privacy loss of a
-    round lies in an interval of length r.
+    Parameters
+    ----------
+    epsilon, delta
+        ε and δ.
+    protects
+        The unit of protection.
+    neighbours
+        How two data sets differ by one such unit.
+    rho
+        If known: M is ρ-zero-concentrated, so its Rényi divergences of order α are at most ρ α.
+    ranges
+        If known: pairs (r, n) such that M consists of rounds, n of them of bounded range r for each pair. The privacy
+        loss of such a round lies in an interval of length r.
 
-    All of these are claims: a number that no float holds is rounded up. A total or target must be rounded down before.
+    Raises
+    ------
+    InvalidInput
+        If a number is out of its range.
+
+    Examples
+    --------
+    >>> Guarantee(epsilon=1.0).to_approximate(1e-6).delta
+    1e-06
     """
 
     epsilon: float
@@ -53,7 +73,7 @@ class Guarantee:
     def zcdp(
         cls, rho: float, *, delta: float, protects: str = "one person", neighbours: str = "add or remove"
     ) -> Guarantee:
-        """Return the guarantee of a ρ-zero-concentrated mechanism, stated as (ε, δ) for the δ given."""
+        """Return the guarantee of a ρ-zero-concentrated mechanism, stated as (ε, δ) for the given δ."""
         rho, delta = _positive_above("rho", rho), _positive_delta(delta)
         epsilon = epsilon_of_zcdp(Fraction(rho), Fraction(delta))
         return cls(epsilon, delta, protects, neighbours, rho=rho)
@@ -68,7 +88,7 @@ class Guarantee:
 
     @property
     def known_rho(self) -> Fraction | None:
-        """The least ρ that follows from what is stated, or None."""
+        """The least ρ that follows from what is stated, or None if none does."""
         found = []
         if self.rho is not None:
             found.append(Fraction(self.rho))
@@ -80,12 +100,12 @@ class Guarantee:
 
     @property
     def known_ranges(self) -> Ranges:
-        """The rounds of bounded range it consists of; a loss between −ε and ε has range 2ε. Empty if not known."""
+        """The rounds of bounded range, empty if not known; a pure loss, between −ε and ε, has range 2ε."""
         doubled = 2 * self.epsilon
         return self.ranges or (() if self.delta or math.isinf(doubled) else ((doubled, 1),))
 
     def to_approximate(self, delta: float) -> Guarantee:
-        """Return the same promise with another δ, with the smallest ε that follows."""
+        """Return the guarantee restated for another δ, with the smallest ε that follows."""
         delta = _positive_delta(delta)
         rho = self.known_rho
         found = [self.epsilon] if self.delta <= delta else []
@@ -95,13 +115,13 @@ class Guarantee:
             raise InvalidInput(
                 "delta",
                 delta,
-                f"at least {shown_above(self.delta)}, the delta of this guarantee, is needed: it carries no rho",
+                f"must be at least {shown_above(self.delta)}, the delta of this guarantee, which carries no rho",
             )
         known = self.rho if rho is None else float_above(rho)
         return Guarantee(min(found), delta, self.protects, self.neighbours, known, self.ranges)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the guarantee as plain data, with rho and ranges where they are known."""
+        """Return the guarantee as plain data, with rho and ranges if they are known."""
         data: dict[str, Any] = {
             "epsilon": self.epsilon,
             "delta": self.delta,
@@ -115,13 +135,13 @@ class Guarantee:
         return data
 
     def __str__(self) -> str:
-        """Say the guarantee in words: what is protected, what may change, and by how much; every number rounded up."""
+        """Say the guarantee in words, with every number rounded up."""
         label = f"epsilon = {shown_above(self.epsilon)}"
         unit, them = f"{self.protects} with all they contributed", "them"
         if self.protects == ONE_COMPARISON:
             unit, them = ONE_COMPARISON, "it"
         promise = (
-            f"protects {unit}; {_changing(self.neighbours, them)} changes the chance of any answer by "
+            f"protects {unit}; {_changing(self.neighbours, them)} changes the probability of any answer by "
             f"{factor_above(self.epsilon)}"
         )
         if self.delta:
@@ -146,13 +166,13 @@ def probability_of_failure(delta: Any) -> float:
             return number
     except InvalidInput:
         pass
-    raise InvalidInput("delta", delta, "a number from 0 (pure) up to, but not including, 1 is needed")
+    raise InvalidInput("delta", delta, "must be at least 0 (pure) and below 1")
 
 
 def _positive_delta(delta: Any) -> float:
     number = probability_of_failure(delta)
     if not number:
-        raise InvalidInput("delta", delta, "a probability above 0 is needed: this conversion has no pure form")
+        raise InvalidInput("delta", delta, "must be above 0: this conversion has no pure form")
     return number
 
 
@@ -161,7 +181,7 @@ def _failure_above(delta: Any) -> float:
     probability_of_failure(delta)
     number = float_above(Fraction(finite_number("delta", delta)))
     if number >= 1:
-        raise InvalidInput("delta", delta, "a number that a float below 1 can hold is needed")
+        raise InvalidInput("delta", delta, "must be below 1 as a float")
     return number
 
 
@@ -170,7 +190,7 @@ def _positive_above(argument: str, value: Any) -> float:
     positive_number(argument, value)
     number = float_above(Fraction(finite_number(argument, value)))
     if math.isinf(number):
-        raise InvalidInput(argument, value, "a positive, finite number is needed")
+        raise InvalidInput(argument, value, "must be a positive, finite number")
     return number
 
 
@@ -183,7 +203,7 @@ def _merged(ranges: Any) -> Ranges:
         pairs = [(None, 0)]
     for width, rounds in pairs:
         if rounds < 1:
-            raise InvalidInput("ranges", ranges, "pairs (range, number of rounds) are needed, as in [(0.1, 20)]")
+            raise InvalidInput("ranges", ranges, "must be pairs (range, number of rounds), as in [(0.1, 20)]")
         number = _positive_above("ranges", width)
         counts[number] = counts.get(number, 0) + rounds
     return tuple(sorted(counts.items()))

@@ -15,9 +15,23 @@ from dpselect.errors import InvalidInput
 class Sensitivity:
     """Adding one person moves every score by an amount in [low, high].
 
-    Selection looks only at differences of scores, so all it needs is the spread `w = high − low`
-    (mathematics, section 1). Counts have [0, 1] and spread 1; scores that move either way by at most s
-    have [−s, s] and spread 2s. Bounds that no float holds are moved outwards to the next one.
+    Selection depends only on differences of scores, so only the spread `w = high − low` matters (mathematics, section
+    1). Counts have [0, 1] and spread 1; scores that move by at most s in either direction have [−s, s] and spread 2s.
+
+    Parameters
+    ----------
+    low, high
+        The bounds; one that no float holds is moved outwards to the next float.
+
+    Raises
+    ------
+    InvalidInput
+        If a bound is not a finite number, low is not below high, or the spread is not finite.
+
+    Examples
+    --------
+    >>> Sensitivity(-1, 1).spread
+    2.0
     """
 
     low: float
@@ -28,16 +42,14 @@ class Sensitivity:
         object.__setattr__(self, "high", -_plain_below(-finite_number("sensitivity.high", self.high)))
         if not self.low < self.high:
             raise InvalidInput(
-                "sensitivity",
-                (self.low, self.high),
-                "low must be smaller than high, as in Sensitivity(-1, 1)",
+                "sensitivity", (self.low, self.high), "must have low below high, as in Sensitivity(-1, 1)"
             )
         if not math.isfinite(self.spread):
-            raise InvalidInput("sensitivity", (self.low, self.high), "high - low must be finite")
+            raise InvalidInput("sensitivity", (self.low, self.high), "must have a finite high - low")
 
     @cached_property
     def spread(self) -> float:
-        """`high − low` as a float, rounded up: noise follows it, and more noise is more private."""
+        """`high − low` as a float, rounded up: the noise follows it, and more noise is more private."""
         exact = Fraction(self.high) - Fraction(self.low)
         try:
             spread = float(exact)
@@ -61,4 +73,4 @@ def _plain_below(bound: Number) -> float:
 
 
 COUNTS = Sensitivity(0, 1)
-"""Each person is counted at most once per item, so that adding a person moves each score by 0 to 1."""
+"""Each person counts at most once per item, so that adding a person moves each score by 0 to 1."""

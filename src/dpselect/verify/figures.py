@@ -17,10 +17,9 @@ from dpselect.mechanisms import Gaussian, OneShot, Peeling
 from dpselect.mechanisms.limited import LimitedDomain
 from dpselect.mechanisms.restricted import Restricted
 from dpselect.multiselect.account import Account
+from dpselect.privacy.calibration import gumbel_threshold, laplace_threshold, unit_sigma
 from dpselect.privacy.conversion import epsilon_of_ranges, epsilon_of_zcdp, mean_of_range, rho_of_range, upper_bound
-from dpselect.privacy.gaussian import unit_sigma
 from dpselect.privacy.sensitivity import Sensitivity
-from dpselect.privacy.thresholds import gumbel_threshold, laplace_threshold
 from dpselect.ranking.matrix import Walk
 from dpselect.ranking.sensitivity import Bounds
 from dpselect.ranking.stationary import stationary

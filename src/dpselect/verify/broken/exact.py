@@ -15,14 +15,13 @@ from dpselect.mechanisms.restricted import Restricted
 from dpselect.multiselect.account import Account
 from dpselect.multiselect.grid import GridNoise
 from dpselect.multiselect.ring import Ring
+from dpselect.privacy.calibration import STEP, laplace_threshold, unit_sigma
 from dpselect.privacy.conversion import (
     epsilon_of_ranges,
     mean_of_range,
     rho_of_range,
     upper_bound,
 )
-from dpselect.privacy.gaussian import unit_sigma
-from dpselect.privacy.thresholds import STEP, laplace_threshold
 from dpselect.ranking.caps import thinned
 from dpselect.ranking.matrix import Walk
 from dpselect.ranking.sensitivity import Bounds

@@ -11,7 +11,7 @@ from typing import Any
 from dpselect.mechanisms.base import scaled_locations
 from dpselect.mechanisms.gaussian import Gaussian
 from dpselect.privacy import Guarantee, Sensitivity
-from dpselect.privacy.gaussian import unit_sigma
+from dpselect.privacy.calibration import unit_sigma
 from dpselect.sampling.laws import sequence_law
 from dpselect.sampling.normal import NORMAL
 from dpselect.scores import Scores

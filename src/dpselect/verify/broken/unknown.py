@@ -16,7 +16,7 @@ from dpselect.mechanisms.restricted import Restricted
 from dpselect.mechanisms.top_stable import TopStable
 from dpselect.mechanisms.unknown import UnknownDomain
 from dpselect.privacy import Guarantee
-from dpselect.privacy.thresholds import laplace_threshold
+from dpselect.privacy.calibration import laplace_threshold
 from dpselect.sampling.threshold_law import chance_of
 from dpselect.verify.broken.base import Broken
 from dpselect.verify.broken.whole_noise import WholeNoise
