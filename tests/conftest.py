@@ -48,8 +48,6 @@ LONG = (
     "tests/test_benchmarks.py",
     "tests/test_order.py",
     "tests/service/",
-    "tests/test_top.py::test_a_table_without_rows",
-    "tests/test_top_unknown.py::test_items_that_few",
     "tests/verify/test_verify_broken.py",
     "tests/verify/test_verify_command.py",
     "tests/verify/test_verify_exact.py",

@@ -13,9 +13,10 @@ import pytest
 
 from dpselect import COUNTS, Gaussian, InvalidInput, LimitedDomain, OneShot, Peeling, Sensitivity
 from dpselect.mechanisms import MECHANISMS
+from dpselect.release import ReleasePlan
 from dpselect.sampling import bit_source
 from dpselect.scores import Scores
-from dpselect.sources import UNKNOWN, Unseen
+from dpselect.sources import UNKNOWN, Counts, Unseen
 from dpselect.top import top
 
 FILMS = [f"film {i:02d}" for i in range(20)]
@@ -41,7 +42,9 @@ def test_with_almost_no_noise_the_answer_is_the_true_top() -> None:
 
 
 @pytest.mark.parametrize(
-    "mechanism", ["auto", "peeling", Peeling(k=3, epsilon=1e6), OneShot(k=3, epsilon=1e6, noise="gumbel")]
+    "mechanism",
+    ["auto", Peeling(k=3, epsilon=1e6), OneShot(k=3, epsilon=1e6, noise="gumbel")],
+    ids=["auto", "peeling", "set"],
 )
 def test_an_ordered_answer_is_in_order(mechanism: Any) -> None:
     release = ask(mechanism=mechanism, ordered=not isinstance(mechanism, OneShot))
@@ -51,7 +54,7 @@ def test_an_ordered_answer_is_in_order(mechanism: Any) -> None:
     assert set(release.items) == set(FILMS[:3])
 
 
-@pytest.mark.parametrize("noise", ["exponential", "gumbel", "laplace", "logistic", "half-logistic"])
+@pytest.mark.parametrize("noise", ["exponential", "laplace"])
 def test_the_drawn_members_are_the_items_returned(noise: str) -> None:
     mechanism = OneShot(k=5, epsilon=0.05, noise=noise)
     scores, multiplicities = np.unique(list(COUNTED.values()), return_counts=True)
@@ -64,7 +67,7 @@ def test_the_drawn_members_are_the_items_returned(noise: str) -> None:
 def test_a_mechanism_that_relies_on_few_items_a_person_is_refused() -> None:
     gaussian = Gaussian(k=5, epsilon=1.0, delta=1e-6, max_items_per_person=2)
     for bound in (None, 1, 3):
-        with pytest.raises(InvalidInput, match="relies on 2"):
+        with pytest.raises(InvalidInput, match="must be 2, on which the noise"):
             ask(k=5, epsilon=1.0, mechanism=gaussian, max_items_per_person=bound)
     narrow = Gaussian(k=5, epsilon=1.0, delta=1e-6, max_items_per_person=2, sensitivity=Sensitivity(-0.5, 0.5))
     with pytest.raises(InvalidInput, match="sensitivity"):
@@ -122,48 +125,68 @@ def test_unseen_items_fill_an_answer_from_a_stated_number() -> None:
     assert len(set(ask(ROWS[:0], k=3, domain=3).items)) == 3
 
 
-def test_a_table_without_rows_gives_every_item_the_same_chance() -> None:
+@pytest.mark.long
+def test_a_table_without_rows_gives_every_item_the_same_probability() -> None:
     # 60 draws of 1 of 2 equal items: outside 11..49 with probability below 2e-7.
     rows = pandas.DataFrame({"film": [], "viewer": []})
     answers = [ask(rows, k=1, epsilon=1.0, domain=["a", "b"], seed=seed).items for seed in range(60)]
     assert 11 <= answers.count(["a"]) <= 49
 
 
-@pytest.mark.parametrize(
-    ("options", "argument"),
-    [
-        ({"k": 0}, "k"),
-        ({"k": 2.5}, "k"),
-        ({"k": "many"}, "k"),
-        ({"k": None}, "k"),
-        ({"epsilon": 0}, "epsilon"),
-        ({"epsilon": float("nan")}, "epsilon"),
-        ({"epsilon": float("inf")}, "epsilon"),
-        ({"epsilon": "1"}, "epsilon"),
-        ({"delta": 1.0}, "delta"),
-        ({"mechanism": "magic"}, "mechanism"),
-        ({"mechanism": OneShot(k=3, epsilon=2.0)}, "epsilon"),
-        ({"mechanism": "oneshot", "ordered": True}, "mechanism"),
-        ({"mechanism": OneShot(k=3, epsilon=1e6, sensitivity=Sensitivity(0, 0.5))}, "mechanism"),
-        ({"seed": -1}, "seed"),
-        ({"seed": 1.5}, "seed"),
-        ({"domain": UNKNOWN}, "delta"),
-        ({"domain": UNKNOWN, "delta": 1e-6, "mechanism": "canonical"}, "mechanism"),
-        ({"domain": UNKNOWN, "delta": 1e-6, "mechanism": OneShot(k=3, epsilon=1e6)}, "mechanism"),
-        ({"domain": UNKNOWN, "delta": 1e-6, "mechanism": ["auto"]}, "mechanism"),
-        ({"domain": UNKNOWN, "delta": 1e-6, "pool": 2}, "pool"),
-        ({"pool": 20}, "pool"),
-        ({"domain": UNKNOWN, "mechanism": LimitedDomain(k=3, epsilon=1e6, delta=1e-6), "pool": 20}, "pool"),
-        ({"domain": []}, "domain"),
-        ({"domain": 0}, "domain"),
-        ({"k": 4, "domain": 3}, "k"),
-    ],
-    ids=str,
-)
-def test_arguments_are_checked_before_the_table_is_touched(options: dict[str, Any], argument: str) -> None:
-    with pytest.raises(InvalidInput) as caught:
-        ask("there/is/no/such/file.csv", **options)
-    assert caught.value.argument == argument
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"k": 0}, "k"),
+    ({"k": 2.5}, "k"),
+    ({"k": "many"}, "k"),
+    ({"k": None}, "k"),
+    ({"epsilon": 0}, "epsilon"),
+    ({"epsilon": float("nan")}, "epsilon"),
+    ({"epsilon": float("inf")}, "epsilon"),
+    ({"epsilon": "1"}, "epsilon"),
+    ({"delta": 1.0}, "delta"),
+    ({"mechanism": "magic"}, "mechanism"),
+    ({"mechanism": OneShot(k=3, epsilon=2.0)}, "epsilon"),
+    ({"mechanism": "oneshot", "ordered": True}, "mechanism"),
+    ({"mechanism": OneShot(k=3, epsilon=1e6, sensitivity=Sensitivity(0, 0.5))}, "mechanism"),
+    ({"seed": -1}, "seed"),
+    ({"seed": 1.5}, "seed"),
+    ({"domain": UNKNOWN}, "delta"),
+    ({"domain": UNKNOWN, "delta": 1e-6, "mechanism": "canonical"}, "mechanism"),
+    ({"domain": UNKNOWN, "delta": 1e-6, "mechanism": OneShot(k=3, epsilon=1e6)}, "mechanism"),
+    ({"domain": UNKNOWN, "delta": 1e-6, "mechanism": ["auto"]}, "mechanism"),
+    ({"domain": UNKNOWN, "delta": 1e-6, "pool": 2}, "pool"),
+    ({"pool": 20}, "pool"),
+    ({"domain": UNKNOWN, "mechanism": LimitedDomain(k=3, epsilon=1e6, delta=1e-6), "pool": 20}, "pool"),
+    ({"domain": []}, "domain"),
+    ({"domain": 0}, "domain"),
+    ({"k": 4, "domain": 3}, "k"),
+]
+
+
+def test_arguments_are_checked_before_the_table_is_touched() -> None:
+    for options, argument in REFUSED:
+        with pytest.raises(InvalidInput) as caught:
+            ask("there/is/no/such/file.csv", **options)
+        assert caught.value.argument == argument, options
+
+
+def test_no_row_is_read_before_the_charge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The order of the path: checked, charged, read."""
+    steps: list[str] = []
+    charge, histogram = ReleasePlan.charge, Counts.histogram
+
+    def charged(*arguments: Any, **options: Any) -> Any:
+        steps.append("charge")
+        return charge(*arguments, **options)
+
+    def read(counts: Counts) -> Any:
+        assert "_scored" not in vars(counts)
+        steps.append("read")
+        return histogram(counts)
+
+    monkeypatch.setattr(ReleasePlan, "charge", charged)
+    monkeypatch.setattr(Counts, "histogram", read)
+    ask()
+    assert steps == ["charge", "read"]
 
 
 def test_a_mechanism_for_larger_changes_than_counts_is_allowed() -> None:

@@ -40,25 +40,25 @@ def test_items_that_many_have_are_answered_and_the_guarantee_is_the_total() -> N
     assert json.loads(json.dumps(release.to_dict()))["stopped"] is False
 
 
-@pytest.mark.parametrize("mechanism", ["auto", "restricted", "limited", "top-stable"])
+@pytest.mark.parametrize("mechanism", ["restricted", "limited", "top-stable"])
 def test_items_that_few_have_are_never_named(mechanism: str) -> None:
-    """A private query passes with probability at most δ = 1e-6 in each of 20 draws."""
-    for _ in range(20):
+    """A private query passes with probability at most δ = 1e-6 in each of 5 draws."""
+    for _ in range(5):
         release = ask(k=6, pool=6, mechanism=mechanism)
         assert set(release.items) <= {"weather", "news", "football", "maps"}
         assert release.stopped
         assert len(release.items) < 6
 
 
-@pytest.mark.parametrize("rows", [0, 1, 2], ids=["no row", "one row", "two people with one item each"])
-def test_a_table_with_hardly_anything_in_it_gives_an_empty_answer(rows: int) -> None:
-    table = pandas.DataFrame({"query": ["a", "b"][:rows], "user": ["u", "v"][:rows]}, dtype=object)
-    release = ask(table)
-    assert release.items == []
-    assert release.stopped
-    assert release.k == 3
+def test_a_table_with_hardly_anything_in_it_gives_an_empty_answer() -> None:
     empty = ask(ROWS[:0])
-    assert release.to_dict() == empty.to_dict()
+    for rows in (0, 1, 2):
+        table = pandas.DataFrame({"query": ["a", "b"][:rows], "user": ["u", "v"][:rows]}, dtype=object)
+        release = ask(table)
+        assert release.items == []
+        assert release.stopped
+        assert release.k == 3
+        assert release.to_dict() == empty.to_dict()
 
 
 def test_all_counts_one_gives_an_empty_answer() -> None:
@@ -84,9 +84,15 @@ def test_only_the_pool_and_one_more_row_leave_the_engine(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"max_items_per_person": 2}, {"weight": "share"}, {"where": "user <> 'user1'"}]
+    ("kind", "options"),
+    [
+        ("parquet", {"max_items_per_person": 2}),
+        ("parquet", {"where": "user <> 'user1'"}),
+        ("csv", {"weight": "share"}),
+        ("duckdb", {}),
+    ],
+    ids=["bounded", "filtered", "weighted", "duckdb"],
 )
-@pytest.mark.parametrize("kind", ["parquet", "csv", "duckdb"])
 def test_the_rows_are_read_once(
     kind: str, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

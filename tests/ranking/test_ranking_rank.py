@@ -13,8 +13,9 @@ import pyarrow
 import pytest
 
 import dpselect as dps
+from dpselect import rank
 from dpselect.privacy import Ledger
-from dpselect.ranking import Bounds, rank
+from dpselect.ranking import Bounds
 from dpselect.sources.comparisons import Columns, open_comparisons
 from dpselect.sources.domain import Domain
 
@@ -54,13 +55,11 @@ def test_what_is_no_comparison_of_the_domain_is_left_out() -> None:
     assert counted(frame(GAMES + odd)) == counted(frame())
 
 
-@pytest.mark.parametrize(
-    "ties", [[True, False, False], [2, 0, 0], ["Yes", "no", ""], [" TRUE ", None, "0"], [1.0, None, 0.0]], ids=str
-)
-def test_ties_are_those_that_the_column_says(ties: list[Any]) -> None:
-    games = frame([("bob", "ann"), ("bob", "ann"), ("ann", "cem")], tie=ties)
+def test_ties_are_those_that_the_column_says() -> None:
     expected = {("ann", "bob", "="): 1, ("bob", ">", "ann"): 1, ("ann", ">", "cem"): 1}
-    assert counted(games, tie="tie") == expected
+    for ties in ([True, False, False], [2, 0, 0], ["Yes", "no", ""], [" TRUE ", None, "0"], [1.0, None, 0.0]):
+        games = frame([("bob", "ann"), ("bob", "ann"), ("ann", "cem")], tie=ties)
+        assert counted(games, tie="tie") == expected, ties
 
 
 def test_what_is_not_a_number_is_no_tie() -> None:
@@ -75,7 +74,7 @@ def test_a_person_keeps_so_many_votes_whatever_others_do() -> None:
     alone, together = counted(votes, **options), counted(pandas.concat([votes, more]), **options)
     assert sum(alone.values()) == 3
     assert together - alone == {("dan", ">", "ann"): 1}
-    assert len({tuple(counted(votes, **{**options, "key": f"{key:032x}"}).items()) for key in range(12)}) > 1
+    assert len({tuple(counted(votes, **{**options, "key": f"{key:032x}"}).items()) for key in range(5)}) > 1
 
 
 def test_votes_outside_the_domain_take_no_place() -> None:
@@ -119,11 +118,11 @@ def test_no_comparison_at_all_gives_an_answer() -> None:
     assert len(rank(nothing, k=2, epsilon=1.0, domain=PLAYERS, **FACTS).items) == 2
 
 
-@pytest.mark.parametrize("games", [[], [("ann", "ann")], [("ann", None)]], ids=str)
-def test_where_the_rows_name_no_item_there_is_nothing_to_choose(games: Any) -> None:
-    with pytest.raises(dps.InvalidInput, match="name fewer items") as refused:
-        rank(games, k=1, epsilon=1.0, **FACTS)
-    assert refused.value.argument == "k"
+def test_where_the_rows_name_no_item_there_is_nothing_to_choose() -> None:
+    for games in ([], [("ann", "ann")], [("ann", None)]):
+        with pytest.raises(dps.InvalidInput, match="that the comparisons name") as refused:
+            rank(games, k=1, epsilon=1.0, **FACTS)
+        assert refused.value.argument == "k"
 
 
 def test_items_keep_their_type() -> None:
@@ -163,53 +162,49 @@ def test_a_ledger_is_charged_first_and_refuses_what_does_not_cover_everybody(tmp
         rank(GAMES, domain=PLAYERS, **options)
         with pytest.raises(dps.BudgetExceeded):
             rank(GAMES, domain=PLAYERS, **options)
-        with pytest.raises(dps.InvalidInput, match="list the items"):
+        with pytest.raises(dps.InvalidInput, match="must list the items"):
             rank(GAMES, **options)
         with pytest.raises(dps.InvalidInput, match="use damping"):
             rank(GAMES, domain=PLAYERS, promised_rho=0.5, **options)
 
 
-@pytest.mark.parametrize(
-    ("argument", "options"),
-    [
-        ("comparisons_per_pair", {"comparisons_per_pair": 0}),
-        ("max_degree", {"max_degree": 2**52}),
-        ("damping", {"damping": 1.0}),
-        ("damping", {"damping": 0.0}),
-        ("promised_rho", {"promised_rho": 1.0}),
-        ("max_votes_per_person", {"person": "voter"}),
-        ("max_votes_per_person", {"max_votes_per_person": 3}),
-        ("domain", {"domain": 100}),
-        ("domain", {"domain": dps.UNKNOWN}),
-        ("mechanism", {"mechanism": "gaussian"}),
-        ("mechanism", {"mechanism": "restricted"}),
-        ("mechanism", {"mechanism": dps.Canonical(k=1, epsilon=1.0, sensitivity=dps.Sensitivity(0, 1e-6))}),
-        ("k", {"k": 5}),
-        ("k", {"k": 5, "domain": None}),
-        ("epsilon", {"epsilon": -1.0}),
-        ("loser", {"loser": "winner"}),
-        ("table", {"winner": "victor"}),
-        ("table_name", {"table_name": "games"}),
-    ],
-    ids=str,
-)
-def test_bad_arguments_are_named(argument: str, options: dict[str, Any]) -> None:
-    arguments = {"k": 1, "epsilon": 1.0, "domain": PLAYERS, **FACTS, **options}
-    with pytest.raises(dps.InvalidInput) as refused:
-        rank(frame(), **arguments)
-    assert refused.value.argument == argument
+REFUSED: list[tuple[str, dict[str, Any]]] = [
+    ("comparisons_per_pair", {"comparisons_per_pair": 0}),
+    ("max_degree", {"max_degree": 2**52}),
+    ("damping", {"damping": 1.0}),
+    ("damping", {"damping": 0.0}),
+    ("promised_rho", {"promised_rho": 1.0}),
+    ("max_votes_per_person", {"person": "voter"}),
+    ("max_votes_per_person", {"max_votes_per_person": 3}),
+    ("domain", {"domain": 100}),
+    ("domain", {"domain": dps.UNKNOWN}),
+    ("mechanism", {"mechanism": "gaussian"}),
+    ("mechanism", {"mechanism": "restricted"}),
+    ("mechanism", {"mechanism": dps.Canonical(k=1, epsilon=1.0, sensitivity=dps.Sensitivity(0, 1e-6))}),
+    ("k", {"k": 5}),
+    ("k", {"k": 5, "domain": None}),
+    ("epsilon", {"epsilon": -1.0}),
+    ("loser", {"loser": "winner"}),
+    ("table", {"winner": "victor"}),
+    ("table_name", {"table_name": "games"}),
+]
 
 
-@pytest.mark.parametrize(
-    "given",
-    [[("ann",)], ["ab"], np.zeros((3, 3)), np.zeros(4), np.zeros((2, 2), complex), np.zeros((2, 2), np.longdouble)],
-    ids=str,
-)
-def test_lists_of_something_else_are_refused_without_a_row_of_them(given: Any) -> None:
-    with pytest.raises(dps.InvalidInput) as refused:
-        rank(given, k=1, epsilon=1.0, domain=PLAYERS, **FACTS)
-    assert refused.value.argument == "comparisons"
-    assert "ann" not in str(refused.value)
+def test_bad_arguments_are_named() -> None:
+    for argument, options in REFUSED:
+        arguments = {"k": 1, "epsilon": 1.0, "domain": PLAYERS, **FACTS, **options}
+        with pytest.raises(dps.InvalidInput) as refused:
+            rank(frame(), **arguments)
+        assert refused.value.argument == argument, options
+
+
+def test_lists_of_something_else_are_refused_without_a_row_of_them() -> None:
+    arrays = (np.zeros((3, 3)), np.zeros(4), np.zeros((2, 2), complex), np.zeros((2, 2), np.longdouble))
+    for given in ([("ann",)], ["ab"], *arrays):
+        with pytest.raises(dps.InvalidInput) as refused:
+            rank(given, k=1, epsilon=1.0, domain=PLAYERS, **FACTS)
+        assert refused.value.argument == "comparisons"
+        assert "ann" not in str(refused.value)
 
 
 def test_what_an_array_masks_and_what_is_no_text_is_left_out() -> None:
