@@ -155,6 +155,7 @@ print(answers)
 """
 
 
+@pytest.mark.slow
 def test_processes_that_race_for_the_last_tenth_fill_the_total_and_no_more(ledger: Ledger, tmp_path: Path) -> None:
     """Four processes ask six times each; whoever comes last gets what is left, and all others nothing."""
     ledger.create("d", epsilon=1.0)

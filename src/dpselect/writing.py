@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and whether two paths lead to the same file."""
+"""Writing a file completely or not at all, and comparing paths that may lead to the same file."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ _MOUNTS = Path("/proc/self/mountinfo")
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
-    """Put a file in place in one step: a failure or an interrupt leaves the old file as it was.
+    """Replace a file in one step: a failure or an interrupt leaves the old file as it was.
 
-    The content goes to a temporary file in the same folder, which then takes the name. A file that exists keeps its
-    permissions, and a symbolic link still leads to it. What cannot be replaced, such as a pipe or /dev/stdout, is
-    written to.
+    The content goes to a temporary file in the same folder, which is then renamed. An existing file keeps its
+    permissions, and a symbolic link still leads to it. A pipe or a device such as /dev/stdout is written to directly.
     """
     given = Path(path)
     number = _open_file(given)
     if number is not None or is_stream(given):
-        # A socket cannot be opened by its name, but what is open already can be written to.
+        # A socket cannot be opened by its name, but an open one can be written to.
         with given.open("ab") if number is None else os.fdopen(os.dup(number), "wb") as stream:
             stream.write(content)
         return
@@ -33,7 +32,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     before = target.stat() if target.exists() else None
     temporary = target.with_name(f".dpselect-{secrets.token_hex(8)}")
     try:
-        # Not tempfile: its files are private to the user whatever the umask says.
+        # Not tempfile, which ignores the umask and makes files private to the user.
         with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
             file.write(content)
             file.flush()
@@ -49,7 +48,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def is_writable(path: str | os.PathLike[str]) -> bool:
-    """Tell whether `write_whole` may write there: a file, also a new one, in a folder that may be written to."""
+    """Whether `write_whole` can write there: to a file, which may be new, in a writable folder, or to a stream."""
     given = Path(path)
     try:
         number = _open_file(given)
@@ -66,7 +65,7 @@ def is_writable(path: str | os.PathLike[str]) -> bool:
 
 
 def is_same_file(first: str | os.PathLike[str], second: str | os.PathLike[str]) -> bool:
-    """Tell whether two paths lead to one file, by device and number; if one does not exist yet, by resolved names."""
+    """Whether two paths lead to one file, by device and inode; by resolved names if one does not exist yet."""
     try:
         return os.path.samefile(first, second)
     except (OSError, ValueError):
@@ -78,14 +77,14 @@ def is_same_file(first: str | os.PathLike[str], second: str | os.PathLike[str]) 
 
 
 def is_stream(path: Path) -> bool:
-    """Tell whether a path leads to a device, a pipe, or a file that this process has open, such as /dev/stdout."""
+    """Whether a path leads to a device, a pipe, or an open file of this process, such as /dev/stdout."""
     if not path.exists() or path.is_dir():
         return False
     return not path.is_file() or _OPEN_FILE.fullmatch(str(path.absolute())) is not None
 
 
 def _open_file(path: Path) -> int | None:
-    """Return the number of the open file of this process that a path such as /dev/stdout or /dev/fd/3 names."""
+    """Return the file descriptor that a path such as /dev/stdout or /dev/fd/3 names, if any."""
     match = _OWN_FILE.fullmatch(str(path.absolute()))
     if match is None:
         return None
@@ -93,7 +92,7 @@ def _open_file(path: Path) -> int | None:
 
 
 def _is_mounted(file: Path) -> bool:
-    """Tell whether a file is mounted by itself, as containers do; no other file can take its place."""
+    """Whether a file is a mount point by itself, as in containers, so that it cannot be replaced."""
     written = re.sub(r"[ \t\n\\]", lambda mark: f"\\{ord(mark[0]):03o}", str(file))
     with contextlib.suppress(OSError):
         lines = _MOUNTS.read_text(errors="surrogateescape").splitlines()

@@ -61,6 +61,7 @@ def ledger(tmp_path: Path) -> Ledger:
     return ledger
 
 
+@pytest.mark.slow
 def test_a_child_whose_parent_closed_the_ledger_sees_what_others_spend(ledger: Ledger, tmp_path: Path) -> None:
     ledger.close()
     command = [sys.executable, "-c", FORK, str(tmp_path / "ledger.sqlite"), SPEND]
