@@ -149,7 +149,7 @@ BAD: dict[str, tuple[dict[str, str | None], str]] = {
     "epsilon nan": ({"--epsilon": "nan"}, "--epsilon: nan was given"),
     "epsilon infinite": ({"--epsilon": "inf"}, "--epsilon: inf was given"),
     "epsilon text": ({"--epsilon": "small"}, "--epsilon: 'small' was given; a positive, finite number is needed"),
-    "delta text": ({"--delta": "tiny"}, "--delta: 'tiny' was given"),
+    "delta text": ({"--delta": "tiny"}, "--delta must be at least 0 (pure) and below 1, got 'tiny'"),
     "no epsilon": ({"--epsilon": None}, "--epsilon"),
     "no domain": ({"--domain": None}, "--domain"),
     "mechanism": ({"--mechanism": "magic"}, "--mechanism: 'magic' was given; one of auto"),

@@ -72,7 +72,7 @@ def test_the_other_two_can_be_asked_for(folder: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--mechanism", "canonical"], "--mechanism: 'canonical' was given; on an unknown domain"),
+        (["--mechanism", "canonical"], "--mechanism must be auto, restricted"),
         (["--pool", "3"], "--pool: 3 was given; at least k = 10 is needed"),
         (
             ["--delta", "0"],
