@@ -156,10 +156,10 @@ def fill(ledger: Ledger, count: int) -> None:
     from sqlalchemy import Connection
 
     from dpselect.ledger import records
-    from dpselect.ledger.chain import Record, Tip, canonical, utc_now
+    from dpselect.ledger.chain import Record, Tip, canonical_json, utc_now
     from dpselect.ledger.rules import Amount
 
-    described, guarantee = canonical(PARAMETERS), canonical(COST.to_dict())
+    described, guarantee = canonical_json(PARAMETERS), canonical_json(COST.to_dict())
 
     def work(connection: Connection, tip: Tip) -> None:
         account, _ = records.state(connection, "films", tip)

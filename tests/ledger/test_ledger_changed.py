@@ -10,7 +10,7 @@ from ledger_files import found, ledger_of_two, tamper
 
 import dpselect as dps
 from dpselect.ledger import Ledger
-from dpselect.ledger.store import Store
+from dpselect.ledger.store import LedgerStore
 
 
 @pytest.fixture
@@ -188,7 +188,7 @@ def test_a_spend_is_confirmed_though_others_spend_before_it_is_looked_for(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     faster = [("films", 0.25), ("books", 0.5), ("films", 0.25)]
-    look = Store._read_with_tip
+    look = LedgerStore._read_with_tip
 
     def overtaken(self: Any, work: Any) -> Any:
         while faster:
@@ -198,7 +198,7 @@ def test_a_spend_is_confirmed_though_others_spend_before_it_is_looked_for(
         return look(self, work)
 
     with Ledger(file) as ledger:
-        monkeypatch.setattr(Store, "_read_with_tip", overtaken)
+        monkeypatch.setattr(LedgerStore, "_read_with_tip", overtaken)
         entry = ledger.spend("films", dps.Guarantee(0.125))
         assert entry.sequence == 7
         assert [one.guarantee.epsilon for one in ledger.entries("films")[6:]] == [0.125, 0.25, 0.25]

@@ -14,7 +14,7 @@ from dpselect.ledger.records import all_accounts, read_tip, unknown_dataset
 from dpselect.ledger.rules import Amount, Rule
 from dpselect.ledger.schema import accounts, entries
 
-_ALL = sql.union_all(
+_IN_ORDER = sql.union_all(
     sql.select(
         accounts.c.dataset, sql.null().label("sequence"), sql.null().label("hash"), accounts.c.event, accounts.c.seal
     ),
@@ -28,12 +28,12 @@ def faults(connection: sql.Connection, dataset: str | None, head: str | None) ->
     if dataset is not None and dataset not in {account.dataset for account in known}:
         raise unknown_dataset(connection, dataset)
     chosen = [account for account in known if dataset in (None, account.dataset)]
-    found = [fault for account in chosen for fault in _readable(account, _records(connection, account))]
+    found = [fault for account in chosen for fault in _all_account_faults(account, _records(connection, account))]
     if dataset is None:
         found += _orphans(connection)
     if dataset is None or head is not None:
-        found += _of_ledger(connection, known)
-    if head is not None and not _holds(connection, chosen, head):
+        found += _ledger_faults(connection, known)
+    if head is not None and not _has_hash(connection, chosen, head):
         found.append(Fault(dataset or "", None, "the given hash is no longer in it: entries were replaced or removed"))
     return found
 
@@ -44,22 +44,22 @@ def _records(connection: sql.Connection, account: Account) -> Iterator[Record]:
         yield Record(*row)
 
 
-def _readable(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
+def _all_account_faults(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
     """Yield the faults of an account, and one more if a part of it cannot be read at all."""
     try:
-        yield from _of_account(account, records)
+        yield from _account_faults(account, records)
     except (ValueError, TypeError, ZeroDivisionError, SourceError):
         yield Fault(account.dataset, None, "a part of its record cannot be read")
 
 
-def _of_account(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
+def _account_faults(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
     name, previous, time, number = account.dataset, account.genesis, account.created, 0
     agreed, total = account.genesis, account.limit
     spent: Amount | None = Amount()  # None where the entry before is missing or changed
     for record in records:
         number += 1
         if record.sequence != number:
-            yield Fault(name, record.sequence, f"{_these(number, record.sequence - 1)} missing before it")
+            yield Fault(name, record.sequence, f"{_missing(number, record.sequence - 1)} before it")
             number, spent = record.sequence, None
         elif record.previous != previous:
             before = "the agreed total and unit" if number == 1 else f"entry {number - 1}"
@@ -87,7 +87,7 @@ def _of_account(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
             time = record.time
         previous, agreed = record.hash, record.agreed
     if number < account.count:
-        yield Fault(name, number + 1, f"{_these(number + 1, account.count)} missing at the end")
+        yield Fault(name, number + 1, f"{_missing(number + 1, account.count)} at the end")
     elif number > account.count:
         yield Fault(name, account.count + 1, f"the data set counts {account.count} entries only")
     elif account.head != previous:
@@ -97,18 +97,18 @@ def _of_account(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
         yield Fault(name, number or None, f"{problem}: one of the two was changed")
 
 
-def _of_ledger(connection: sql.Connection, known: list[Account]) -> Iterator[Fault]:
+def _ledger_faults(connection: sql.Connection, known: list[Account]) -> Iterator[Fault]:
     """Yield the faults of the chain through all creations and spends, in the order in which they happened."""
     genesis = {account.dataset: account.genesis for account in known}
     tip, number, seal = read_tip(connection, lock=False), 0, ""
-    for dataset, sequence, hash_of_record, event, stored in connection.execution_options(yield_per=1000).execute(_ALL):
+    rows = connection.execution_options(yield_per=1000).execute(_IN_ORDER)
+    for dataset, sequence, hash_of_record, event, stored in rows:
         if not isinstance(event, int) or event <= number:
             yield Fault(dataset, sequence, "its place in the ledger is taken by another")
             continue
         if event != number + 1:
-            yield Fault(
-                "", None, f"{_these(number + 1, event - 1, 'record')} missing: entries or data sets were removed"
-            )
+            missing = _missing(number + 1, event - 1, "record", "records")
+            yield Fault("", None, f"{missing}: entries or data sets were removed")
         elif stored != sealed(seal, event, genesis.get(dataset, "") if sequence is None else hash_of_record):
             yield Fault(dataset, sequence, "it does not follow what was written to the ledger before it")
         number, seal = event, stored
@@ -134,9 +134,9 @@ def _cost(rule: Rule, epsilon: float, delta: float, rho: str) -> Amount:
     return rule.stored_cost(epsilon, delta, rho)
 
 
-def _these(first: int, last: int, name: str = "entry") -> str:
-    several = "entries" if name == "entry" else f"{name}s"
-    return f"{name} {first} is" if first == last else f"{several} {first} to {last} are"
+def _missing(first: int, last: int, name: str = "entry", plural: str = "entries") -> str:
+    """Say that entries or records are missing."""
+    return f"{name} {first} is missing" if first == last else f"{plural} {first} to {last} are missing"
 
 
 def _orphans(connection: sql.Connection) -> list[Fault]:
@@ -148,8 +148,8 @@ def _orphans(connection: sql.Connection) -> list[Fault]:
     ]
 
 
-def _holds(connection: sql.Connection, chosen: list[Account], head: str) -> bool:
-    """Whether a hash is that of a data set or an entry among the chosen ones, or of the ledger as a whole."""
+def _has_hash(connection: sql.Connection, chosen: list[Account], head: str) -> bool:
+    """Whether a hash belongs to one of the chosen data sets or their entries, or to the ledger as a whole."""
     if head in {account.genesis for account in chosen}:
         return True
     names = [account.dataset for account in chosen]

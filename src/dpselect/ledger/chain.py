@@ -197,14 +197,14 @@ def sealed(previous: str, event: int, hash_of_record: str) -> str:
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str)
 
 
-def canonical(data: Any) -> str:
+def canonical_json(data: Any) -> str:
     """Return the canonical JSON text of plain data: sorted keys, no spaces, ASCII; other objects as their str()."""
     return _ENCODER.encode(data)
 
 
 def digest(data: Any) -> str:
     """Return the SHA-256 of the canonical JSON, in hexadecimal."""
-    return hashlib.sha256(canonical(data).encode()).hexdigest()
+    return hashlib.sha256(canonical_json(data).encode()).hexdigest()
 
 
 def utc_now() -> str:

@@ -17,10 +17,10 @@ from dpselect._format import shown_above
 from dpselect.errors import BudgetExceeded, InvalidInput, plain
 from dpselect.ledger import records
 from dpselect.ledger.audit import faults
-from dpselect.ledger.chain import Account, Entry, Fault, Record, Tip, canonical, utc_now
+from dpselect.ledger.chain import Account, Entry, Fault, Record, Tip, canonical_json, utc_now
 from dpselect.ledger.names import new_name
 from dpselect.ledger.rules import Amount, Budget, rule_named
-from dpselect.ledger.store import Store
+from dpselect.ledger.store import LedgerStore
 from dpselect.privacy.guarantee import Guarantee
 
 LONGEST_NAME = 200
@@ -28,7 +28,7 @@ LONGEST_PURPOSE = 2000
 
 
 @dataclass(frozen=True)
-class Offer:
+class BudgetOffer:
     """How many releases of one cost the remainder allows."""
 
     releases: int
@@ -70,13 +70,13 @@ class Statement:
         """Return how many releases with that guarantee the remainder allows."""
         return self._left().buys(self.account.rule.cost(cost))
 
-    def offers(self) -> list[Offer]:
+    def offers(self) -> list[BudgetOffer]:
         """Return what the remainder buys: releases like the last one, or ten pure ones."""
         costs = [(self.entries[-1].guarantee, True)] if self.entries else []
         tenth = _three_digits_below(self.account.rule.largest_pure(self._left() / 10))
         if tenth > 0:
             costs.append((Guarantee(tenth), False))
-        return [Offer(self.buys(cost), Budget(cost.epsilon, cost.delta), like) for cost, like in costs]
+        return [BudgetOffer(self.buys(cost), Budget(cost.epsilon, cost.delta), like) for cost, like in costs]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the statement as plain data that json.dumps accepts."""
@@ -358,7 +358,7 @@ class Ledger:
                 time=max(utc_now(), account.created if end is None else end.time),
                 purpose=purpose,
                 parameters=described,
-                guarantee=canonical(guarantee.to_dict()),
+                guarantee=canonical_json(guarantee.to_dict()),
                 epsilon=guarantee.epsilon,
                 delta=guarantee.delta,
                 rho=str(cost.rho),
@@ -379,10 +379,10 @@ class Ledger:
         return record, Statement(account, after, [one.entry() for one in found])
 
     def _open(self) -> None:
-        self._current = Store(self._place)
+        self._current = LedgerStore(self._place)
         weakref.finalize(self, self._current.close)
 
-    def _store(self) -> Store:
+    def _store(self) -> LedgerStore:
         if self._current.process != os.getpid():
             # SQLite connections must not be used, nor even closed, on the other side of a fork.
             _ABANDONED.append(self._current)
@@ -390,7 +390,7 @@ class Ledger:
         return self._current
 
 
-_ABANDONED: list[Store] = []
+_ABANDONED: list[LedgerStore] = []
 
 
 def _name(dataset: Any) -> str:
@@ -407,7 +407,7 @@ def _text(argument: str, value: Any, longest: int, needed: bool = False) -> str:
 
 def _described(parameters: Any) -> str:
     try:
-        return canonical(dict(parameters or {}))
+        return canonical_json(dict(parameters or {}))
     except (TypeError, ValueError, RecursionError):
         given = plain(f"an object of type {type(parameters).__name__}")
         raise InvalidInput("parameters", given, "must map names to plain data") from None

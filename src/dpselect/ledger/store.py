@@ -74,7 +74,7 @@ class _Engines(NamedTuple):
     writing: sql.Engine
 
 
-class Store:
+class LedgerStore:
     """A database that holds, or will hold, a ledger; only the process that made the object uses it."""
 
     def __init__(self, place: str | os.PathLike[str]) -> None:
