@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from dpselect import Guarantee
 from dpselect.cli import app
+from dpselect.ledger import Ledger
 
 pytestmark = pytest.mark.slow
 
@@ -103,9 +105,10 @@ def test_programs_read_json_and_csv() -> None:
 
 
 def test_only_the_last_entries_are_shown_unless_all_are_wanted() -> None:
-    run("ledger create films --epsilon 100")
-    for _ in range(12):
-        run("ledger spend films --epsilon 1")
+    with Ledger("ledger.sqlite") as ledger:
+        ledger.create("films", epsilon=100.0)
+        for _ in range(12):
+            ledger.spend("films", Guarantee(1.0))
     assert "2 earlier entries are left out" in run("ledger show").stdout
     assert "earlier" not in run("ledger show --all").stdout
     assert len(run("ledger show --format csv --last 3").stdout.splitlines()) == 4
