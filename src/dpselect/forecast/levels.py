@@ -176,14 +176,14 @@ class Bounds:
         if bounds is None:
             return None
         counts = np.arange(most + 1.0)[:, None]
-        chances = np.zeros((most + 1, len(bounds.weights)))
-        chances[0] = 1.0
+        law = np.zeros((most + 1, len(bounds.weights)))
+        law[0] = 1.0
         for row in range(self.k):
             reach = self.ends[bounds.groups(row)]
-            moved = chances * np.clip((np.clip(reach, start, end) - start - counts) / (reach - row), 0.0, 1.0)
-            chances -= moved
-            chances[1:] += moved[:-1]
-        return float(np.maximum(counts[:, 0] - (self.k - start), 0.0) @ (chances @ bounds.weights))
+            moved = law * np.clip((np.clip(reach, start, end) - start - counts) / (reach - row), 0.0, 1.0)
+            law -= moved
+            law[1:] += moved[:-1]
+        return float(np.maximum(counts[:, 0] - (self.k - start), 0.0) @ (law @ bounds.weights))
 
     def _within(self, held: int, last: int) -> float | None:
         """P[the `held` highest scores are there, and none below that of rank `last`], row by row.
@@ -200,19 +200,19 @@ class Bounds:
         if bounds is None:
             return None
         required, ties = np.arange(above + 1.0)[:, None, None], np.arange(most + 1.0)[:, None]
-        chances = np.zeros((above + 1, most + 1, len(bounds.weights)))
-        chances[0, 0] = bounds.weights
+        law = np.zeros((above + 1, most + 1, len(bounds.weights)))
+        law[0, 0] = bounds.weights
         for row in range(self.k):
             groups = bounds.groups(row)
             choices, reach = self.ends[groups] - row, self.ends[np.minimum(groups, lowest)]
             # Negative numbers belong to counts that cannot have been taken, whose probability is 0.
             wanted = np.minimum(reach, above) - required
             free = np.clip(reach - above, 0.0, tied) - ties
-            moved, moved_tied = chances * (wanted / choices), chances * (free / choices)
-            chances *= np.maximum(reach - row - wanted - free, 0.0) / choices
-            chances[1:] += moved[:-1]
-            chances[:, 1:] += moved_tied[:, :-1]
-        return min(float(chances[-1, least:].sum()), 1.0)
+            moved, moved_tied = law * (wanted / choices), law * (free / choices)
+            law *= np.maximum(reach - row - wanted - free, 0.0) / choices
+            law[1:] += moved[:-1]
+            law[:, 1:] += moved_tied[:, :-1]
+        return min(float(law[-1, least:].sum()), 1.0)
 
     def _reaching(self, lowest: int) -> Bounds:
         """Return the bounds within which it is likely enough that nothing below a group is chosen."""

@@ -17,7 +17,7 @@ from dpselect.forecast.curves import exact_probability, has_curve, success
 from dpselect.forecast.levels import Levels
 from dpselect.forecast.metrics import good_ranks, great_ranks
 from dpselect.forecast.mistakes import expected_mistakes
-from dpselect.forecast.noisy import noisy_items
+from dpselect.forecast.noisy import NoisyItems, noisy_items
 from dpselect.forecast.simulate import PROBABILITIES, Figure, simulated
 from dpselect.mechanisms import Canonical, Joint, Mechanism, Restricted
 from dpselect.mechanisms.ranking import Ranking, exact, scaled
@@ -134,9 +134,9 @@ class Forecast:
         return self._figure("relative_error")
 
     def _figure(self, name: str) -> Figure | None:
-        if name == "exact" and self._pair is not None:
-            return Figure.known(self._pair[0])
-        return self._exact.get(name) or self._simulated[name]
+        probabilities = {"exact"} if self._items is None else set(PROBABILITIES)
+        known = self._probabilities if name in probabilities else self._exact
+        return known.get(name) or self._simulated[name]
 
     @cached_property
     def _pair(self) -> tuple[float, float] | None:
@@ -144,15 +144,41 @@ class Forecast:
         return exact_probability(self.scores, self.mechanism, self.tolerance)
 
     @cached_property
+    def _items(self) -> NoisyItems | None:
+        """The items of which the mechanism takes the largest noisy scores, None for other mechanisms."""
+        return noisy_items(self.scores, self.mechanism)
+
+    @cached_property
+    def _probabilities(self) -> dict[str, Figure]:
+        """P[exact], and for noisy scores P[great] and P[good], which take less work than expectations."""
+        values = {} if self._pair is None else {"exact": self._pair[0]}
+        if self._items is not None:
+            for name, ranks in (("great", great_ranks), ("good", good_ranks)):
+                values[name] = self._items.within(*ranks(self.mechanism.k, self.size), self.tolerance)
+        return _known(values)
+
+    @cached_property
     def _exact(self) -> dict[str, Figure]:
         """All figures that have an exact form."""
-        values = {} if self._pair is None else {"exact": self._pair[0]}
-        values |= _exact_figures(self.scores, self.mechanism, self._pair, self.tolerance)
-        for less, more in (("exact", "great"), ("great", "good")):
-            # The integrals of nested events may be rounded differently.
-            if less in values and more in values:
-                values[more] = min(max(values[less], values[more]), 1.0)
-        return {name: Figure.known(value) for name, value in values.items() if np.isfinite(value)}
+        mechanism, epsilon = self.mechanism, self.mechanism.epsilon
+        found: dict[str, float] = {}
+        if isinstance(mechanism, Canonical):
+            found = Subsets.of(mechanism, self.scores, epsilon).figures(epsilon, mechanism.noise)
+        elif isinstance(mechanism, Joint):
+            found = Levels.of(mechanism, self.scores, epsilon).bounds(epsilon, mechanism.noise).figures()
+        elif self._items is not None:
+            found = self._mistakes(self._items)
+        values = {name: figure.value for name, figure in self._probabilities.items()}
+        return _known(values | _expressed(found, self.scores, mechanism))
+
+    def _mistakes(self, items: NoisyItems) -> dict[str, float]:
+        """Return the expected number of wrong items, and the score lost."""
+        # P[exact] of an ordered answer is about its order; here the set counts.
+        pair = items.exact(self.tolerance) if self.mechanism.ordered or self._pair is None else self._pair
+        border = Ranking.of(self.scores.distinct).scores(np.array([items.k - 1]))
+        costs = np.abs(scaled(self.scores.values - border, Fraction(1)))
+        mistakes = expected_mistakes(items, costs, pair[1], self.tolerance)
+        return {"wrong": mistakes.wrong, "lost": mistakes.lost}
 
     @cached_property
     def _simulated(self) -> dict[str, Figure | None]:
@@ -269,31 +295,12 @@ def checked_draws(draws: Any) -> int:
     return draws
 
 
-def _exact_figures(
-    table: Scores, mechanism: Mechanism, pair: tuple[float, float] | None, tolerance: float
-) -> dict[str, float]:
-    """Return the figures other than P[exact] that have an exact form."""
-    k = mechanism.k
-    if isinstance(mechanism, Canonical):
-        found = Subsets.of(mechanism, table, mechanism.epsilon).figures(mechanism.epsilon, mechanism.noise)
-    elif isinstance(mechanism, Joint):
-        levels = Levels.of(mechanism, table, mechanism.epsilon)
-        found = levels.bounds(mechanism.epsilon, mechanism.noise).figures()
-    else:
-        items = noisy_items(table, mechanism)
-        if items is None:
-            return {}
-        inexact = items.exact(tolerance)[1] if mechanism.ordered or pair is None else pair[1]
-        border = Ranking.of(table.distinct).scores(np.array([k - 1]))
-        costs = np.abs(scaled(table.values - border, Fraction(1)))
-        mistakes = expected_mistakes(items, costs, inexact, tolerance)
-        found = {
-            "great": items.within(*great_ranks(k, table.size), tolerance),
-            "good": items.within(*good_ranks(k, table.size), tolerance),
-            "wrong": mistakes.wrong,
-            "lost": mistakes.lost,
-        }
-    return _expressed(found, table, mechanism)
+def _known(values: dict[str, float]) -> dict[str, Figure]:
+    """Return exact figures; integrals of nested events may be rounded against their order."""
+    for less, more in (("exact", "great"), ("great", "good")):
+        if less in values and more in values:
+            values[more] = min(max(values[less], values[more]), 1.0)
+    return {name: Figure.known(value) for name, value in values.items() if np.isfinite(value)}
 
 
 def _expressed(found: dict[str, float], table: Scores, mechanism: Mechanism) -> dict[str, float]:

@@ -106,10 +106,10 @@ def draw_curves(
     axes = _new_axes() if axes is None else axes
     low, high = _range([curve for _, curve in curves], epsilon, limit)
     lines = [_sampled(curve, low, high) for _, curve in curves]
-    for place, ((label, _), (epsilons, chances)) in enumerate(zip(curves, lines, strict=True)):
+    for place, ((label, _), (epsilons, values)) in enumerate(zip(curves, lines, strict=True)):
         style = _LINES[place % len(_LINES)]
         spacing = (0.03 * (place % 4) + 0.02, 0.13)
-        axes.plot(epsilons, chances, linewidth=1.4, markersize=4.5, markevery=spacing, label=label, **style)
+        axes.plot(epsilons, values, linewidth=1.4, markersize=4.5, markevery=spacing, label=label, **style)
     _frame(axes, low, high)
     _mark(axes, epsilon, accuracy, limit)
     if any(label for label, _ in curves):
@@ -146,15 +146,15 @@ def _frame(axes: Any, low: float, high: float) -> None:
 def _sampled(curve: Success, low: float, high: float) -> tuple[FloatArray, FloatArray]:
     """Return points of a curve, halfway between which more are put where it rises."""
     epsilons = np.geomspace(low, high, _POINTS)
-    chances = np.array(curve.chances(epsilons.tolist()))
+    values = np.array(curve.chances(epsilons.tolist()))
     for _ in range(_ROUNDS):
-        steep = np.flatnonzero(np.abs(np.diff(chances)) > _STEP)
+        steep = np.flatnonzero(np.abs(np.diff(values)) > _STEP)
         if not len(steep):
             break
         between = np.sqrt(epsilons[steep] * epsilons[steep + 1])
         epsilons = np.insert(epsilons, steep + 1, between)
-        chances = np.insert(chances, steep + 1, curve.chances(between.tolist()))
-    return epsilons, chances
+        values = np.insert(values, steep + 1, curve.chances(between.tolist()))
+    return epsilons, values
 
 
 def _new_axes() -> Any:

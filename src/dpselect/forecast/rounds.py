@@ -73,14 +73,14 @@ class _Rounds:
         if noise == "gumbel" or not ratio or ratio > 1e250:
             return -math.log1p(ratio)
         exponents, masses = _decaying(ratio, left)
-        chances = -np.expm1(-exponents / left)
-        start = int(np.searchsorted(self.depths, self.depths[group] + math.log(float(chances[-1]) / _NEAR)))
+        shares = -np.expm1(-exponents / left)
+        start = int(np.searchsorted(self.depths, self.depths[group] + math.log(float(shares[-1]) / _NEAR)))
         start = max(start, group + 1)
         near = np.exp(self.depths[group] - self.depths[group + 1 : start])
         with np.errstate(divide="ignore"):
-            beaten = -(self.sizes[group + 1 : start] @ np.log1p(-np.multiply.outer(near, chances)))
+            beaten = -(self.sizes[group + 1 : start] @ np.log1p(-np.multiply.outer(near, shares)))
         if start < len(self.sizes):
-            far = chances * math.exp(self.depths[group] - self.depths[start])
+            far = shares * math.exp(self.depths[group] - self.depths[start])
             terms = np.append(0.0, self.sums[start] / np.arange(1, _TERMS + 1))
             beaten = beaten + np.polynomial.polynomial.polyval(far, terms)
         kept = float(masses @ np.exp(-exponents - beaten))
