@@ -15,13 +15,12 @@ from rich.console import Console
 from rich.table import Table
 
 import dpselect
-from benchmarks import canonical_joint, engines, forecast, ledger, ranking, selection, service, startup, unknown
+from benchmarks import canonical_joint, engines, ledger, ranking, selection, service, startup, unknown
 from benchmarks.timing import Result
 
 SUITES = {
     "selection": selection.measurements,
     "subsets": canonical_joint.measurements,
-    "forecast": forecast.measurements,
     "ledger": ledger.measurements,
     "engines": engines.measurements,
     "unknown": unknown.measurements,

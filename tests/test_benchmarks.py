@@ -28,7 +28,6 @@ def test_every_suite_runs_and_reports(tmp_path: Path) -> None:
         "subsets",
         "startup",
         "ledger",
-        "forecast",
         "engines",
         "unknown",
         "ranking",

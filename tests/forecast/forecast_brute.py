@@ -1,4 +1,4 @@
-"""Every figure of a forecast by listing all outcomes of a small domain."""
+"""Every figure of a forecast by listing all outcomes of a small domain, and the figures computed without draws."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ def expected(mechanism: dps.Mechanism, scores: list[float]) -> dict[str, float]:
         "total_error": metrics.total_error,
         "relative_error": metrics.relative_error,
     }
+    judges["inexact"] = lambda top, chosen: not metrics.is_exact(top, chosen)
     for name, ranks in (("great", metrics.great_ranks), ("good", metrics.good_ranks)):
         held, last = ranks(k, size)
         judges[name] = within(held, descending[last - 1])
@@ -45,6 +46,13 @@ def expected(mechanism: dps.Mechanism, scores: list[float]) -> dict[str, float]:
         for name, judge in judges.items():
             figures[name] += probability * judge(top, chosen)
     return figures
+
+
+def found(mechanism: dps.Mechanism, scores: Any, **options: Any) -> dict[str, float]:
+    """Return each figure that has an exact form, and the complement of P[exact]."""
+    outlook = dps.forecast.forecast(scores, mechanism, draws=0, **options)
+    figures = {"inexact": outlook.inexact, **outlook.figures()}
+    return {name: figure.value for name, figure in figures.items() if figure is not None}
 
 
 def within(held: int, lowest: float) -> Any:

@@ -13,8 +13,7 @@ import pytest
 from scipy.optimize import brentq
 
 import dpselect as dps
-from dpselect.forecast import compare, plan, smallest_epsilon, write_plot
-from dpselect.forecast.comparison import rounded_up, shown_epsilon, shown_limit
+from dpselect.forecast import compare, plan, rounded_up, shown_epsilon, shown_limit, smallest_epsilon, write_plot
 from dpselect.sampling import NOISES
 
 VOTES = [412, 398, 190, 187, 35, 12, 12, 3]
@@ -122,15 +121,15 @@ def test_what_is_printed_is_enough(epsilon: float) -> None:
 @pytest.mark.parametrize(
     ("arguments", "argument", "words"),
     [
-        ({"gap": 0}, "gap", "no epsilon, however large, is enough"),
+        ({"gap": 0}, "gap", "no epsilon tells which of them belongs"),
         ({"gap": -1}, "gap", "above 0"),
         ({"gap": math.nan}, "gap", "finite"),
-        ({"gap": 11, "people": 10}, "gap", "at most the number of people"),
+        ({"gap": 11, "people": 10}, "gap", "must be at most 10"),
         ({}, "gap", "neither"),
         ({"gap": 1, "like": [1, 0]}, "gap", "beside a look-alike"),
         ({"like": []}, "scores", "at least one item"),
         ({"like": [1]}, "k", "from 1 to 1"),
-        ({"like": [3, 2, 1], "items": 5}, "items", "leave it out"),
+        ({"like": [3, 2, 1], "items": 5}, "items", "must be left out"),
         ({"like": [3, 2, 1], "like_people": 5}, "people", "both numbers"),
         ({"gap": 3, "items": 2}, "items", "more than k"),
         ({"gap": 3, "accuracy": 1}, "accuracy", "strictly between"),

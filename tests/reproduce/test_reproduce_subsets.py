@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import dpselect as dps
-from dpselect.forecast.metrics import good_ranks, great_ranks, is_within
+from dpselect.forecast import good_ranks, great_ranks
+from dpselect.forecast.metrics import is_within
 from dpselect.reproduce import Outcome, reproduce
 from dpselect.reproduce.canonical_verdicts import (
     SHARES,
@@ -70,7 +71,7 @@ def test_chances_of_long_answers_are_those_of_the_draws(name: str, kind: str, ep
     counts, k, draws = look_alike(1500, 20_000, 30, 1.0), 150, 500
     mechanism: Any = MECHANISMS[name](k)
     drawn = dps.OneShot(k=k, epsilon=epsilon, noise=mechanism.noise)
-    held, last = KINDS[kind](k, len(counts))
+    held, last = {"great": great_ranks, "good": good_ranks}[kind](k, len(counts))
     right = [
         is_within(counts[:k], counts[drawn.select(counts, seed=seed)], held=held, lowest=counts[last - 1])
         for seed in range(draws)

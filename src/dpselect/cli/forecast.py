@@ -61,7 +61,7 @@ def forecast_command(
     [bold]dpselect forecast demo/views.parquet --item film --person viewer [/bold]\
     [bold]    --domain demo/films.csv -k 5 --epsilon 0.1[/bold]
     """
-    from dpselect.forecast.picture import check_plot
+    from dpselect.forecast import check_plot
 
     if plot is not None:
         check_plot(plot)
@@ -148,7 +148,7 @@ def _rows(compared: Any) -> list[dict[str, Any]]:
 
 
 def _overview(compared: Any) -> list[Any]:
-    from dpselect.forecast.comparison import LIMIT_WORDS, shown_epsilon, shown_limit
+    from dpselect.forecast import LIMIT_WORDS, shown_epsilon, shown_limit
 
     table = Table(pad_edge=False)
     table.add_column("mechanism", no_wrap=True)
@@ -166,15 +166,15 @@ def _overview(compared: Any) -> list[Any]:
 
 def _shown_chance(chance: float) -> str:
     """Return a chance to three digits; what is next to nothing may be left out in part, and would fill the table."""
-    from dpselect.forecast.simulation import shown
+    from dpselect.forecast import shown
 
     return "<1e-9" if chance < 1e-9 else shown(chance)
 
 
 def _closely(compared: Any) -> list[Any]:
-    from dpselect.forecast.comparison import shown_epsilon
-    from dpselect.forecast.outcome import TITLES
-    from dpselect.forecast.simulation import PROBABILITIES, shown
+    from dpselect.forecast import shown_epsilon
+    from dpselect.forecast import TITLES
+    from dpselect.forecast import PROBABILITIES, shown
 
     columns = {"exact": "exact", "great": "great", "good": "good", "correct": "correct", "score_ratio": "score\nratio"}
     table = Table(pad_edge=False)

@@ -46,7 +46,7 @@ def offsets_command(
 
     [bold]dpselect multiselect offsets -k 5 --epsilon 0.5[/bold]
     """
-    from dpselect.forecast.picture import check_plot, write_plot
+    from dpselect.forecast import check_plot, write_plot
     from dpselect.multiselect.answers import best_answers
 
     if plot is not None:
@@ -78,7 +78,7 @@ def simulate_command(
 
     [bold]dpselect multiselect simulate -k 8 --epsilon 0.5[/bold]
     """
-    from dpselect.forecast.picture import check_plot, write_plot
+    from dpselect.forecast import check_plot, write_plot
     from dpselect.multiselect.simulation import simulate_up_to
 
     if plot is not None:

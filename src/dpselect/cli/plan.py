@@ -57,7 +57,7 @@ def plan_command(
 
     [bold]dpselect plan -k 10 --gap 50 --accuracy 0.99[/bold]
     """
-    from dpselect.forecast.picture import check_plot
+    from dpselect.forecast import check_plot
 
     if plot is not None:
         check_plot(plot)
@@ -98,7 +98,7 @@ def _look_alike(path: str | None, column: str) -> dpselect.Scores | None:
 
 
 def _text(planned: Any, form: Format) -> str:
-    from dpselect.forecast.comparison import LIMIT_WORDS, shown_epsilon, shown_limit
+    from dpselect.forecast import LIMIT_WORDS, shown_epsilon, shown_limit
 
     if form is Format.json:
         return as_json(planned.to_dict())
@@ -131,7 +131,7 @@ def _text(planned: Any, form: Format) -> str:
 
 def _advice(best: Any, comparison: Any) -> str:
     """Say in a sentence or two what to do with the table."""
-    from dpselect.forecast.comparison import rounded_up
+    from dpselect.forecast import rounded_up
 
     if not math.isfinite(best.epsilon):
         return "No epsilon is enough for that accuracy."

@@ -1,6 +1,6 @@
 """How likely is the right answer, and which epsilon does it take?
 
-* `forecast(scores, mechanism)`: exact success probabilities and expected errors of one mechanism
+* `forecast(scores, mechanism)`: success probabilities and expected errors of one mechanism
 * `compare(scores, k)`: all mechanisms side by side, with the epsilon each needs
 * `plan(k, gap=..., accuracy=...)`: the same from public facts alone
 * `smallest_epsilon(scores, mechanism, accuracy)`, `success(scores, mechanism)`: one mechanism's need and curve
@@ -9,14 +9,35 @@ All but `plan` are computed from the scores themselves, so they are as private a
 release.
 """
 
-from dpselect.forecast.comparison import Comparison, Need, compare
+from dpselect.forecast.compare import (
+    LIMIT_WORDS,
+    Comparison,
+    Need,
+    Plan,
+    compare,
+    plan,
+    rounded_up,
+    shown_epsilon,
+    shown_limit,
+)
 from dpselect.forecast.curves import Success, gap_limit, smallest_epsilon, success, swap_limit
-from dpselect.forecast.outcome import WARNING, Forecast, forecast
-from dpselect.forecast.picture import write_plot
-from dpselect.forecast.planning import Plan, plan
-from dpselect.forecast.simulation import Figure
+from dpselect.forecast.metrics import (
+    f1_score,
+    good_ranks,
+    great_ranks,
+    items_returned,
+    largest_error,
+    relative_error,
+    score_ratio,
+)
+from dpselect.forecast.outcome import TITLES, WARNING, Forecast, forecast
+from dpselect.forecast.render import check_plot, write_plot
+from dpselect.forecast.simulate import PROBABILITIES, Figure, shown
 
 __all__ = [
+    "LIMIT_WORDS",
+    "PROBABILITIES",
+    "TITLES",
     "WARNING",
     "Comparison",
     "Figure",
@@ -24,10 +45,22 @@ __all__ = [
     "Need",
     "Plan",
     "Success",
+    "check_plot",
     "compare",
+    "f1_score",
     "forecast",
     "gap_limit",
+    "good_ranks",
+    "great_ranks",
+    "items_returned",
+    "largest_error",
     "plan",
+    "relative_error",
+    "rounded_up",
+    "score_ratio",
+    "shown",
+    "shown_epsilon",
+    "shown_limit",
     "smallest_epsilon",
     "success",
     "swap_limit",

@@ -1,4 +1,4 @@
-"""P[exact top-k] as a function of ε for each mechanism, and the ε at which it is what one wants."""
+"""P[exact top k] as a function of ε for each mechanism, and the ε at which it reaches a wanted accuracy."""
 
 from __future__ import annotations
 
@@ -10,115 +10,217 @@ from typing import Any
 
 import numpy as np
 
-from dpselect._arrays import FloatArray
 from dpselect._numbers import finite_number, positive_number
 from dpselect.errors import InvalidInput
-from dpselect.forecast import in_order
-from dpselect.forecast.chances import least_epsilon
-from dpselect.forecast.noisy import WIDEST_GAP, NoisyGroups
-from dpselect.forecast.peeling_rounds import peeling_chance
-from dpselect.forecast.sequences import Sequences
-from dpselect.forecast.subsets import Subsets
+from dpselect.forecast.classes import Subsets
+from dpselect.forecast.levels import Levels
+from dpselect.forecast.noisy import noisy_items
+from dpselect.forecast.rounds import gaussian_in_order, peeling_in_order
 from dpselect.mechanisms import Canonical, Gaussian, Joint, Mechanism, OneShot, Peeling
-from dpselect.mechanisms.ranking import Ranking, exact, scaled
-from dpselect.sampling import NOISES
-from dpselect.sampling.laws import Distribution
-from dpselect.sampling.normal import NORMAL
+from dpselect.mechanisms.ranking import Ranking, scaled
 from dpselect.scores import Scores
 
 _ANY = 1e-9
-"""If this ε is enough, any is."""
+"""If this ε, times the mechanism's natural scale, is enough, any is."""
 
 _HIGHEST = 1 - 1e-12
-"""The highest accuracy to ask for: chances are off by some 1e-14."""
+"""The highest accuracy that can be asked for."""
+
+_TOLERANCE = 1e-9
+"""Relative error of the probabilities on a curve."""
+
+Pair = tuple[float, float]
+"""The probability of an exact answer, and its complement."""
 
 
 @dataclass(frozen=True, repr=False)
 class Success:
-    """P[exact top-k] against ε: `chances` of several ε at once, and the `limit` for ε without bound.
+    """P[exact top k] against ε, for one mechanism and given scores; not private.
 
     A set is exact when its scores are those of the top k, a sequence when the score at every rank is.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+        The mechanism; its own ε plays no part.
+    probabilities : Callable[[float], tuple[float, float]]
+        P[exact] and 1 − P[exact] at one ε, each with its own digits.
+    limit : float
+        P[exact] for ε without bound.
+    start : float
+        An ε of the order at which the curve rises.
+
+    Examples
+    --------
+    >>> import dpselect as dps
+    >>> curve = dps.forecast.success([5, 3, 1], dps.OneShot(k=1, epsilon=1.0, noise="gumbel"))
+    >>> f"{curve.chance(1.0):.4f}"
+    '0.8668'
     """
 
     mechanism: Mechanism
-    chances: Callable[[Sequence[float]], list[float]]
+    probabilities: Callable[[float], Pair]
     limit: float
     start: float
 
+    def chances(self, epsilons: Sequence[float]) -> list[float]:
+        """Return P[exact] at several ε."""
+        # From the smallest on: what matters there includes what matters at larger ones.
+        found = {epsilon: self.chance(epsilon) for epsilon in sorted(epsilons)}
+        return [found[epsilon] for epsilon in epsilons]
+
     def chance(self, epsilon: float) -> float:
-        """Return the probability at one ε."""
-        return self.chances([positive_number("epsilon", epsilon)])[0]
+        """Return P[exact] at one ε."""
+        return self.probabilities(positive_number("epsilon", epsilon))[0]
 
     def smallest_epsilon(self, accuracy: float) -> float:
         """Return the least ε with P[exact] >= accuracy: 0 if any will do, ∞ if none will."""
         wanted = wanted_accuracy(accuracy)
+        if self.limit <= wanted:
+            return math.inf
         if self.chance(_ANY * self.start) >= wanted:
             return 0.0
-        return math.inf if self.limit <= wanted else least_epsilon(self.chance, wanted, self.start)
+        return least_epsilon(self.probabilities, wanted, self.start)
 
 
 def success(scores: Any, mechanism: Mechanism, *, smallest: float | None = None) -> Success:
-    """Return the exact curve of a mechanism, whose own ε plays no part; not private.
+    """Return the exact curve of P[exact top k] against ε; not private.
 
-    `smallest` promises that no smaller ε will be asked for, which saves work.
+    Parameters
+    ----------
+    scores
+        The scores, as for `dpselect.select`.
+    mechanism : Mechanism
+        Canonical, Joint, OneShot, Peeling or Gaussian; its own ε plays no part.
+    smallest : float, optional
+        The smallest ε that will be asked for, if known, so that classes are listed only once.
+
+    Returns
+    -------
+    Success
+        The curve.
+
+    Raises
+    ------
+    InvalidInput
+        If the mechanism has no exact curve.
+
+    Examples
+    --------
+    >>> import dpselect as dps
+    >>> curve = dps.forecast.success([9, 5, 2, 1], dps.Canonical(k=2, epsilon=1.0))
+    >>> [f"{chance:.3f}" for chance in curve.chances([0.5, 2.0])]
+    ['0.637', '0.991']
     """
     table = Scores.of(scores)
     mechanism.check_size(table.size)
     start = mechanism.sensitivity.spread / _typical_gap(mechanism, table)
     if isinstance(mechanism, Canonical):
-        subsets = Subsets.of(mechanism, table, smallest or 0.0)
-        return Success(mechanism, lambda many: subsets.chances(list(many), mechanism.noise), subsets.limit, start)
+        limit = Subsets.of(mechanism, table, start, larger=True).limit
+        return Success(mechanism, _shared(Subsets, table, mechanism, smallest), limit, start)
     if isinstance(mechanism, Joint):
-        levels = Sequences.of(mechanism.k, mechanism.sensitivity.spread, table, smallest or 0.0)
-        return Success(mechanism, lambda many: [levels.chance(e, mechanism.noise) for e in many], 1.0, start)
-    if isinstance(mechanism, OneShot | Peeling | Gaussian):
-        return Success(
-            mechanism, lambda many: [exact_chance(table, replace(mechanism, epsilon=e)) for e in many], 1.0, start
-        )
+        return Success(mechanism, _shared(Levels, table, mechanism, smallest), 1.0, start)
+    if has_curve(mechanism):
+        template: Any = mechanism
+
+        def probabilities(epsilon: float) -> Pair:
+            pair = exact_probability(table, replace(template, epsilon=epsilon), _TOLERANCE)
+            if pair is None:
+                raise InvalidInput(
+                    "k", mechanism.k, "must be smaller: a list of so many distinct scores has no exact curve"
+                )
+            return pair
+
+        return Success(mechanism, probabilities, 1.0, start)
     raise InvalidInput(
-        "mechanism",
-        mechanism.name,
-        "canonical, joint, oneshot, peeling or gaussian is needed: others have no exact curve",
+        "mechanism", mechanism.name, "must be canonical, joint, oneshot, peeling or gaussian to have an exact curve"
     )
 
 
+def _shared(kind: Any, table: Scores, mechanism: Any, smallest: float | None) -> Callable[[float], Pair]:
+    """Return P[exact] and its complement by ε, from classes that are kept until a smaller ε asks for more of them."""
+    kept: list[Any] = [math.inf, None]
+
+    def probabilities(epsilon: float) -> Pair:
+        if epsilon < kept[0]:
+            kept[0] = epsilon if smallest is None else min(epsilon, smallest)
+            kept[1] = kind.of(mechanism, table, kept[0], larger=True)
+        pair: Pair = kept[1].exact(epsilon, mechanism.noise)
+        return pair
+
+    return probabilities
+
+
 def has_curve(mechanism: Mechanism) -> bool:
-    """Return whether P[exact top-k] is known exactly at every ε."""
+    """Return whether P[exact top k] is known exactly at every ε."""
     return isinstance(mechanism, Canonical | Joint | OneShot | Peeling | Gaussian)
 
 
-def exact_chance(table: Scores, mechanism: OneShot | Peeling | Gaussian) -> float:
-    """P[exact top-k] at the mechanism's ε."""
+def exact_probability(table: Scores, mechanism: Mechanism, tolerance: float) -> Pair | None:
+    """Return P[exact top k] and its complement at the mechanism's ε; None where it has no exact form."""
+    if isinstance(mechanism, Canonical):
+        return Subsets.of(mechanism, table, mechanism.epsilon).exact(mechanism.epsilon, mechanism.noise)
+    if isinstance(mechanism, Joint):
+        return Levels.of(mechanism, table, mechanism.epsilon).exact(mechanism.epsilon, mechanism.noise)
     if isinstance(mechanism, Peeling):
-        return peeling_chance(mechanism.k, float(mechanism.rate()), table, mechanism.noise)
+        return peeling_in_order(table, mechanism)
     if isinstance(mechanism, Gaussian):
-        chance = in_order.chance_in_order(noisy_groups(table, mechanism.k, 1 / exact(mechanism.sigma), NORMAL))
-        if chance is None:
-            raise InvalidInput(
-                "k", mechanism.k, "less is needed: a list of so many close scores has no exact curve here"
-            )
-        return chance
-    noisy = noisy_groups(table, mechanism.k, mechanism.rate(table.size), NOISES[mechanism.noise])
-    return noisy.within(mechanism.k, mechanism.k)
+        in_order = gaussian_in_order(table, mechanism)
+        return None if in_order is None else (in_order, 1 - in_order)
+    items = noisy_items(table, mechanism)
+    return None if items is None else items.exact(tolerance)
 
 
-def noisy_groups(table: Scores, k: int, rate: Fraction, noise: Distribution) -> NoisyGroups:
-    """Return the groups of tied items at their locations, a gap behind rank k cut to where it makes no difference."""
-    ranking = Ranking.of(table.distinct)
-    locations = scaled(table.values - ranking.scores(np.array([k - 1])), rate)
-    sizes: FloatArray = table.multiplicities.astype(np.float64)
-    if k < table.size:
-        first = int(ranking.groups(k))
-        if locations[first] < -WIDEST_GAP:
-            locations[first:] = locations[first:] - locations[first] - WIDEST_GAP
-    return NoisyGroups(locations, sizes, k, noise)
+def least_epsilon(probabilities: Callable[[float], Pair], wanted: float, near: float) -> float:
+    """Return the ε at which a probability that grows with ε reaches the one wanted, searching from `near` on.
+
+    Above 1/2 its complement is compared, in logarithms, so that accuracies close to 1 are told apart. 0 where the
+    probability is larger even at ε = e^-25 `near`: any ε will do.
+    """
+    from scipy.optimize import brentq
+
+    def excess(log_epsilon: Any) -> float:
+        right, wrong = probabilities(float(np.exp(log_epsilon)))
+        if wanted > 0.5:
+            return math.log(1 - wanted) - math.log(max(wrong, 1e-300))
+        return math.log(max(right, 1e-300)) - math.log(wanted)
+
+    low = high = math.log(near)
+    while excess(high) < 0:
+        if high > math.log(near) + 60.0:
+            raise InvalidInput("accuracy", wanted, "must be a little smaller: so close to 1 it cannot be told apart")
+        low, high = high, high + 0.5
+    while excess(low) > 0:
+        if low < math.log(near) - 25.0:
+            return 0.0
+        low, high = low - 0.5, low
+    return float(np.exp(brentq(excess, low, high, xtol=1e-10))) if low < high else near
 
 
 def smallest_epsilon(scores: Any, mechanism: Mechanism, accuracy: float) -> float:
-    """Return the least ε at which a mechanism's P[exact top-k] reaches `accuracy`; not private.
+    """Return the least ε at which a mechanism's P[exact top k] reaches an accuracy; not private.
 
-    0 if any ε will do, ∞ if none will. The mechanism's own ε plays no part.
+    Parameters
+    ----------
+    scores
+        The scores, as for `dpselect.select`.
+    mechanism : Mechanism
+        The mechanism; its own ε plays no part.
+    accuracy : float
+        The wanted probability of an exact answer, strictly between 0 and 1.
 
+    Returns
+    -------
+    float
+        The least ε, to six digits or more: 0 if any will do, ∞ if none will.
+
+    Raises
+    ------
+    InvalidInput
+        If the accuracy is out of range or the mechanism has no exact curve.
+
+    Examples
+    --------
     >>> import dpselect as dps
     >>> counts = [900, 850, 800] + [700] * 97
     >>> f"{dps.forecast.smallest_epsilon(counts, dps.Canonical(k=3, epsilon=1.0), 0.99):.4f}"
@@ -128,11 +230,11 @@ def smallest_epsilon(scores: Any, mechanism: Mechanism, accuracy: float) -> floa
     if isinstance(mechanism, OneShot | Peeling) and mechanism.delta and mechanism.noise != "laplace":
         pure = smallest_epsilon(table, replace(mechanism, delta=0.0), wanted)
         return _with_delta(mechanism, pure)
+    curve = success(table, mechanism)
     limit = gap_limit(table, mechanism, wanted)
-    if not limit:
-        return success(table, mechanism).smallest_epsilon(wanted)
-    curve = success(table, mechanism, smallest=limit * (1 - 1e-9))
-    return math.inf if curve.limit <= wanted else least_epsilon(curve.chance, wanted, limit)
+    if not limit or isinstance(mechanism, Gaussian):
+        return curve.smallest_epsilon(wanted)
+    return math.inf if curve.limit <= wanted else least_epsilon(curve.probabilities, wanted, limit)
 
 
 def _with_delta(mechanism: OneShot | Peeling, pure: float) -> float:
@@ -143,15 +245,33 @@ def _with_delta(mechanism: OneShot | Peeling, pure: float) -> float:
         return pure
     width = pure / mechanism.k * (1 if mechanism.noise == "gumbel" else 2)
     epsilon = float(epsilon_of_rounds(((width, mechanism.k),), Fraction(mechanism.delta)))
-    # Where δ alone covers the rounds, what is left of ε is no more than rounding.
+    # Where δ alone covers the rounds, what is left of ε is only rounding.
     return 0.0 if epsilon < _ANY * pure else min(pure, epsilon)
 
 
 def gap_limit(scores: Any, mechanism: Mechanism, accuracy: float) -> float:
-    """Return `(w/g) ln(1 / (2 (1 − p)))`, which no pure mechanism that answers ties evenly can undercut.
+    """Return `(w/g) ln(1 / (2 (1 − p)))`: no pure mechanism that treats items alike reaches accuracy p with less.
 
-    g is the gap behind rank k, of a sequence the least gap between neighbouring ranks up to k + 1; 0 without any gap.
-    Mathematics, section 3.
+    Parameters
+    ----------
+    scores
+        The scores, as for `dpselect.select`.
+    mechanism : Mechanism
+        Says k, the spread w, and whether the order matters.
+    accuracy : float
+        The accuracy p.
+
+    Returns
+    -------
+    float
+        The limit, with g the gap behind rank k, for sequences the least gap between neighbouring ranks up to k + 1;
+        0 without any gap. Mathematics, section 3.
+
+    Examples
+    --------
+    >>> import dpselect as dps
+    >>> f"{dps.forecast.gap_limit([30, 20], dps.Canonical(k=1, epsilon=1.0), 0.99):.4f}"
+    '0.3912'
     """
     table, wanted = Scores.of(scores), wanted_accuracy(accuracy)
     gap = _deciding_gap(mechanism, table)
@@ -159,7 +279,28 @@ def gap_limit(scores: Any, mechanism: Mechanism, accuracy: float) -> float:
 
 
 def swap_limit(scores: Any, mechanism: Mechanism, accuracy: float) -> float:
-    """Return the ε at which `½ Σ_{a<=k<b} e^{−ε (x_[a] − x_[b])/w} = 1 − p`: a yardstick for sets, not a theorem."""
+    """Return the ε at which `½ Σ_{a<=k<b} e^{−ε (x_[a] − x_[b])/w} = 1 − p`: a yardstick for sets, not a theorem.
+
+    Parameters
+    ----------
+    scores
+        The scores, as for `dpselect.select`.
+    mechanism : Mechanism
+        Says k, the spread w, and whether the order matters.
+    accuracy : float
+        The accuracy p.
+
+    Returns
+    -------
+    float
+        The ε; 0 for sequences, without a gap behind rank k, and where any ε will do.
+
+    Examples
+    --------
+    >>> import dpselect as dps
+    >>> f"{dps.forecast.swap_limit([30, 20], dps.Canonical(k=1, epsilon=1.0), 0.99):.4f}"
+    '0.3912'
+    """
     table, wanted = Scores.of(scores), wanted_accuracy(accuracy)
     k, ranking = mechanism.k, Ranking.of(table.distinct)
     gap = _deciding_gap(mechanism, table)
@@ -171,11 +312,12 @@ def swap_limit(scores: Any, mechanism: Mechanism, accuracy: float) -> float:
     outside = scaled(table.values[first] - table.values[first:], unit)
     sizes = table.multiplicities[first:].astype(np.float64)
 
-    def chance(epsilon: float) -> float:
+    def probabilities(epsilon: float) -> Pair:
         swaps = np.exp(-epsilon * inside).sum() * (sizes @ np.exp(-epsilon * outside))
-        return float(1 - 0.5 * swaps * np.exp(-epsilon * gap * float(unit)))
+        failure = float(0.5 * swaps * np.exp(-epsilon * gap * float(unit)))
+        return 1 - failure, failure
 
-    return least_epsilon(chance, wanted, max(gap_limit(table, mechanism, accuracy), _ANY * float(1 / unit) / gap))
+    return least_epsilon(probabilities, wanted, max(gap_limit(table, mechanism, accuracy), _ANY / float(unit) / gap))
 
 
 def wanted_accuracy(accuracy: Any) -> float:
@@ -185,15 +327,15 @@ def wanted_accuracy(accuracy: Any) -> float:
         raise InvalidInput(
             "accuracy",
             accuracy,
-            "a probability strictly between 0 and 1 is needed, such as 0.99; 1 would take an epsilon without bound",
+            "must be a probability strictly between 0 and 1, such as 0.99; 1 would take an epsilon without bound",
         )
     if wanted > _HIGHEST:
-        raise InvalidInput("accuracy", accuracy, f"at most {_HIGHEST} is needed: beyond that it cannot be told from 1")
+        raise InvalidInput("accuracy", accuracy, f"must be at most {_HIGHEST}; beyond that it cannot be told from 1")
     return wanted
 
 
 def _deciding_gap(mechanism: Mechanism, table: Scores) -> float:
-    """Return the gap that has to be told, 0 if there is none."""
+    """Return the smallest gap between scores that an exact answer has to tell apart, 0 if there is none."""
     k, ranking = mechanism.k, Ranking.of(table.distinct)
     first = 0 if mechanism.ordered else k - 1
     ranks = np.arange(first, min(k + 1, table.size))

@@ -1,272 +1,397 @@
-"""How likely the k largest of `a_i + Z_i` are the right ones, as one integral over the k-th largest value z.
+"""Probabilities of answers when the k largest of `a_i + Z_i` are chosen, each as one integral.
 
-Notation: `a_i` is an item's score times the rate, `F`, `S = 1 − F` and `f` the noise's distribution, survival and
-density at `z − a_i`. Items of equal score form groups. An answer is *within* (r, s) when it holds the r highest scores
-and none below that of rank s: its *musts* are all items above rank r's score, then come the *free* groups down to rank
-s's, and nothing of the rest may be chosen. With `P_K` the chance that K of the free items are above z,
+Notation: `a_i` is an item's score times the rate, measured from that of rank k; F, S = 1 − F and f are the noise's
+distribution, survival function and density at `z − a_i`. Items of equal score form a group.
 
-`P = ∫ Π_rest F · (Π_musts S · P_K' + (Π_musts S)' · P_K) dz`, where ' says that one of the items is at z, not above it.
+An answer is *within* (r, s) when it holds the r highest scores and none below that of rank s. *Required* items have
+scores above that of rank r, *excluded* ones scores below that of rank s, *optional* ones lie between. If K optional
+items have to be chosen and z is the lowest chosen value,
 
-P_K is a coefficient of `Π (F + S x)`, by a sum round a circle. Error: that of contour.py; panels (panels.py) end at
-kinks and hold a few e-folds each. Tests find a relative error below 1e-9, for laplace noise with hundreds of kinks
-below 1e-7.
+`P = ∫ Π_excluded F · [x^K] (Π_required S · Π_optional (F + S x)) · (hazard of the chosen items) dz`,
+
+where the hazard `f/S` of a chosen item marks that its value is z instead of above z.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cache, cached_property
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from dpselect._arrays import FloatArray
-from dpselect.forecast.binomials import log_of_first, log_power
-from dpselect.forecast.close_items import CloseItems
-from dpselect.forecast.noise_values import farthest, log_normal, merged, values_at
-from dpselect.forecast.panels import (
-    SMALL,
-    and_neighbours,
-    ascending,
-    behind_jumps,
-    highest_at,
-    nearest,
-    paced,
-    paces_behind_jumps,
-)
-from dpselect.forecast.patterns import Free, Pattern
-from dpselect.forecast.radii import tilted
-from dpselect.forecast.tilted import Tilted
-from dpselect.sampling.laws import Distribution
+from dpselect._arrays import ComplexArray, FloatArray
+from dpselect.forecast.quadrature import PANEL, Gridded, Range, integrate_exp, support
+from dpselect.mechanisms import Gaussian, Mechanism, OneShot, Peeling
+from dpselect.mechanisms.ranking import Ranking, exact, scaled
+from dpselect.sampling import NOISES
+from dpselect.sampling.logcount import log_falling
+from dpselect.sampling.noise import Noise
+from dpselect.sampling.normal import NORMAL
+from dpselect.scores import Scores
 
-WIDEST_GAP = 120.0
-_FAR = 2.2
-_LOST = 1e-17
-_TERMS = 20
-_PANEL, _PANELS = 2.6, 7
-_STEP, _STEP_NORMAL, _STEP_LARGEST, _LARGEST = 0.115, 0.14, 0.1, 3
-"""How far apart nodes are; those of normal noise less far for the few largest of many, which change faster."""
-_CELL, _CELL_NORMAL = 3.0, 1.2
-_CELLS, _FEW_CELLS, _MOST_CELLS = 24, 7, 240
-_DEPTH, _DEEPER, _LOWEST = 30.0, 34.0, 1e3
-_VISIBLE = 16.0
-_CHUNK, _ELEMENTS = 256, 4_000_000
+REACH = 60.0
+"""A noise exceeds log n + 60, n the number of items, in less than one of e^60 answers: nothing beyond is computed."""
 
-
-@cache
-def log_series(name: str) -> FloatArray | None:
-    """Return c_1, c_2 … of `log F(z) = −Σ c_j e^{−jz}`, which converges fast for z >= 2; None if there is none."""
-    powers = np.arange(1.0, _TERMS + 1)
-    series = {
-        "gumbel": np.where(powers == 1, 1.0, 0.0),
-        "exponential": 1.0 / powers,
-        "laplace": 0.5**powers / powers,
-        "logistic": (-1.0) ** (powers + 1) / powers,
-        "half-logistic": np.where(powers % 2 == 1, 2.0 / powers, 0.0),
-    }
-    return series.get(name)
+_LARGEST_ODDS = 1e4
+_NEAR_KINK = 2.0
+_MOST_KINKS = 200
+_POISSON = 1e15
+_ELEMENTS = 1 << 20
 
 
 @dataclass(frozen=True, repr=False)
-class NoisyGroups:
-    """Groups of items, highest first, at locations relative to rank k; sizes may be any number."""
+class NoisyItems:
+    """Groups of tied items, highest first: locations relative to that of rank k, and sizes of any magnitude.
+
+    `number` counts all items, also those too far below rank k to matter, which are left out.
+    """
 
     locations: FloatArray
     sizes: FloatArray
     k: int
-    noise: Distribution
+    noise: Noise
+    number: float
+
+    @classmethod
+    def of(cls, table: Scores, k: int, rate: Fraction, noise: Noise) -> NoisyItems:
+        """Return the groups at their locations. A gap below rank k is cut to where it makes no difference."""
+        ranking = Ranking.of(table.distinct)
+        locations = scaled(table.values - ranking.scores(np.array([k - 1])), rate)
+        sizes = table.multiplicities.astype(np.float64)
+        number = float(sizes.sum())
+        if k < table.size:
+            first, reach = int(ranking.groups(k)), REACH + math.log(number)
+            widest = 10 * reach
+            if locations[first] < -widest:
+                locations[first:] = locations[first:] - locations[first] - widest
+            end = int(np.searchsorted(-locations, reach - locations[first], side="right"))
+            locations, sizes = locations[:end], sizes[:end]
+        return cls(locations, sizes, k, noise, number)
 
     @cached_property
     def ends(self) -> FloatArray:
-        """How many items are in each group and those before it."""
+        """The number of items in each group and all higher ones."""
         return np.cumsum(self.sizes)
-
-    @cached_property
-    def items(self) -> CloseItems:
-        """All groups for sums over many of them, but for those so far below rank k + 1 that they count nowhere.
-
-        No z is farther below it than noise reaches.
-        """
-        base = float(self.locations[min(self.group(self.k + 1), len(self.locations) - 1)])
-        end = int(np.searchsorted(-self.locations, 2 * farthest(self.noise) + 1 - base))
-        return CloseItems.of(self.locations[:end], self.sizes[:end])
-
-    def upto(self, end: int) -> NoisyGroups:
-        """Return the groups before one, which is below rank k."""
-        result = NoisyGroups(self.locations[:end], self.sizes[:end], self.k, self.noise)
-        if "items" in vars(self):
-            vars(result)["items"] = self.items.upto(min(end, len(self.items.sizes)))
-        return result
 
     def group(self, rank: int) -> int:
         """Return the group of a rank, counted from 1."""
         return int(np.searchsorted(self.ends, rank))
 
-    def within(self, held: int, last: int) -> float:
-        """P[the `held` highest scores are chosen, and none below that of rank `last`]."""
-        return self.within_each([(held, last)])[0]
+    @cached_property
+    def border(self) -> int:
+        """The group of rank k."""
+        return self.group(self.k)
 
-    def within_each(self, ranks: list[tuple[int, int]]) -> list[float]:
-        """Return the same for several pairs of ranks, which share their nodes."""
-        patterns = [Pattern.of(self, *pair) for pair in ranks]
-        open_ones = [pattern for pattern in patterns if not pattern.certain]
-        if not open_ones:
-            return [1.0] * len(patterns)
-        with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-            z, weights, log_radii = self._nodes(open_ones)
-            parts = [self._at(z[part], open_ones, [each[part] for each in log_radii]) for part in self._parts(len(z))]
-            values = [np.concatenate(each) for each in zip(*parts, strict=True)]
-        chances = iter([min(float(weights @ np.where(np.isfinite(part), part, 0.0)), 1.0) for part in values])
-        return [1.0 if pattern.certain else next(chances) for pattern in patterns]
+    @property
+    def room(self) -> int:
+        """The number of items of the border group that belong to the top k."""
+        return self.k - int(self.ends[self.border] - self.sizes[self.border])
 
-    def _at(self, z: FloatArray, patterns: list[Pattern], log_radii: list[FloatArray]) -> list[FloatArray]:
-        """Return the integrands of patterns."""
-        first, last = (extreme(pattern.lowest for pattern in patterns) + 1 for extreme in (min, max))
-        cdf, survival, density = values_at(self.noise, z, self.locations[:last])
-        log_cdf, log_rest = log_of_first(cdf[first:], survival[first:]), self.log_below(z, last)
-        values = []
-        for pattern, log_radius in zip(patterns, log_radii, strict=True):
-            musts, free = slice(0, pattern.edge), slice(pattern.edge, pattern.lowest + 1)
-            rates = np.where(survival[musts] > 0, density[musts] / survival[musts], 0.0)
-            log_sure = log_rest + self.sizes[free.stop : last] @ log_cdf[free.stop - first :]
-            log_sure += self.sizes[musts] @ np.log(survival[musts])
-            found = Tilted(self.sizes[free], log_radius, cdf[free], survival[free], density[free])
-            values.append(Free(found, pattern).chance(self.sizes[musts] @ rates, log_sure))
-        return values
-
-    def _parts(self, count: int) -> list[slice]:
-        """Return which z to take at a time, so that numbers for all groups at these take little memory."""
-        step = max(1, _ELEMENTS // len(self.sizes))
-        return [slice(start, start + step) for start in range(0, count, step)]
-
-    def log_below(self, z: FloatArray, first: int) -> FloatArray:
-        """Return `Σ m log F(z − a)` over the groups from `first` on: those far below z together, by the series."""
-        locations, sizes = self.locations[first:], self.sizes[first:]
-        result = np.zeros_like(z)
-        if not len(locations):
-            return result
-        series = log_series(self.noise.name)
-        if series is None:
-            return self._log_below_normal(z, first)
-        everywhere = self.noise.name == "gumbel"
-        step = len(z) if everywhere else _CHUNK
-        for part in (slice(start, start + step) for start in range(0, len(z), step)):
-            far = np.inf if everywhere else float(z[part].min()) - _FAR
-            border = int(np.searchsorted(-locations, -far))
-            cdf, survival, _ = values_at(self.noise, z[part], locations[:border])
-            result[part] = log_power(cdf, survival, sizes[:border])
-            if border == len(locations):
-                continue
-            powers, power_sum, terms = np.exp(locations[border:] - locations[border]), sizes[border:], [0.0]
-            reach = np.exp(locations[border] - z[part])
-            for coefficient in series[: 1 if everywhere else _TERMS].tolist():
-                power_sum = power_sum * powers
-                terms.append(coefficient * float(power_sum.sum()))
-                if coefficient and abs(terms[-1]) * float(reach.max()) ** (len(terms) - 1) <= _LOST:
-                    break
-            result[part] -= np.polynomial.polynomial.polyval(reach, terms)
-        return result
-
-    def _log_below_normal(self, z: FloatArray, first: int) -> FloatArray:
-        """Return the same for normal noise."""
-        items = self.items.since(first).down_to(float(z.min()) - farthest(self.noise))
-        result: FloatArray = items.weights_of_items @ log_normal(z - items.points[:, None])
-        return result
-
-    def _nodes(self, patterns: list[Pattern]) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
-        """Return nodes and weights where some integrand can matter, and log r for each pattern.
-
-        Some chosen item has rank k or more, so that a larger z than here takes a noise that large; some item that is
-        not chosen has rank k + 1 or less, or all chosen ones are at a_[k] or above. In between, cells are left out in
-        which an integrand is far below its bound elsewhere; where few are left, they are cut finer and looked at again.
-        """
-        # With noise that is never negative k values are at rank k's location or above.
-        one_sided = self.noise.cdf(np.zeros(1))[0] == 0
-        base = float(self.locations[self.group(self.k + 1)]) if any(pattern.excluded for pattern in patterns) else 0.0
-        low = 0.0 if one_sided else base - farthest(self.noise)
-        high = farthest(self.noise, float(self.ends[max(pattern.lowest for pattern in patterns)])) + 1.0
-        count = int((high - low) / (_CELL_NORMAL if self.noise.name == "normal" else _CELL)) + 1
-        tied = slice(0, max(pattern.lowest for pattern in patterns) + 1 if one_sided else 0)
-        jumps = behind_jumps(self.locations[tied], self.sizes[tied])
-        rough, rough_patterns = self._rough(patterns)
-        while True:
-            width = (high - low) / count
-            cells = ascending(np.linspace(low, high, count + 1), jumps[(jumps > low) & (jumps < high)])
-            middles = (cells[1:] + cells[:-1]) / 2
-            parts = [rough._log_bounds(middles[part], rough_patterns) for part in rough._parts(len(middles))]
-            bounds, log_radii = np.concatenate(parts, axis=2)
-            kept = [and_neighbours(bound > bound.max() - _DEPTH) for bound in bounds]
-            shortest, every = min(float(np.diff(cells)[part].sum()) for part in kept), np.any(kept, axis=0)
-            places = np.flatnonzero(every)
-            if shortest > (_FEW_CELLS + 0.5) * width or count >= _MOST_CELLS:
-                break
-            low, high = float(cells[places[0]]), float(cells[places[-1] + 1])
-            count = int(min(_CELLS * (high - low) / shortest + 1e-9, _MOST_CELLS))
-        # Where groups are few, finer panels cost little, and tell chances of all but 1 from each other; of normal noise
-        # the least or the largest of many changes faster than each.
-        widest = _PANEL / (2.5 if log_series(self.noise.name) is None else 1.0 if len(self.sizes) > SMALL else 2.0)
-        pace = min(widest, max(shortest, width) / _PANELS)
-        paces = np.minimum(pace, _PANEL * paces_behind_jumps(middles, self.locations[tied], self.sizes[tied]))
-        shown = np.any([and_neighbours(bound > bound.max() - _VISIBLE) for bound in bounds], axis=0)
-        kinks = self.kinks[shown[np.clip(np.searchsorted(cells, self.kinks) - 1, 0, len(middles) - 1)]]
-        kinks = nearest(kinks, float(middles[np.argmax(bounds[0])]), jumps=bool(one_sided))
-        step = _STEP
-        if self.noise.name == "normal":
-            step = _STEP_LARGEST if self.k <= _LARGEST else _STEP_NORMAL
-        nodes, weights = paced(cells, every, paces, kinks, smooth=not self.noise.kinks, step=step)
-        if not one_sided:
-            tops = np.max(bounds, axis=1, keepdims=True)
-            matter = np.any(highest_at(nodes, middles, np.maximum(bounds, tops - _LOWEST)) > tops - _DEEPER, axis=0)
-            nodes, weights = nodes[matter], weights[matter]
-        return nodes, weights, [np.interp(nodes, middles, log_radius) for log_radius in log_radii]
+    @property
+    def range(self) -> tuple[float, float]:
+        """The values that rank k of an answer can have, up to a probability of e^-60."""
+        below = self.locations[min(self.group(self.k + 1), len(self.sizes) - 1)]
+        low = max(float(below) - REACH, self.noise.infimum)
+        return low, REACH + math.log(self.number)
 
     @cached_property
     def kinks(self) -> FloatArray:
-        """Where some item's density is not smooth, those of the highest items first, for they matter most."""
-        return np.concatenate([self.locations + kink for kink in self.noise.kinks] or [np.empty(0)])
+        """Values at which some density is not smooth: those nearest to rank k if they are many."""
+        kinks = np.concatenate([self.locations + kink for kink in self.noise.kinks] or [np.empty(0)])
+        return kinks[np.argsort(np.abs(kinks))[:_MOST_KINKS]]
 
-    def _log_bounds(self, z: FloatArray, patterns: list[Pattern]) -> FloatArray:
-        """Return bounds on the logarithms of the integrands, up to a factor k, and log r for which each is least.
+    def logs(self, z: FloatArray, part: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return log F, log S and the hazard f/S of some groups as [group, z]."""
+        return log_values(self.noise, z - self.locations[part, None])
 
-        They are [bound or log r, pattern, z].
+    @cached_property
+    def _gridded(self) -> Gridded:
+        """The groups for sums of smooth functions."""
+        return Gridded(self.locations, self.sizes[None])
 
-        No hazard f/S exceeds 1, but for normal noise, where it grows like z, so that marking an item multiplies by at
-        most k, or some times that; some item that is not of the rest has to be at z; and the number of free items above
-        z is bounded by Chernoff: `log P[number are above] <= Σ m log(F + S r) − number log r`.
+    def smooth_sum(self, first: int, low: float) -> tuple[FloatArray, FloatArray]:
+        """Return locations and weights that stand for the groups from `first` on in sums of log F at z >= low."""
+        near = int((self.locations > low - _NEAR_KINK).sum()) if self.noise.kinks else 0
+        near = max(first, near)
+        far, (weights,) = self._gridded.since(near)
+        return np.append(self.locations[first:near], far), np.append(self.sizes[first:near], weights)
+
+    def log_all_below(self, z: FloatArray, first: int) -> FloatArray:
+        """Return the log-probability that all items from a group on are below z."""
+        if first >= len(self.sizes):
+            return np.zeros_like(z)
+        locations, weights = self.smooth_sum(first, float(z.min()))
+        result: FloatArray = weights @ log_cdf(self.noise, z - locations[:, None])
+        return np.minimum(result, 0.0)
+
+    def log_all_above(self, z: FloatArray, end: int) -> tuple[FloatArray, FloatArray]:
+        """Return the log-probability that all items before a group are above z, and the hazard of one being at z."""
+        _, survival, hazard = self.logs(z, slice(0, end))
+        sizes = self.sizes[:end]
+        return sizes @ survival, sizes @ hazard
+
+    @property
+    def certain(self) -> bool:
+        """Whether every answer is exact: all items are chosen, or all are tied."""
+        return self.number in (self.k, float(self.sizes[0]))
+
+    def exact(self, tolerance: float) -> tuple[float, float]:
+        """Return P[the k highest scores are chosen] and its complement, each from its own integral."""
+        if self.certain:
+            return 1.0, 0.0
+        with np.errstate(all="ignore"):
+            right, wrong = integrate_exp(self._exact_logs, self.exact_ranges, self.kinks, tolerance).tolist()
+        return (right, min(wrong, 1.0)) if right < wrong else (min(right, 1.0), wrong)
+
+    @cached_property
+    def exact_ranges(self) -> list[Range | None]:
+        """The values that decide whether an answer is right or wrong."""
+        with np.errstate(all="ignore"):
+            return support(self._exact_logs, *self.range)
+
+    def _exact_logs(self, z: FloatArray) -> FloatArray:
+        """Return the log-densities of right and of wrong answers.
+
+        With m tied items at rank k, of which r have room, z is the lowest value of the items above and of the r highest
+        tied ones. The answer is wrong if an item of lower score exceeds z, or more than r tied ones do.
         """
-        last = max(pattern.lowest for pattern in patterns) + 1
-        cdf, survival, density = values_at(self.noise, z, self.locations[:last])
-        first = min(pattern.lowest for pattern in patterns) + 1
-        sizes, log_cdf = self.sizes[:last], log_of_first(cdf[first:], survival[first:])
-        log_far = self.log_below(z, last)
-        bounds, log_radii = [], []
-        for pattern in patterns:
-            musts, free = slice(0, pattern.edge), slice(pattern.edge, pattern.lowest + 1)
-            log_radius = tilted(cdf[free], survival[free], sizes[free], pattern.included - 0.5)
-            scale = cdf[free] + survival[free] * np.exp(log_radius)
-            chernoff = sizes[free] @ np.log(scale) - pattern.included * log_radius
-            log_pattern = sizes[musts] @ np.log(survival[musts])
-            log_pattern += np.minimum(np.where(np.isnan(chernoff), 0.0, chernoff), 0.0)
-            log_density = np.log(sizes[: free.stop] @ density[: free.stop])
-            log_rest = log_far + sizes[free.stop :] @ log_cdf[free.stop - first :]
-            bounds.append(log_rest + np.minimum(log_pattern, log_density))
-            log_radii.append(log_radius)
-        return np.array([bounds, log_radii])
+        border, room, size = self.border, self.room, float(self.sizes[self.border])
+        log_above, hazard_above = self.log_all_above(z, border)
+        (cdf,), (survival,), (hazard,) = self.logs(z, slice(border, border + 1))
+        log_chosen = log_above + log_binomial(size, room, cdf, survival) + np.log(hazard_above + room * hazard)
+        log_below = self.log_all_below(z, border + 1)
+        log_crowded = log_above + np.log(hazard_above) + np.log(_more_than(room, size, survival))
+        log_beaten = log_chosen + np.log(-np.expm1(log_below))
+        return _finite(np.stack([log_chosen + log_below, np.logaddexp(_finite(log_beaten), _finite(log_crowded))]))
 
-    def _rough(self, patterns: list[Pattern]) -> tuple[NoisyGroups, list[Pattern]]:
-        """Return groups merged for rough sums, and the patterns of these.
+    def within(self, held: int, last: int, tolerance: float) -> float:
+        """P[the `held` highest scores are chosen, and none below that of rank `last`]."""
+        optional = Optional.of(self, held, last)
+        if optional is None:
+            return 1.0
 
-        If noise has kinks these tell where z has to be cut: then only groups that are below all patterns are merged.
+        def logs(z: FloatArray) -> FloatArray:
+            log_required, hazard = self.log_all_above(z, optional.first)
+            log_sure = log_required + self.log_all_below(z, optional.stop)
+            return _finite((log_sure + optional.log_chosen(z, hazard))[None])
+
+        with np.errstate(all="ignore"):
+            ranges = support(logs, *self.range)
+            return min(float(integrate_exp(logs, ranges, self.kinks, tolerance)[0]), 1.0)
+
+
+@dataclass(frozen=True, repr=False)
+class Optional:
+    """The optional groups `first` to `stop` − 1, of which `wanted` items are chosen, at least `least` of the first."""
+
+    items: NoisyItems
+    first: int
+    stop: int
+    wanted: int
+    least: int
+
+    @classmethod
+    def of(cls, items: NoisyItems, held: int, last: int) -> Optional | None:
+        """Return the optional groups of two ranks; None if every answer is within them."""
+        first, stop = items.group(held), min(items.group(last), len(items.sizes) - 1) + 1
+        required = int(items.ends[first] - items.sizes[first])
+        everything = stop == len(items.sizes) and items.ends[-1] == items.number
+        if everything and (items.number == items.k or first == 0 == stop - 1):
+            return None
+        if held == items.ends[first]:
+            return cls(items, first + 1, stop, items.k - held, 0)
+        return cls(items, first, stop, items.k - required, held - required)
+
+    def log_chosen(self, z: FloatArray, hazard: FloatArray) -> FloatArray:
+        """Return the log-density of choosing `wanted` items with the lowest chosen item, of hazard `hazard`, at z.
+
+        The coefficient of `x^wanted` is computed on the circle `|x| = e^λ`; λ is chosen so that the expected number of
+        items above z, tilted by it, is about `wanted`. No digits cancel then, however small the coefficient is.
         """
-        last = max(pattern.lowest for pattern in patterns) + 1
-        borders = {border for pattern in patterns for border in (pattern.edge, pattern.lowest + 1)} - {0}
-        parts, ends, start = [(self.locations[:0], self.sizes[:0])], {0: 0}, 0
-        for border in sorted(borders | {len(self.sizes)}):
-            part = self.locations[start:border], self.sizes[start:border]
-            if start >= last or not self.noise.kinks:
-                part = merged(self.noise, *part, part[1])[:2]
-            parts.append(part)
-            ends[border] = ends[start] + len(part[1])
-            start = border
-        locations, sizes = (np.concatenate(each) for each in zip(*parts, strict=True))
-        rough = [replace(each, edge=ends[each.edge], lowest=ends[each.lowest + 1] - 1) for each in patterns]
-        return NoisyGroups(locations, sizes, self.k, self.noise), rough
+        part = slice(self.first, self.stop)
+        sizes = self.items.sizes[part]
+        if not len(sizes):
+            return np.log(hazard)
+        cdf, survival, hazards = self.items.logs(z, part)
+        tilt = _tilt(cdf, survival, sizes, self.wanted)
+        log_scale = np.logaddexp(cdf, survival + tilt)
+        shares, others = np.exp(survival + tilt - log_scale), np.exp(cdf - log_scale)
+        result = np.empty_like(z)
+        for nodes in (slice(start, start + PANEL) for start in range(0, len(z), PANEL)):
+            result[nodes] = self._mean(shares[:, nodes], others[:, nodes], hazards[:, nodes], hazard[nodes])
+        log_size: FloatArray = sizes @ log_scale - self.wanted * tilt
+        return log_size + np.log(np.maximum(result, 0.0))
+
+    def _mean(self, shares: FloatArray, others: FloatArray, hazards: FloatArray, hazard: FloatArray) -> FloatArray:
+        """Return the mean over the circle, tilted shares and others being p and 1 − p of each group."""
+        sizes, begin = self.items.sizes[self.first : self.stop], 1 if self.least else 0
+        variance = float((sizes @ (shares * others)).max())
+        circle = Circle.of(variance)
+        rest = slice(begin, None)
+        law = circle.law(shares[rest], others[rest], sizes[rest])
+        marked = circle.marked(shares[rest], sizes[rest, None] * shares[rest] * hazards[rest])
+        terms = hazard[:, None] + circle.turns * marked
+        if self.least:
+            size, logs = float(sizes[0]), (np.log(others[0]), np.log(shares[0]))
+            own = circle.transform(*binomial_law(size, self.least, self.wanted, *logs))
+            at_z = circle.transform(*binomial_law(size - 1, self.least - 1, self.wanted - 1, *logs))
+            share = (size * shares[0] * hazards[0])[:, None]
+            terms = own * terms + circle.turns * share * at_z
+        return circle.coefficient(self.wanted, law * terms)
+
+
+@dataclass(frozen=True)
+class Circle:
+    """Half of `number` evenly spaced points `e^{iθ}` of the unit circle, for generating functions of counts.
+
+    A sum over the points yields a probability of a count N up to that of counts `number` or more away.
+    """
+
+    angles: FloatArray
+    turns: ComplexArray
+    number: int
+
+    @classmethod
+    def of(cls, variance: float, distance: float = 0.0) -> Circle:
+        """Return enough points for a count of that variance, `distance` away from its mean.
+
+        By Bernstein's inequality counts `n` away have probability `exp(−n²/(2v + 2n/3))` at most, here e^-30.
+        """
+        half = math.ceil((distance + 12.0 + math.sqrt(100.0 + 60.0 * variance)) / 2)
+        angles = (2 * np.arange(half) + 1) * (np.pi / (2 * half))
+        return cls(angles, np.exp(1j * angles), 2 * half)
+
+    def law(self, shares: FloatArray, others: FloatArray, sizes: FloatArray) -> ComplexArray:
+        """Return `Π (1 − p + p e^{iθ})^m` over groups as [z, angle], for p [group, z] and `others` = 1 − p."""
+        result = np.ones((shares.shape[1], len(self.angles)), dtype=np.complex128)
+        single, shift = sizes == 1, self.turns - 1
+        for part in self._blocks(shares[single]):
+            result *= np.multiply.reduce(1 + shares[single][part, :, None] * shift, axis=0)
+        fall = 1 - np.cos(self.angles)
+        exponent = np.zeros_like(result)
+        for part in self._blocks(shares[~single]):
+            p, q = shares[~single][part, :, None], others[~single][part, :, None]
+            # The logarithm in parts, so that powers of 10^18 and more keep their digits.
+            exponent.real += np.tensordot(sizes[~single][part], 0.5 * np.log1p(-2 * p * q * fall), 1)
+            angles = np.arctan2(p * np.sin(self.angles), q + p * np.cos(self.angles))
+            exponent.imag += np.tensordot(sizes[~single][part], angles, 1)
+        return result * np.exp(exponent)
+
+    def marked(self, shares: FloatArray, weights: FloatArray) -> ComplexArray:
+        """Return `Σ w / (1 − p + p e^{iθ})` over groups as [z, angle]."""
+        result = np.zeros((shares.shape[1], len(self.angles)), dtype=np.complex128)
+        for part in self._blocks(shares):
+            result += (weights[part, :, None] / (1 + shares[part, :, None] * (self.turns - 1))).sum(axis=0)
+        return result
+
+    def transform(self, counts: FloatArray, law: FloatArray) -> ComplexArray:
+        """Return `Σ_c P[c] e^{icθ}` as [z, angle] for probabilities [count, z]."""
+        result: ComplexArray = law.T @ np.exp(1j * np.multiply.outer(counts, self.angles))
+        return result
+
+    def coefficient(self, power: int, values: ComplexArray) -> FloatArray:
+        """Return the coefficient of a power of x from values at the points, as [z]."""
+        result: FloatArray = (values * np.exp(-1j * power * self.angles)).real.sum(axis=1) * (2 / self.number)
+        return result
+
+    def sum_below(self, power: int, values: ComplexArray) -> FloatArray:
+        """Return the sum of the coefficients below a power of x, less half the sum of all, as [..., z]."""
+        kernel = np.exp(-1j * (power - 1) * self.angles) / (1 - self.turns) * (2 / self.number)
+        result: FloatArray = (values * kernel).real.sum(axis=-1)
+        return result
+
+    def _blocks(self, shares: FloatArray) -> list[slice]:
+        """Return parts of the groups that need a few megabytes each."""
+        step = max(1, _ELEMENTS // max(1, shares.shape[1] * len(self.angles)))
+        return [slice(start, start + step) for start in range(0, len(shares), step)]
+
+
+def noisy_items(table: Scores, mechanism: Mechanism) -> NoisyItems | None:
+    """Return the groups of which a mechanism takes the k largest noisy scores; None for other mechanisms."""
+    if isinstance(mechanism, Gaussian):
+        return NoisyItems.of(table, mechanism.k, 1 / exact(mechanism.sigma), NORMAL)
+    if isinstance(mechanism, OneShot):
+        return NoisyItems.of(table, mechanism.k, mechanism.rate(table.size), NOISES[mechanism.noise])
+    if isinstance(mechanism, Peeling) and mechanism.noise == "gumbel":
+        return NoisyItems.of(table, mechanism.k, mechanism.rate(), NOISES["gumbel"])
+    return None
+
+
+def log_values(noise: Noise, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return log F, log S and the hazard f/S of a noise."""
+    if noise.name == "normal":
+        from scipy.special import log_ndtr
+
+        log_survival = log_ndtr(-x)
+        return log_ndtr(x), log_survival, np.exp(-0.5 * (x * x + math.log(2 * math.pi)) - log_survival)
+    survival = noise.survival(x)
+    hazard = np.where(survival > 0, noise.density(x) / survival, 0.0)
+    return log_cdf(noise, x, survival), np.log(survival), hazard
+
+
+def log_cdf(noise: Noise, x: FloatArray, survival: FloatArray | None = None) -> FloatArray:
+    """Return log F without loss of digits where F is near 1."""
+    if noise.name == "normal":
+        from scipy.special import log_ndtr
+
+        normal: FloatArray = log_ndtr(x)
+        return normal
+    if noise.name == "gumbel":
+        gumbel: FloatArray = -np.exp(-x)
+        return gumbel
+    survival = noise.survival(x) if survival is None else survival
+    return np.where(survival < 0.5, np.log1p(-np.minimum(survival, 0.5)), np.log(noise.cdf(x)))
+
+
+def log_binomial(size: float, counts: Any, log_other: FloatArray, log_share: FloatArray) -> FloatArray:
+    """Return the log-probability that `counts` of `size` items succeed, each with log-probability `log_share`."""
+    log_ways = log_falling(size, counts) - log_falling(counts, counts)
+    failures = np.where(size > counts, (size - counts) * log_other, 0.0)
+    result: FloatArray = log_ways + failures + np.where(counts > 0, counts * log_share, 0.0)
+    return result
+
+
+def binomial_law(
+    size: float, least: int, most: int, log_other: FloatArray, log_share: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the counts from `least` to `most`, and the probability of each as [count, z]."""
+    counts = np.arange(max(least, 0), int(min(size, most)) + 1.0)
+    return counts, np.exp(log_binomial(size, counts[:, None], log_other, log_share))
+
+
+def _more_than(count: int, size: float, log_share: FloatArray) -> FloatArray:
+    """Return the probability that more than `count` of `size` items succeed."""
+    from scipy.special import betainc, gammainc
+
+    if size <= count:
+        return np.zeros_like(log_share)
+    share = np.exp(log_share)
+    if size < _POISSON:
+        binomial: FloatArray = betainc(count + 1.0, size - count, share)
+        return binomial
+    poisson: FloatArray = gammainc(count + 1.0, size * share)
+    return poisson
+
+
+def _tilt(log_cdf_: FloatArray, log_survival: FloatArray, sizes: FloatArray, wanted: int) -> FloatArray:
+    """Return λ for each z such that about `wanted` items are above z when their odds are multiplied by e^λ."""
+    from scipy.special import expit
+
+    odds = np.clip(log_survival - log_cdf_, -_LARGEST_ODDS, _LARGEST_ODDS)
+    number = float(sizes.sum())
+    target = min(max(wanted - 0.5, 0.25), number - 0.25) if number < _POISSON else max(wanted - 0.5, 0.25)
+    spread = math.log(number) + 10.0
+    low, high = -odds.max(axis=0) - spread, -odds.min(axis=0) + spread
+    for _ in range(50):
+        middle = (low + high) / 2
+        few = sizes @ expit(odds + middle) < target
+        low, high = np.where(few, middle, low), np.where(few, high, middle)
+    return (low + high) / 2
+
+
+def _finite(logs: FloatArray) -> FloatArray:
+    """Return logarithms with −∞ for what is undefined: the product of an impossible event and anything."""
+    return np.where(np.isnan(logs), -np.inf, logs)

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from dpselect._numbers import seed_or_none
+import numpy as np
+
+from dpselect._html import table_html
+from dpselect._numbers import finite_number, seed_or_none
 from dpselect.errors import InvalidInput
-from dpselect.forecast.curves import has_curve, success
-from dpselect.forecast.figures import ExactFigures
-from dpselect.forecast.simulation import PROBABILITIES, Figure, simulated
-from dpselect.mechanisms import Mechanism, Restricted
+from dpselect.forecast.classes import Subsets
+from dpselect.forecast.curves import exact_probability, has_curve, success
+from dpselect.forecast.levels import Levels
+from dpselect.forecast.metrics import good_ranks, great_ranks
+from dpselect.forecast.mistakes import expected_mistakes
+from dpselect.forecast.noisy import NoisyItems, noisy_items
+from dpselect.forecast.simulate import PROBABILITIES, Figure, simulated
+from dpselect.mechanisms import Canonical, Joint, Mechanism, Restricted
+from dpselect.mechanisms.ranking import Ranking, exact, scaled
 from dpselect.scores import Scores
 
 WARNING = "forecasts are computed from the scores themselves and are not private: for the curator, not for release"
@@ -28,9 +37,7 @@ TITLES = {
     "relative_error": "k-relative error",
 }
 
-
-_EQUAL = 1e-12
-_AROUND = tuple(2.0 ** (step / 2) for step in range(-6, 7))
+_FACTORS = tuple(2.0 ** (step / 2) for step in range(-6, 7))
 """The multiples of a chosen ε at which a simulated curve is drawn."""
 
 
@@ -38,19 +45,35 @@ _AROUND = tuple(2.0 ** (step / 2) for step in range(-6, 7))
 class Forecast:
     """What to expect of one mechanism on given scores; computed from them, so **not private**.
 
-    exact: P[the scores of the top k], of a sequence in order; tied items are interchangeable.
-    great, good: P[the ⌈k/10⌉ (⌈k/100⌉) highest scores are there and none below that of rank ⌊11k/10⌋ (⌊3k/2⌋)].
-    correct, f1, score_ratio: expected number of right items, F1 and sum of scores over the best sum.
-    largest_error, total_error, relative_error: expected ℓ∞, ℓ1 and k-relative error (joint, Definition 2.2), of sets
-    after sorting. A figure is None if it has no exact form here and `draws` is 0, or is not always defined. What takes
-    long is computed when it is first asked for.
+    Figures are computed when they are first asked for. A figure is None if it has no exact form and `draws` is 0, or
+    if it is not always defined.
+
+    Attributes
+    ----------
+    exact : Figure
+        P[the scores are those of the top k], for sequences in order; tied items are interchangeable.
+    great, good : Figure
+        P[the ⌈k/10⌉ (⌈k/100⌉) highest scores are there and none below that of rank ⌊11k/10⌋ (⌊3k/2⌋)].
+    correct, f1, score_ratio : Figure
+        Expected number of right items, F1, and sum of scores over the largest possible sum.
+    largest_error, total_error, relative_error : Figure
+        Expected ℓ∞, ℓ1 and k-relative error (joint, Definition 2.2), for sets after sorting.
+    inexact : Figure
+        1 − `exact`, with its own digits where `exact` is all but 1.
+
+    Examples
+    --------
+    >>> import dpselect as dps
+    >>> outlook = dps.forecast.forecast([120, 100, 80, 20, 10, 5], dps.OneShot(k=3, epsilon=0.5))
+    >>> print(outlook.exact, outlook.inexact)
+    >0.999 0.000103
     """
 
     mechanism: Mechanism
     scores: Scores
     draws: int
-    seed: int
-    known: ExactFigures
+    seed: int | None
+    tolerance: float
 
     @property
     def size(self) -> int:
@@ -61,6 +84,14 @@ class Forecast:
     def exact(self) -> Figure | None:
         """P[exactly the top k]."""
         return self._figure("exact")
+
+    @property
+    def inexact(self) -> Figure | None:
+        """1 − P[exactly the top k]."""
+        if self._pair is not None:
+            return Figure.known(self._pair[1])
+        figure = self.exact
+        return None if figure is None else Figure(1 - figure.value, False, 1 - figure.high, 1 - figure.low)
 
     @property
     def great(self) -> Figure | None:
@@ -103,15 +134,51 @@ class Forecast:
         return self._figure("relative_error")
 
     def _figure(self, name: str) -> Figure | None:
-        return self._chances.get(name) or self._exact.get(name) or self._simulated[name]
+        probabilities = {"exact"} if self._items is None else set(PROBABILITIES)
+        known = self._probabilities if name in probabilities else self._exact
+        return known.get(name) or self._simulated[name]
 
     @cached_property
-    def _chances(self) -> dict[str, Figure]:
-        return _known(self.known.chances)
+    def _pair(self) -> tuple[float, float] | None:
+        """P[exact] and its complement, None if they have no exact form."""
+        return exact_probability(self.scores, self.mechanism, self.tolerance)
+
+    @cached_property
+    def _items(self) -> NoisyItems | None:
+        """The items of which the mechanism takes the largest noisy scores, None for other mechanisms."""
+        return noisy_items(self.scores, self.mechanism)
+
+    @cached_property
+    def _probabilities(self) -> dict[str, Figure]:
+        """P[exact], and for noisy scores P[great] and P[good], which take less work than expectations."""
+        values = {} if self._pair is None else {"exact": self._pair[0]}
+        if self._items is not None:
+            for name, ranks in (("great", great_ranks), ("good", good_ranks)):
+                values[name] = self._items.within(*ranks(self.mechanism.k, self.size), self.tolerance)
+        return _known(values)
 
     @cached_property
     def _exact(self) -> dict[str, Figure]:
-        return self._chances | _known(self.known.expectations)
+        """All figures that have an exact form."""
+        mechanism, epsilon = self.mechanism, self.mechanism.epsilon
+        found: dict[str, float] = {}
+        if isinstance(mechanism, Canonical):
+            found = Subsets.of(mechanism, self.scores, epsilon).figures(epsilon, mechanism.noise)
+        elif isinstance(mechanism, Joint):
+            found = Levels.of(mechanism, self.scores, epsilon).bounds(epsilon, mechanism.noise).figures()
+        elif self._items is not None:
+            found = self._mistakes(self._items)
+        values = {name: figure.value for name, figure in self._probabilities.items()}
+        return _known(values | _expressed(found, self.scores, mechanism))
+
+    def _mistakes(self, items: NoisyItems) -> dict[str, float]:
+        """Return the expected number of wrong items, and the score lost."""
+        # P[exact] of an ordered answer is about its order; here the set counts.
+        pair = items.exact(self.tolerance) if self.mechanism.ordered or self._pair is None else self._pair
+        border = Ranking.of(self.scores.distinct).scores(np.array([items.k - 1]))
+        costs = np.abs(scaled(self.scores.values - border, Fraction(1)))
+        mistakes = expected_mistakes(items, costs, pair[1], self.tolerance)
+        return {"wrong": mistakes.wrong, "lost": mistakes.lost}
 
     @cached_property
     def _simulated(self) -> dict[str, Figure | None]:
@@ -142,40 +209,68 @@ class Forecast:
     def plot(self, axes: Any = None) -> Any:
         """Draw P[exact top k] against ε, with this forecast's ε marked, and return the Matplotlib axes.
 
-        Where there is no exact curve, from as many draws at each of some ε around it, with 95% intervals.
+        Where there is no exact curve, it is simulated at some ε around the forecast's, with 95% intervals.
         """
-        from dpselect.forecast.picture import draw_curves, draw_points
+        from dpselect.forecast.render import draw_curves, draw_points
 
         epsilon = self.mechanism.epsilon
-        if has_curve(self.mechanism) and "exact" in self._chances:
+        if has_curve(self.mechanism) and self._pair is not None:
             return draw_curves([("", success(self.scores, self.mechanism))], epsilon=epsilon, axes=axes)
         if not self.draws:
-            raise InvalidInput("draws", 0, "at least 2 are needed: the curve of this mechanism is simulated")
-        around = [_scaled(self.mechanism, factor) for factor in _AROUND]
-        chances = [forecast(self.scores, each, draws=self.draws, seed=self.seed).exact for each in around]
-        points = [(each.epsilon, chance) for each, chance in zip(around, chances, strict=True) if chance is not None]
+            raise InvalidInput("draws", 0, "must be at least 2, because the curve of this mechanism is simulated")
+        points = []
+        for factor in _FACTORS:
+            mechanism = _scaled(self.mechanism, factor)
+            figure = forecast(self.scores, mechanism, draws=self.draws, seed=self.seed).exact
+            if figure is not None:
+                points.append((mechanism.epsilon, figure))
         return draw_points(points, epsilon=epsilon, draws=self.draws, axes=axes)
 
     def _repr_html_(self) -> str:
-        from dpselect.forecast.page import table_html
-
-        # Without draws what has no exact form is missing; with them, what an answer of fewer than k items leaves open.
+        # Without draws, figures without an exact form are missing; with draws, those that short answers do not have.
         missing = "not always defined" if self.draws else "no exact form; set draws"
         rows = [[TITLES[name], missing if figure is None else str(figure)] for name, figure in self.figures().items()]
         title = f"Forecast: {self.mechanism.name}, k = {self.mechanism.k}, epsilon = {self.mechanism.epsilon:g}"
         return table_html(title, ["figure", "value"], rows, note=WARNING)
 
     def __repr__(self) -> str:
-        """Show the mechanism and the chance of an exact answer."""
+        """Show the mechanism and the probability of an exact answer."""
         return f"<Forecast of {self.mechanism!r}: {TITLES['exact']} = {self.exact}>"
 
 
-def forecast(scores: Any, mechanism: Mechanism, *, draws: int = 200, seed: int = 0) -> Forecast:
-    """Return what to expect of a mechanism on given scores; exact where its law allows, simulated elsewhere.
+def forecast(
+    scores: Any, mechanism: Mechanism, *, draws: int = 200, seed: int | None = 0, tolerance: float = 1e-6
+) -> Forecast:
+    """Return what to expect of a mechanism on given scores: exact where its law allows, simulated elsewhere.
 
-    Not private: the result depends on the scores directly. Figures without an exact form come from so many draws,
-    with a 95% interval; with draws=0 they are None.
+    Not private: the result depends on the scores directly.
 
+    Parameters
+    ----------
+    scores
+        The scores, as for `dpselect.select`.
+    mechanism : Mechanism
+        The mechanism, with its ε.
+    draws : int
+        Figures without an exact form come from so many draws, with a 95% interval; with 0 they are None.
+    seed : int, optional
+        Seed of the draws.
+    tolerance : float
+        Relative error of the exact figures: of probabilities (of P[exact] and of its complement), and of the expected
+        number and cost of mistakes, rather than of the number correct.
+
+    Returns
+    -------
+    Forecast
+        The figures.
+
+    Raises
+    ------
+    InvalidInput
+        If the mechanism does not fit the scores, or an argument is out of range.
+
+    Examples
+    --------
     >>> import dpselect as dps
     >>> votes = [120, 100, 80, 20, 10, 5]
     >>> outlook = dps.forecast.forecast(votes, dps.Canonical(k=3, epsilon=0.1), draws=0)
@@ -184,17 +279,48 @@ def forecast(scores: Any, mechanism: Mechanism, *, draws: int = 200, seed: int =
     """
     table = Scores.of(scores)
     if not isinstance(mechanism, Mechanism):
-        raise InvalidInput("mechanism", mechanism, "a mechanism object is needed, such as dpselect.Canonical(...)")
+        raise InvalidInput("mechanism", mechanism, "must be a mechanism object, such as dpselect.Canonical(...)")
     mechanism.check_size(table.size)
     seed_or_none(seed)
-    return Forecast(mechanism, table, checked_draws(draws), seed, ExactFigures(table, mechanism))
+    allowed = float(finite_number("tolerance", tolerance))
+    if not 1e-12 <= allowed <= 0.1:
+        raise InvalidInput("tolerance", tolerance, "must be a number from 1e-12 to 0.1")
+    return Forecast(mechanism, table, checked_draws(draws), seed, allowed)
 
 
 def checked_draws(draws: Any) -> int:
     """Return the number of draws if it is one."""
     if isinstance(draws, bool) or not isinstance(draws, int) or draws < 0 or draws == 1:
-        raise InvalidInput("draws", draws, "0, or a whole number of at least 2 is needed: one draw has no interval")
+        raise InvalidInput("draws", draws, "must be 0 or a whole number of at least 2: one draw has no interval")
     return draws
+
+
+def _known(values: dict[str, float]) -> dict[str, Figure]:
+    """Return exact figures; integrals of nested events may be rounded against their order."""
+    for less, more in (("exact", "great"), ("great", "good")):
+        if less in values and more in values:
+            values[more] = min(max(values[less], values[more]), 1.0)
+    return {name: Figure.known(value) for name, value in values.items() if np.isfinite(value)}
+
+
+def _expressed(found: dict[str, float], table: Scores, mechanism: Mechanism) -> dict[str, float]:
+    """Return figures in terms of what is right, from the expected number of wrong items and the score lost."""
+    figures = {name: found[name] for name in (*PROBABILITIES, "relative_error") if name in found}
+    if "wrong" in found:
+        figures |= {"correct": mechanism.k - found["wrong"], "f1": 1 - found["wrong"] / mechanism.k}
+    if "lost" in found:
+        total = _best_sum(table, mechanism.k)
+        figures["score_ratio"] = 1 - found["lost"] / total if total else 1.0
+        if not mechanism.ordered:
+            # A sorted set falls short of the top k at every rank, so that its ℓ1 error is the score lost.
+            figures["total_error"] = found["lost"]
+    return figures
+
+
+def _best_sum(table: Scores, k: int) -> float:
+    """Return the sum of the k highest scores."""
+    top = Ranking.of(table.distinct).scores(np.arange(k))
+    return float(sum(map(exact, top)) if top.dtype == object else top.sum(dtype=np.float64))
 
 
 def _scaled(mechanism: Mechanism, factor: float) -> Any:
@@ -207,21 +333,16 @@ def _scaled(mechanism: Mechanism, factor: float) -> Any:
     return replace(mechanism, epsilon=mechanism.epsilon * factor)
 
 
-def _known(values: dict[str, float]) -> dict[str, Figure]:
-    """Return exact figures; rounding may have carried a probability beyond 1."""
-    return {name: Figure.known(min(value, 1.0) if name in PROBABILITIES else value) for name, value in values.items()}
-
-
 def _between(error: Figure | None, low: Figure | None, high: Figure | None) -> Figure | None:
-    """Keep the ℓ∞ error above its k-relative and below its ℓ1 error, where these are exact."""
+    """Keep a simulated ℓ∞ error above the k-relative and below the ℓ1 error, where these are exact."""
     if error is None:
         return None
-    if low is not None and high is not None and high.value - low.value <= _EQUAL * high.value:
+    if low is not None and high is not None and high.value - low.value <= 1e-12 * high.value:
         return high
     least = error.low if low is None else max(error.low, low.value)
     most = error.high if high is None else min(error.high, high.value)
     if low is not None and error.high <= low.value:
-        # Draws that all but miss what is rare say nothing; what is exact does.
+        # Draws that miss rare errors say nothing; the exact bounds do.
         least, most = low.value, low.value if high is None else high.value
     elif least > most:
         least = most

@@ -57,7 +57,7 @@ class Simulations:
         return draw_costs(self.parts, axes)
 
     def _repr_html_(self) -> str:
-        from dpselect.forecast.page import table_html
+        from dpselect._html import table_html
 
         rows = [
             [str(part.k), f"{part.cost:.4g}", f"{part.low:.4g} to {part.high:.4g}", f"{part.theory:.4g}"]

@@ -4,32 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 
 import dpselect as dps
-from dpselect._arrays import Array, FloatArray
-from dpselect.forecast.chances import least_epsilon
-from dpselect.forecast.metrics import good_ranks, great_ranks
-from dpselect.forecast.noisy import NoisyGroups
-from dpselect.forecast.subsets import Subsets
-from dpselect.sampling import NOISES
+from dpselect._arrays import Array
+from dpselect.forecast import Success, forecast, success
 
 WANTED = 0.99
 NEARLY_CERTAIN = 0.998
 _HOPELESS = 0.005
 _WIDEST = 1e-4
 
-KINDS: dict[str, Callable[[int, int], tuple[int, int]]] = {
-    "top": lambda k, size: (k, k),
-    "great": great_ranks,
-    "good": good_ranks,
-}
-"""Kinds of answers: how many of the highest scores they hold, and the rank whose score is the lowest allowed."""
+KINDS = ("top", "great", "good")
+"""Kinds of answers whose probabilities are computed."""
 
 Chooser = dps.Canonical | dps.OneShot
 OURS = "Canonical with its margin"
@@ -49,47 +41,23 @@ Chances = dict[str, float]
 
 @dataclass(frozen=True)
 class Answers:
-    """How likely a mechanism's answer is right, exactly and for any ε; counts are highest first.
-
-    The classes of subsets are built once, for ε from `smallest` on; items of equal scores are put together once.
-    """
+    """The exact probabilities of a mechanism's answers at any ε; counts are highest first."""
 
     mechanism: Chooser
     counts: Array
     smallest: float
 
     @cached_property
-    def _subsets(self) -> Subsets:
-        assert isinstance(self.mechanism, dps.Canonical)
-        return Subsets.of(self.mechanism, dps.Scores.of(self.counts), self.smallest)
-
-    @cached_property
-    def _groups(self) -> tuple[FloatArray, FloatArray]:
-        """How far each score is above that of rank k, highest first, and how many items have it."""
-        values, sizes = np.unique(self.counts, return_counts=True)
-        return (values[::-1] - self.counts[self.mechanism.k - 1]).astype(np.float64), sizes[::-1].astype(np.float64)
-
-    @property
-    def limit(self) -> float:
-        """P[top] for ε without bound: below 1 for γ = 1 and ties at rank k, which can stand in for better items."""
-        return self._subsets.limit if isinstance(self.mechanism, dps.Canonical) else 1.0
-
-    def top(self, epsilon: float) -> float:
-        """P[top]."""
-        if isinstance(self.mechanism, dps.Canonical):
-            return self._subsets.chance(epsilon, self.mechanism.noise)
-        return self.chances(epsilon, ["top"])["top"]
+    def curve(self) -> Success:
+        """P[top] against ε."""
+        return success(self.counts, self.mechanism, smallest=self.smallest)
 
     def chances(self, epsilon: float, kinds: Iterable[str] = KINDS) -> Chances:
-        """P[top], P[great] and P[good], or some of them: by sums over subsets, or by one integral each."""
-        k, noise = self.mechanism.k, self.mechanism.noise
-        if isinstance(self.mechanism, dps.Canonical):
-            found = self._subsets.figures(epsilon, noise, 1.0)
-            found["top"] = found["exact"]
-            return {kind: found[kind] for kind in kinds}
-        above, sizes = self._groups
-        noisy = NoisyGroups(above * (epsilon / k), sizes, k, NOISES[noise])
-        return {kind: noisy.within(*KINDS[kind](k, len(self.counts))) for kind in kinds}
+        """P[top], P[great] and P[good], or some of them."""
+        outlook = forecast(self.counts, replace(self.mechanism, epsilon=epsilon), draws=0)
+        figures = {"top": lambda: outlook.exact, "great": lambda: outlook.great, "good": lambda: outlook.good}
+        found = {kind: figures[kind]() for kind in kinds}
+        return {kind: figure.value for kind, figure in found.items() if figure is not None}
 
 
 def swap_scale(counts: Array, k: int) -> float:
@@ -117,16 +85,15 @@ def curve(
     """Yield the ε at which each kind is as likely as wanted, then all chances from hopeless to near their limits."""
     near = swap_scale(counts, mechanism.k) * (1 if isinstance(mechanism, dps.Canonical) else mechanism.k)
     answers = Answers(mechanism, counts, near / 1000)
-    # Searches for several shares start from the same places, and come back to them.
-    top = cache(answers.top)
-    highest = least_epsilon(top, NEARLY_CERTAIN * answers.limit, near)
+    limit = answers.curve.limit
+    highest = answers.curve.smallest_epsilon(NEARLY_CERTAIN * limit)
     points = adaptively(lambda epsilon: answers.chances(epsilon, kinds), highest, jump)
     for kind, share in product(kinds, wanted):
         if kind != "top":
             found = reached(answers, points, kind, share)
         else:
             # No ε is enough where the limit is lower.
-            found = least_epsilon(top, share, near) if share < answers.limit else None
+            found = answers.curve.smallest_epsilon(share) if share < limit else None
         yield {"kind": kind, "wanted": share, "needed_epsilon": found}
     for epsilon, chances in points:
         yield {"epsilon": epsilon, **chances}

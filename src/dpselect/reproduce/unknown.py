@@ -8,7 +8,7 @@ import numpy as np
 
 import dpselect as dps
 from dpselect._arrays import Array
-from dpselect.forecast.metrics import f1_score, items_returned, score_ratio
+from dpselect.forecast import f1_score, items_returned, score_ratio
 from dpselect.reproduce.data import Data
 from dpselect.reproduce.sequences import as_histogram
 from dpselect.reproduce.study import Point, Row, seed_of

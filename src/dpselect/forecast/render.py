@@ -1,4 +1,4 @@
-"""Pictures of success against ε that can be read without colour."""
+"""Plots of P[exact top k] against ε that can be read without colour, and the files they are written to."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from dpselect._arrays import FloatArray
+from dpselect._html import page_html
 from dpselect.errors import InvalidInput, plain
 from dpselect.forecast.curves import Success
-from dpselect.forecast.simulation import Figure
+from dpselect.forecast.simulate import Figure
 from dpselect.writing import is_writable, write_whole
 
 ENDINGS = (".png", ".svg", ".html")
-_WRITABLE = "a file in an existing folder with permission to write is needed"
+_WRITABLE = "must be a file in an existing folder with permission to write"
 _POINTS = 25
 _ROUNDS = 4
 _STEP = 0.04
@@ -34,36 +35,59 @@ _LINES = [
 
 
 def check_plot(path: str | os.PathLike[str]) -> Path:
-    """Refuse a plot that cannot be written, before any work."""
+    """Return the path of a plot, or refuse it before any work if it cannot be written."""
     plot = Path(path)
     if plot.suffix.lower() not in ENDINGS:
-        raise InvalidInput(
-            "plot", str(path), f"a name that ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]} is needed"
-        )
+        raise InvalidInput("plot", str(path), f"must be a name that ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
     if not is_writable(plot):
         raise InvalidInput("plot", str(path), _WRITABLE)
     return plot
 
 
 def write_plot(path: str | os.PathLike[str], shown: Any, title: str) -> None:
-    """Write what has a `plot` and a `_repr_html_` as PNG, SVG, or a page with both; whole or not at all."""
-    from dpselect.forecast.page import page
+    """Write a plot as PNG or SVG, or as an HTML page with the plot and a table; whole or not at all.
 
+    Parameters
+    ----------
+    path : str or path-like
+        A file that ends in .png, .svg or .html.
+    shown
+        A forecast, comparison or plan: any object with `plot` and `_repr_html_`.
+    title : str
+        The title of the plot or page.
+
+    Raises
+    ------
+    InvalidInput
+        If the file cannot be written or Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import dpselect as dps, pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "plan.svg")
+    ...     dps.forecast.write_plot(file, dps.forecast.plan(2, gap=50, items=10), "A plan")
+    ...     file.exists()
+    True
+    """
     plot = check_plot(path)
-    axes = shown.plot()
-    ending = plot.suffix.lower()
+    axes, ending = shown.plot(), plot.suffix.lower()
     if ending == ".html":
-        content = page(title, axes, shown._repr_html_()).encode()
+        content = page_html(title, _drawn(axes, "svg").decode(), shown._repr_html_()).encode()
     else:
         axes.set_title(title, loc="left", pad=18)
-        drawn = io.BytesIO()
-        metadata = {"Date": None} if ending == ".svg" else None
-        axes.figure.savefig(drawn, format=ending.removeprefix("."), dpi=160, metadata=metadata)
-        content = drawn.getvalue()
+        content = _drawn(axes, ending.removeprefix("."))
     try:
         write_whole(plot, content)
     except OSError:
         raise InvalidInput("plot", str(path), _WRITABLE) from None
+
+
+def _drawn(axes: Any, form: str) -> bytes:
+    """Return the figure of some axes as a file, without a date."""
+    drawn = io.BytesIO()
+    axes.figure.savefig(drawn, format=form, dpi=160, metadata={"Date": None} if form == "svg" else None)
+    return drawn.getvalue()
 
 
 def draw_curves(
@@ -82,10 +106,10 @@ def draw_curves(
     axes = _new_axes() if axes is None else axes
     low, high = _range([curve for _, curve in curves], epsilon, limit)
     lines = [_sampled(curve, low, high) for _, curve in curves]
-    for place, ((label, _), (epsilons, chances)) in enumerate(zip(curves, lines, strict=True)):
+    for place, ((label, _), (epsilons, values)) in enumerate(zip(curves, lines, strict=True)):
         style = _LINES[place % len(_LINES)]
         spacing = (0.03 * (place % 4) + 0.02, 0.13)
-        axes.plot(epsilons, chances, linewidth=1.4, markersize=4.5, markevery=spacing, label=label, **style)
+        axes.plot(epsilons, values, linewidth=1.4, markersize=4.5, markevery=spacing, label=label, **style)
     _frame(axes, low, high)
     _mark(axes, epsilon, accuracy, limit)
     if any(label for label, _ in curves):
@@ -122,15 +146,15 @@ def _frame(axes: Any, low: float, high: float) -> None:
 def _sampled(curve: Success, low: float, high: float) -> tuple[FloatArray, FloatArray]:
     """Return points of a curve, halfway between which more are put where it rises."""
     epsilons = np.geomspace(low, high, _POINTS)
-    chances = np.array(curve.chances(epsilons.tolist()))
+    values = np.array(curve.chances(epsilons.tolist()))
     for _ in range(_ROUNDS):
-        steep = np.flatnonzero(np.abs(np.diff(chances)) > _STEP)
+        steep = np.flatnonzero(np.abs(np.diff(values)) > _STEP)
         if not len(steep):
             break
         between = np.sqrt(epsilons[steep] * epsilons[steep + 1])
         epsilons = np.insert(epsilons, steep + 1, between)
-        chances = np.insert(chances, steep + 1, curve.chances(between.tolist()))
-    return epsilons, chances
+        values = np.insert(values, steep + 1, curve.chances(between.tolist()))
+    return epsilons, values
 
 
 def _new_axes() -> Any:
@@ -179,11 +203,11 @@ def _mark(axes: Any, epsilon: float | None, accuracy: float | None, limit: float
         axes.set_xlabel(f"epsilon (grey: too little for {accuracy:g}, whatever the pure mechanism)")
     if epsilon is None:
         return
-    look: dict[str, Any] = {"textcoords": "offset points", "fontsize": 9, "fontweight": "bold", "va": "bottom"}
+    style: dict[str, Any] = {"textcoords": "offset points", "fontsize": 9, "fontweight": "bold", "va": "bottom"}
     if low <= epsilon <= high:
         axes.axvline(epsilon, color="black", linewidth=1.2, linestyle=(0, (1, 1)))
-        axes.annotate(f"epsilon = {epsilon:g}", (epsilon, 1.05), (3, 0), ha="center", **look)
+        axes.annotate(f"epsilon = {epsilon:g}", (epsilon, 1.05), (3, 0), ha="center", **style)
     elif epsilon < low:
-        axes.annotate(f"← epsilon = {epsilon:g} is further left", (low, 1.05), (0, 0), ha="left", **look)
+        axes.annotate(f"← epsilon = {epsilon:g} is further left", (low, 1.05), (0, 0), ha="left", **style)
     else:
-        axes.annotate(f"epsilon = {epsilon:g} is further right →", (high, 1.05), (0, 0), ha="right", **look)
+        axes.annotate(f"epsilon = {epsilon:g} is further right →", (high, 1.05), (0, 0), ha="right", **style)

@@ -1,10 +1,8 @@
-"""Forecasts as HTML: a table for notebooks, and a page that needs no network."""
+"""Tables and pages in HTML that need no network."""
 
 from __future__ import annotations
 
-import io
 from html import escape
-from typing import Any
 
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:52rem;padding:0 1rem;color:#111}"
@@ -15,7 +13,7 @@ _STYLE = (
 
 
 def table_html(title: str, headings: list[str], rows: list[list[str]], *, note: str = "") -> str:
-    """Return a table with a title, and what is to be kept in mind below it."""
+    """Return a table with a title, and a note below it."""
     head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     below = f'<p class="note">{escape(note[:1].upper() + note[1:])}.</p>' if note else ""
@@ -23,11 +21,8 @@ def table_html(title: str, headings: list[str], rows: list[list[str]], *, note: 
     return f"{caption}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
 
 
-def page(title: str, axes: Any, table: str) -> str:
-    """Return a whole page with the picture of `axes` inside and the table below it."""
-    drawn = io.StringIO()
-    axes.figure.savefig(drawn, format="svg", metadata={"Date": None})
-    svg = drawn.getvalue()
+def page_html(title: str, svg: str, table: str) -> str:
+    """Return a whole page with a drawing and a table below it."""
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f"<style>{_STYLE}</style></head>\n<body><h1>{escape(title)}</h1>\n{svg[svg.index('<svg') :]}\n{table}\n"

@@ -1,0 +1,227 @@
+"""P[the top k in order], up to ties, for mechanisms that choose one item after the other.
+
+*Peeling*: a product over its rounds (mathematics, section 2). In a round N items are left of the best group, and m_i
+items stand `b_i` e-folds below it. With `p = e^{−b}` and `W = Σ m p`, Gumbel noise keeps the best group with
+probability `N / (N + W)`, and exponential noise with `∫ e^{−v} Π (1 − p u)^m dv`, `u = 1 − e^{−v/N}`.
+
+*Gaussian*: nested integrals. With V_0(z) the probability that all items below rank k's score are below z, and the items
+of the top k taken one by one, the lowest first, `V_j(z) = ∫_{−∞}^z V_{j−1} f dz` is the probability that j of them are
+in order above all others and below z. Of m tied items r belong to the top k. Few are taken one by one, each with the
+number of items that may come next as a factor; many at once: all m are below z with probability `F^m`, and then the
+r-th highest is at w with `F(w) = F(z) (1 − B)`, B of the law Beta(r, m − r + 1), so that `V_j(z) = F^m E[V_{j−1}(w)]`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from dpselect._arrays import FloatArray
+from dpselect.forecast.noisy import NoisyItems
+from dpselect.mechanisms import Gaussian, Peeling
+from dpselect.mechanisms.ranking import exact, scaled
+from dpselect.sampling.normal import NORMAL
+from dpselect.scores import Scores
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
+_WIDEST = 2000.0
+_NEAR, _TERMS = 0.1, 16
+"""Products p u above 0.1 are taken one by one, the others through 16 power sums: an error of 0.1^17."""
+_DEPTH = 50.0
+
+
+def peeling_in_order(table: Scores, mechanism: Peeling) -> tuple[float, float]:
+    """P[the top k in order] and its complement."""
+    sizes = table.multiplicities.astype(np.float64)
+    # Behind a very wide gap differences would lose their digits; it is cut to where p is 0.
+    gaps = np.minimum(scaled(table.values[:-1] - table.values[1:], mechanism.rate()), _WIDEST)
+    ranks, ends = np.arange(mechanism.k), np.cumsum(sizes)
+    groups = np.searchsorted(ends, ranks, side="right")
+    rounds = _Rounds(sizes, np.append(0.0, np.cumsum(gaps)), _power_sums(sizes, gaps))
+    log_exact = 0.0
+    for group, left in zip(groups.tolist(), (ends[groups] - ranks).tolist(), strict=True):
+        log_exact += rounds.log_kept(group, left, mechanism.noise)
+    return math.exp(log_exact), -math.expm1(log_exact)
+
+
+def _power_sums(sizes: FloatArray, gaps: FloatArray) -> FloatArray:
+    """Return `Σ m p^j` over each group and all below it as [group, j], with p relative to that group."""
+    falls = np.exp(-np.multiply.outer(gaps, np.arange(1, _TERMS + 1)))
+    sums = np.repeat(sizes[:, None], _TERMS, axis=1)
+    for group in range(len(gaps) - 1, -1, -1):
+        sums[group] += falls[group] * sums[group + 1]
+    return sums
+
+
+@dataclass(frozen=True, repr=False)
+class _Rounds:
+    """Groups of some sizes, `depths` e-folds below the best one, with their power sums."""
+
+    sizes: FloatArray
+    depths: FloatArray
+    sums: FloatArray
+
+    def log_kept(self, group: int, left: float, noise: str) -> float:
+        """Return the log-probability that a round takes one of the `left` items of its best group."""
+        if group + 1 == len(self.sizes):
+            return 0.0
+        weight = float(self.sums[group + 1, 0]) * math.exp(self.depths[group] - self.depths[group + 1])
+        ratio = weight / left
+        if noise == "gumbel" or not ratio or ratio > 1e250:
+            return -math.log1p(ratio)
+        exponents, masses = _decaying(ratio, left)
+        shares = -np.expm1(-exponents / left)
+        start = int(np.searchsorted(self.depths, self.depths[group] + math.log(float(shares[-1]) / _NEAR)))
+        start = max(start, group + 1)
+        near = np.exp(self.depths[group] - self.depths[group + 1 : start])
+        with np.errstate(divide="ignore"):
+            beaten = -(self.sizes[group + 1 : start] @ np.log1p(-np.multiply.outer(near, shares)))
+        if start < len(self.sizes):
+            far = shares * math.exp(self.depths[group] - self.depths[start])
+            terms = np.append(0.0, self.sums[start] / np.arange(1, _TERMS + 1))
+            beaten = beaten + np.polynomial.polynomial.polyval(far, terms)
+        kept = float(masses @ np.exp(-exponents - beaten))
+        lost = float(masses @ (np.exp(-exponents) * -np.expm1(-beaten)))
+        return math.log(kept) if kept < 0.5 else math.log1p(-lost)
+
+
+def _decaying(ratio: float, left: float) -> tuple[FloatArray, FloatArray]:
+    """Return nodes and weights from 0 to where `exp(−v)` is e^-50; panels double in length from 1/(2 + 2W/N) on."""
+    doublings = math.ceil(math.log2(_DEPTH * (2 + 2 * ratio)))
+    edges = _DEPTH * np.append(0.0, np.exp2(np.arange(-doublings, 1.0)))
+    # The integrand is at most exp(−v − ratio N u): panels where that vanishes are left out.
+    bound = edges[:-1] - ratio * left * np.expm1(-edges[:-1] / left)
+    edges = edges[: int((bound < _DEPTH).sum()) + 1]
+    halves = np.diff(edges)[:, None] / 2
+    return (edges[:-1, None] + halves * (1 + _NODES)).ravel(), (halves * _WEIGHTS).ravel()
+
+
+PANEL_WIDTH, _PANEL_NODES = 0.25, 12
+_REACH = 10.0
+_ONE_BY_ONE, _FEW_TIED = 8, 1000
+"""Up to 8 items of a tie of at most 1,000 are taken one by one."""
+MOST_IN_ORDER = 100_000
+"""Gaussian's order is computed for at most so many distinct scores in the top k."""
+
+
+def gaussian_in_order(table: Scores, mechanism: Gaussian) -> float | None:
+    """P[the score at every rank up to k is right] for normal noise; None for very long lists.
+
+    The relative error is about 1e-8. Probabilities below 1e-13 may be off by any factor.
+    """
+    rate = 1 / exact(mechanism.sigma)
+    items = NoisyItems.of(table, mechanism.k, rate, NORMAL)
+    if items.border >= MOST_IN_ORDER:
+        return None
+    sizes, values = items.sizes[items.border :: -1], table.values[items.border :: -1]
+    gaps = np.minimum(scaled(values[1:] - values[:-1], rate), 2 * _REACH)
+    locations = np.append(0.0, np.cumsum(gaps))
+    count = math.ceil((locations[-1] + 2 * _REACH) / PANEL_WIDTH)
+    nodes, _ = _panel_rule()
+    starts = -_REACH + PANEL_WIDTH * np.arange(count)
+    z = starts[:, None] + PANEL_WIDTH / 2 * (1 + nodes)
+    window = math.ceil(2 * _REACH / PANEL_WIDTH)
+    values = np.empty_like(z)
+    with np.errstate(all="ignore"):
+        values[:window] = np.exp(items.log_all_below(z[:window].ravel(), items.border + 1)).reshape(-1, _PANEL_NODES)
+    filled, final = window, 1.0
+    for place, (location, size) in enumerate(zip(locations.tolist(), sizes.tolist(), strict=True)):
+        taken = items.room if place == 0 else size
+        first = int((location - _REACH - starts[0]) / PANEL_WIDTH)
+        part = slice(first, min(first + window, count))
+        if part.stop > filled:
+            # Beyond the reach of the items before it, V is constant.
+            values[filled : part.stop] = final
+            filled = part.stop
+        step = _one_by_one if taken <= _ONE_BY_ONE and size <= _FEW_TIED else _all_at_once
+        values[part], final = step(values[part], z[part] - location, size, taken)
+        if not final:
+            return 0.0
+    return min(final, 1.0)
+
+
+def _one_by_one(before: FloatArray, x: FloatArray, size: float, taken: float) -> tuple[FloatArray, float]:
+    """Return V behind a group at x relative to it, and its limit, taking the tied items one after the other."""
+    from scipy.special import log_ndtr
+
+    weights, from_start = _panel_rule()[1], _cumulative_rule()
+    values = before * np.exp((size - taken) * log_ndtr(x)) if size > taken else before
+    final = 0.0
+    for place in range(int(taken), 0, -1):
+        integrand = (size - place + 1) * PANEL_WIDTH / 2 * values * NORMAL.density(x)
+        panels = np.append(0.0, np.cumsum(integrand @ weights))
+        values, final = panels[:-1, None] + integrand @ from_start.T, float(panels[-1])
+    return values, final
+
+
+def _all_at_once(before: FloatArray, x: FloatArray, size: float, taken: float) -> tuple[FloatArray, float]:
+    """Return the same by the law of the lowest of the tied items that belong to the top k."""
+    from scipy.special import log_ndtr, ndtr, ndtri
+
+    shares, weights = _order_statistic(size, taken)
+    flat = np.append(x.ravel(), math.inf)
+    cdf, survival = ndtr(flat)[:, None], ndtr(-flat)[:, None]
+    above = survival + cdf * shares
+    lowest = np.where(above < 0.5, -ndtri(np.minimum(above, 0.5)), ndtri(cdf * (1 - shares)))
+    values = np.exp(size * log_ndtr(flat)) * (_interpolated(before, x, lowest) @ weights)
+    return values[:-1].reshape(x.shape), float(values[-1])
+
+
+def _order_statistic(size: float, taken: float) -> tuple[FloatArray, FloatArray]:
+    """Return nodes and weights for Beta(r, m − r + 1), by even steps of the log-odds t.
+
+    The density by t is a bell `√(1/r + 1/(m − r + 1))` wide with tails like `e^{rt}` and `e^{−(m − r + 1) t}`.
+    """
+    rest = size - taken + 1
+    middle, width = math.log(taken / rest), math.sqrt(1 / taken + 1 / rest)
+    low, high = (math.sqrt(120.0) * width + 60.0 / each for each in (taken, rest))
+    t = middle + np.linspace(-low, high, int((low + high) / width * 5) + 1)
+    log_share, log_other = -np.logaddexp(0.0, -t), -np.logaddexp(0.0, t)
+    log_weights = taken * log_share + rest * log_other
+    weights = np.exp(log_weights - log_weights.max())
+    return np.exp(log_share), weights / weights.sum()
+
+
+def _interpolated(values: FloatArray, x: FloatArray, at: FloatArray) -> FloatArray:
+    """Return V at other places, from the polynomial through its values in each panel; 0 below all panels."""
+    nodes, _ = _panel_rule()
+    low = x[0, 0] - PANEL_WIDTH / 2 * (1 + nodes[0])
+    panel = np.floor((at - low) / PANEL_WIDTH)
+    inside = np.clip(panel, 0, len(x) - 1).astype(np.intp)
+    local = np.clip(2 * ((at - low) / PANEL_WIDTH - inside) - 1, -1.0, 1.0)
+    coefficients = values @ _legendre_rule().T
+    # Clenshaw's recurrence, panel by panel.
+    ahead, result = np.zeros_like(local), np.zeros_like(local)
+    for degree in range(_PANEL_NODES - 1, 0, -1):
+        own = coefficients[inside, degree] + (2 * degree + 1) / (degree + 1) * local * result
+        ahead, result = result, own - (degree + 1) / (degree + 2) * ahead
+    result = coefficients[inside, 0] + local * result - ahead / 2
+    return np.where(panel < 0, 0.0, np.clip(result, 0.0, 1.0))
+
+
+@cache
+def _panel_rule() -> tuple[FloatArray, FloatArray]:
+    """Return the nodes and weights of a panel on [-1, 1]."""
+    nodes, weights = np.polynomial.legendre.leggauss(_PANEL_NODES)
+    return nodes, weights
+
+
+@cache
+def _legendre_rule() -> FloatArray:
+    """Return the matrix from values at the nodes to Legendre coefficients."""
+    nodes, weights = _panel_rule()
+    degrees = np.arange(_PANEL_NODES)
+    matrix: FloatArray = ((degrees + 0.5) * np.polynomial.legendre.legvander(nodes, _PANEL_NODES - 1)).T * weights
+    return matrix
+
+
+@cache
+def _cumulative_rule() -> FloatArray:
+    """Return the matrix from values at the nodes to the integrals from −1 to each node."""
+    nodes, _ = _panel_rule()
+    integrals = [np.polynomial.legendre.legint(row, lbnd=-1) for row in np.eye(_PANEL_NODES)]
+    matrix: FloatArray = np.polynomial.legendre.legval(nodes, np.array(integrals).T).T @ _legendre_rule()
+    return matrix
