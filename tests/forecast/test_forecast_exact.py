@@ -19,8 +19,8 @@ from dpselect.forecast.outcome import TITLES
 from dpselect.forecast.row_counts import within as sequences_within
 from dpselect.forecast.sequences import Sequences
 from dpselect.forecast.subsets import Subsets
-from dpselect.mechanisms.ranking import Ranking
 from dpselect.sampling import NOISES, bit_source
+from dpselect.scores import Ranking
 
 WIDE = dps.Sensitivity(-1, 2)
 ALL_BUT_LARGEST = set(TITLES) - {"largest_error"}

@@ -16,7 +16,7 @@ from dpselect.forecast.figures import exact_figures
 from dpselect.forecast.noisy import NoisyGroups
 from dpselect.forecast.noisy_expectations import Split
 from dpselect.sampling import NOISES
-from dpselect.sampling.normal import NORMAL
+from dpselect.sampling.noise import NORMAL
 
 
 def gaussian(k: int, epsilon: float) -> dps.Gaussian:

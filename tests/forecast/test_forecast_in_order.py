@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import dpselect as dps
+from dpselect._numbers import exact_fraction as exact
 from dpselect.forecast import in_order
 from dpselect.forecast.curves import exact_chance, noisy_groups
 from dpselect.forecast.in_order import chance_in_order
 from dpselect.forecast.noisy import NoisyGroups
-from dpselect.mechanisms.ranking import exact
-from dpselect.sampling.normal import NORMAL
+from dpselect.sampling.noise import NORMAL
 
 TABLES: list[tuple[list[float], int]] = [
     ([9, 7, 4, 2, 1], 3),

@@ -15,7 +15,7 @@ from dpselect.forecast.noisy import NoisyGroups
 from dpselect.forecast.normal_tails import NormalItems, NormalTail, first_rare, log_law
 from dpselect.forecast.tail_segments import SIZE
 from dpselect.forecast.tails import COSTLY, LAW, MARKED
-from dpselect.sampling.normal import NORMAL
+from dpselect.sampling.noise import NORMAL
 
 TURNS = np.exp(1j * np.linspace(0.0, 2.6, 9))
 LONG_TAIL = np.round(9000 / np.arange(1, 4001) ** 0.7)

@@ -13,7 +13,7 @@ import dpselect as dps
 from dpselect.forecast import misplaced
 from dpselect.forecast.figures import exact_figures
 from dpselect.sampling import NOISES
-from dpselect.sampling.normal import NORMAL
+from dpselect.sampling.noise import NORMAL
 
 CLOSE = np.round(50 * np.log(np.arange(1, 29) / 29.0))
 """Twenty-eight items, the lowest ones closest to each other."""

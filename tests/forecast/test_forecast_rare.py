@@ -17,7 +17,7 @@ from dpselect.forecast.noise_values import merged, values_at
 from dpselect.forecast.noisy import NoisyGroups, log_series
 from dpselect.forecast.tails import COSTLY, EACH, LAW, MARKED, MASS, SLOPE, TERMS, RareItems, Tail
 from dpselect.sampling import NOISES
-from dpselect.sampling.normal import NORMAL
+from dpselect.sampling.noise import NORMAL
 
 LONG_TAIL = np.round(3000 / np.arange(1, 1501) ** 0.7)
 

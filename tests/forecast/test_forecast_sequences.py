@@ -13,7 +13,7 @@ from dpselect.forecast import loss_bounds, metrics, row_counts, sequence_figures
 from dpselect.forecast.figures import exact_figures
 from dpselect.forecast.sequence_figures import SequenceFigures
 from dpselect.forecast.sequences import Sequences
-from dpselect.mechanisms.ranking import Ranking
+from dpselect.scores import Ranking
 
 Array = np.ndarray[Any, Any]
 

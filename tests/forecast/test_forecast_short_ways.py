@@ -27,7 +27,7 @@ from dpselect.forecast.mistake_looks import enough, left_out
 from dpselect.forecast.noise_values import deepest, farthest
 from dpselect.forecast.one_thread import _libraries
 from dpselect.sampling import NOISES
-from dpselect.sampling.normal import NORMAL
+from dpselect.sampling.noise import NORMAL
 
 LONG_TAIL = np.round(9000 / np.arange(1, 4001) ** 0.7)
 GAUSSIAN = dps.Gaussian(k=40, epsilon=0.02, delta=1e-6, max_items_per_person=3)

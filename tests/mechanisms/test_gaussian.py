@@ -16,7 +16,7 @@ from dpselect.privacy.conversion import epsilon_of_zcdp, largest_rho
 from dpselect.privacy.gaussian import gaussian_delta, unit_sigma
 from dpselect.sampling.balls import working_precision
 from dpselect.sampling.laws import group_law
-from dpselect.sampling.normal import NORMAL
+from dpselect.sampling.noise import NORMAL
 from dpselect.verify import Domain, check_privacy, check_sampler
 from dpselect.verify.broken.gaussian import BrokenGaussian, ClassicalSigma, ForgottenRoot
 from dpselect.verify.domain import ScoreVector

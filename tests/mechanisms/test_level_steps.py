@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import dpselect as dps
-from dpselect.mechanisms.level_steps import LevelSteps
-from dpselect.mechanisms.ranking import Ranking
+from dpselect.mechanisms.classes import LevelSteps
+from dpselect.scores import Ranking
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ import dpselect as dps
 from dpselect.errors import InvalidInput
 from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, UnknownDomain, mechanism_for
 from dpselect.mechanisms.limited import with_dummy
-from dpselect.mechanisms.pool import FEW, Pool
+from dpselect.mechanisms.unknown import FEW, Pool
 from dpselect.sampling import BitSource, bit_source
+from dpselect.sampling.laws import threshold_probability
 from dpselect.sampling.threshold import MeasuredField
-from dpselect.sampling.threshold_law import chance_of
 from dpselect.scores import Members
 from dpselect.verify import Domain, check_privacy, check_sampler
 from dpselect.verify.unknown import UNKNOWN_UNDER_TEST
@@ -269,7 +269,7 @@ def test_draws_follow_the_law_and_not_that_of_a_fresh_threshold_for_each_test(in
         def law(self, scores: Any) -> Any:
             sound = super().law(scores)
             rate, height = self.rate(), self.height()
-            first, second = (chance_of([float(rate * score - height)], []) for score in scores)
+            first, second = (threshold_probability([float(rate * score - height)], []) for score in scores)
             kind, law = type(next(iter(sound))), dict.fromkeys(sound, 0.0)
             for chosen, probability in self.inner.law(scores).items():
                 walks = [tuple(chosen)] if self.ordered else [tuple(chosen), tuple(chosen)[::-1]]

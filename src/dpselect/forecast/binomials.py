@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpselect._arrays import FloatArray
-from dpselect.sampling.logcount import log_falling
+from dpselect.sampling.sequences import log_falling
 
 _TOGETHER = 12
 

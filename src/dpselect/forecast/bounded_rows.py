@@ -20,8 +20,8 @@ import numpy as np
 
 from dpselect._arrays import Array, FloatArray
 from dpselect.forecast.loss_bounds import LossBounds
-from dpselect.mechanisms.level_steps import LevelSteps
-from dpselect.mechanisms.ranking import Ranking
+from dpselect.mechanisms.classes import LevelSteps
+from dpselect.scores import Ranking
 
 
 @dataclass(frozen=True, repr=False)

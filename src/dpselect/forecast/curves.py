@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpselect._arrays import FloatArray
+from dpselect._numbers import exact_fraction as exact
 from dpselect._numbers import finite_number, positive_number
 from dpselect.errors import InvalidInput
 from dpselect.forecast import in_order
@@ -20,11 +21,11 @@ from dpselect.forecast.peeling_rounds import peeling_chance
 from dpselect.forecast.sequences import Sequences
 from dpselect.forecast.subsets import Subsets
 from dpselect.mechanisms import Canonical, Gaussian, Joint, Mechanism, OneShot, Peeling
-from dpselect.mechanisms.ranking import Ranking, exact, scaled
 from dpselect.sampling import NOISES
+from dpselect.sampling.bounds import scaled
 from dpselect.sampling.laws import Distribution
-from dpselect.sampling.normal import NORMAL
-from dpselect.scores import Scores
+from dpselect.sampling.noise import NORMAL
+from dpselect.scores import Ranking, Scores
 
 _ANY = 1e-9
 """If this ε is enough, any is."""

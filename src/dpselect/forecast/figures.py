@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dpselect._numbers import exact_fraction as exact
 from dpselect.forecast import metrics
 from dpselect.forecast.curves import exact_chance, noisy_groups
 from dpselect.forecast.in_order import chance_in_order
@@ -20,10 +21,10 @@ from dpselect.forecast.sequence_figures import SequenceFigures
 from dpselect.forecast.sequences import Sequences
 from dpselect.forecast.subsets import Subsets
 from dpselect.mechanisms import Canonical, Gaussian, Joint, Mechanism, OneShot, Peeling
-from dpselect.mechanisms.ranking import Ranking, exact, scaled
 from dpselect.sampling import NOISES
-from dpselect.sampling.normal import NORMAL
-from dpselect.scores import Scores
+from dpselect.sampling.bounds import scaled
+from dpselect.sampling.noise import NORMAL
+from dpselect.scores import Ranking, Scores
 
 _ROUNDING = 1e-9
 

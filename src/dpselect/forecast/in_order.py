@@ -34,7 +34,7 @@ import numpy as np
 
 from dpselect._arrays import FloatArray
 from dpselect.forecast.noise_values import log_normal
-from dpselect.sampling.normal import NORMAL
+from dpselect.sampling.noise import NORMAL
 
 if TYPE_CHECKING:
     from dpselect.forecast.noisy import NoisyGroups

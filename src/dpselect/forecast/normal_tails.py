@@ -36,7 +36,7 @@ from dpselect.forecast.contour import powers_of, real_times, upto
 from dpselect.forecast.noise_values import farthest, log_normal, values_at
 from dpselect.forecast.tail_segments import SIZE
 from dpselect.forecast.tails import Tail
-from dpselect.sampling.normal import NORMAL
+from dpselect.sampling.noise import NORMAL
 
 _EACH = 0.08
 _HEAVY, _CHAINED = 0.25, 11

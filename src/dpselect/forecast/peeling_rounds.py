@@ -16,7 +16,7 @@ import numpy as np
 
 from dpselect._arrays import Array, FloatArray
 from dpselect.forecast.chances import NEAR, TERMS, quadrature
-from dpselect.mechanisms.ranking import scaled
+from dpselect.sampling.bounds import scaled
 from dpselect.scores import Scores
 
 _TOGETHER = 16

@@ -14,8 +14,8 @@ from dpselect.forecast.loss_bounds import LossBounds
 from dpselect.forecast.row_counts import counts_within, within
 from dpselect.forecast.row_sums import Losses
 from dpselect.forecast.sequences import Sequences
-from dpselect.mechanisms.level_steps import LevelSteps
-from dpselect.mechanisms.ranking import Ranking
+from dpselect.mechanisms.classes import LevelSteps
+from dpselect.scores import Ranking
 
 _MOST_TERMS = 40_000_000
 _CELLS = 1 << 22

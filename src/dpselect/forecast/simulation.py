@@ -13,9 +13,8 @@ from dpselect._arrays import Array
 from dpselect.forecast import metrics
 from dpselect.forecast.chances import CERTAIN
 from dpselect.mechanisms import Mechanism
-from dpselect.mechanisms.ranking import Ranking
 from dpselect.sampling import bit_source
-from dpselect.scores import Scores
+from dpselect.scores import Ranking, Scores
 
 CONFIDENCE = 0.95
 PROBABILITIES = ("exact", "great", "good")

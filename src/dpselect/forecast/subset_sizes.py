@@ -8,8 +8,7 @@ import numpy as np
 
 from dpselect._arrays import Array, BoolArray, FloatArray
 from dpselect.forecast.chances import NEGLIGIBLE
-from dpselect.mechanisms.canonical_blocks import log_subsets
-from dpselect.sampling.logcount import log_falling
+from dpselect.sampling.sequences import log_falling, log_subsets
 
 _LARGEST_TABLE = 1 << 21
 _BLOCKS, _NOTHING = 64, 1e300

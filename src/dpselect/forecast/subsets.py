@@ -20,10 +20,10 @@ from dpselect.forecast.chances import NEGLIGIBLE, chance_of_best, log_sum
 from dpselect.forecast.metrics import good_ranks, great_ranks
 from dpselect.forecast.subset_sizes import classes_that_matter, log_choose, log_class_sizes
 from dpselect.mechanisms import Canonical
-from dpselect.mechanisms.canonical_blocks import log_subsets
-from dpselect.mechanisms.class_law import class_probabilities
-from dpselect.mechanisms.ranking import Ranking, scaled
-from dpselect.scores import Scores
+from dpselect.mechanisms.classes import class_probabilities
+from dpselect.sampling.bounds import scaled
+from dpselect.sampling.sequences import log_subsets
+from dpselect.scores import Ranking, Scores
 
 _MOST_TERMS = 20_000_000
 _MOST_CLASSES = 12_000_000
