@@ -91,6 +91,7 @@ def test_laplace_by_counting_bits(scale, most_undecided):
     assert contradictions(laplace_law(scale), decided, undecided) == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("single_bits")
 def test_gaussian_by_counting_bits():
     decided, undecided = count_exactly(lambda bits: discrete_gaussian(Fraction(1, 2), bits), depth=15)

@@ -33,6 +33,7 @@ def test_the_attack_works_on_naive_noise():
     assert len(here & there) < 0.05 * len(here)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "noise",
     [pytest.param(noise, marks=[] if name == "laplace" else [pytest.mark.long]) for name, noise in NOISES.items()],

@@ -61,6 +61,7 @@ def test_the_noise_answers_to_its_exponent_as_the_proof_says():
     assert not (condition <= (1 + np.abs(z)) / 2).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("values", "most_undecided"), [([1, 1], 0.05), pytest.param([2, 1, 0], 0.3, marks=pytest.mark.long)]
 )

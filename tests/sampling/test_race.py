@@ -139,6 +139,7 @@ def test_counting_rejects_a_law_with_one_alternative_more():
     assert contradictions(wrong, decided, undecided) != []
 
 
+@pytest.mark.slow
 @both_noises
 @pytest.mark.parametrize("loose", [pytest.param(0.0, marks=pytest.mark.long), 3.0], ids=["tight", "loose"])
 @pytest.mark.parametrize("width", [2, 64])
@@ -164,6 +165,7 @@ def test_chi_square_rejects_a_block_with_a_wrong_size():
     assert agreement(counts, Listed(cut).law(NOISES["gumbel"])) < SMALLEST_P
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "size",
     [*(pytest.param(10**power, marks=pytest.mark.long) for power in (6, 30, 300)), 10**3000],

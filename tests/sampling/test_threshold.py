@@ -64,6 +64,7 @@ def distance_from_the_first(counts: Counter[int | None], draws: int) -> float:
     return sum((counts[place] - draws * probability) ** 2 / (draws * probability) for place, probability in law.items())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("width", "block"),
     [(64, 1), *(pytest.param(*pair, marks=pytest.mark.long) for pair in [(1, 2), (3, 1), (64, 100)])],

@@ -39,6 +39,7 @@ def set_of_single_entrants(values, k, noise, widths=COARSE):
     return lambda bits: frozenset(top_k(field, noise, bits, widths=widths).tolist())
 
 
+@pytest.mark.slow
 @ONE_NOISE
 @pytest.mark.parametrize(
     ("values", "most_undecided"),
@@ -60,6 +61,7 @@ def test_pair_out_of_three_by_counting_bits(noise):
     assert contradictions(set_law([1.25, 1.0, 1.0], 2, noise), decided, undecided) == []
 
 
+@pytest.mark.slow
 @ONE_NOISE
 def test_tied_groups_by_counting_bits(noise):
     field = Field(np.array([1, 0]), Fraction(1), np.array([2, 1]), winners=1)

@@ -374,10 +374,13 @@ def _parts_of(epsilon: float, test_epsilon: float | None) -> Iterator[None]:
     except InvalidInput as error:
         if error.argument not in ("epsilon", "test_epsilon"):
             raise
-        requirement = error.accepted
     if test_epsilon is None:
-        raise InvalidInput("epsilon", epsilon, f"{requirement}; this applies to the part of it that each step gets")
-    raise InvalidInput("test_epsilon", test_epsilon, f"{requirement}, and so must the rest of epsilon = {epsilon:g}")
+        raise InvalidInput("epsilon", epsilon, "must be such that each part of it / (k * spread) is in 1e-250..1e250")
+    raise InvalidInput(
+        "test_epsilon",
+        test_epsilon,
+        f"must be such that it and the rest of epsilon = {epsilon:g}, over k * spread, are in 1e-250..1e250",
+    )
 
 
 def _for_choice(delta: float, test_delta: float | None) -> float:

@@ -231,6 +231,8 @@ class UnknownDomain(Mechanism):
 
     def table(self, scores: Any) -> Scores:
         """Return `Scores`; an empty table is accepted, since it must not be revealed that there is no item."""
+        if isinstance(scores, Scores):
+            return scores
         nothing = isinstance(scores, Sized) and not isinstance(scores, str | bytes | bytearray) and not len(scores)
         return NOTHING if nothing else Scores.of(scores)
 
