@@ -57,12 +57,14 @@ def exact_array(argument: str, data: Any) -> Array:
 
 
 def _exact_integers(array: Array) -> Array:
+    """Return integers as int64 if they are small enough, else as Python integers."""
     if int(array.min()) > -INTEGER_LIMIT and int(array.max()) < INTEGER_LIMIT:
         return array.astype(np.int64, copy=False)
     return np.array(array.tolist(), dtype=object)
 
 
 def _exact_floats(argument: str, array: Array) -> Array:
+    """Return finite floats as float64 if they are small enough, else as Fractions."""
     if array.dtype.itemsize <= 8:
         array = array.astype(np.float64, copy=False)
     low, high = array.min(), array.max()
@@ -74,6 +76,7 @@ def _exact_floats(argument: str, array: Array) -> Array:
 
 
 def _exact_objects(argument: str, values: list[Any]) -> Array:
+    """Return numbers of mixed types as the fastest exact array."""
     exact = [_exact(argument, value) for value in values]
     if all(isinstance(value, int) for value in exact):
         fits = min(exact) > -INTEGER_LIMIT and max(exact) < INTEGER_LIMIT
@@ -111,6 +114,7 @@ def exact_fraction(value: Any) -> Fraction:
 
 
 def _object_array(values: list[Any]) -> Array:
+    """Return an object array of one dimension, whatever the values are."""
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array

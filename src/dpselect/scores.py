@@ -277,6 +277,7 @@ def _position(position: int) -> int:
 
 
 def _checked(data: Any) -> Array:
+    """Return scores as an exact array; raise InvalidInput if there is none."""
     array = exact_array("scores", data)
     if not len(array):
         raise InvalidInput("scores", plain("none"), "must have at least one item")

@@ -87,6 +87,7 @@ class Peeling(Mechanism):
 
     @cached_property
     def _rate(self) -> Fraction:
+        """The rate, cached for repeated draws."""
         return self.per_round() / Fraction(self.sensitivity.spread)
 
     @property

@@ -391,6 +391,7 @@ def _for_choice(delta: float, test_delta: float | None) -> float:
 
 
 def _half(delta: float) -> float:
+    """Return half of delta, rounded down."""
     return float_below(Fraction(delta) / 2)
 
 

@@ -258,6 +258,7 @@ class UnknownDomain(Mechanism):
 
 @lru_cache(maxsize=4096)
 def _cached_ranked_law(mechanism: UnknownDomain, scores: tuple[Fraction, ...], named: int, following: Fraction) -> Law:
+    """Return the ranked law of a mechanism; neighbouring tables often share it."""
     return mechanism.ranked_law(scores, named, following)
 
 

@@ -20,6 +20,7 @@ _precision_lock = threading.Lock()
 
 
 def _renew_lock() -> None:
+    """Create a new lock in a forked child, whose copy of the lock may be held."""
     global _precision_lock
     _precision_lock = threading.Lock()
 

@@ -87,9 +87,11 @@ class GammaDraw:
         return guess
 
     def _upper(self, value: Any) -> Any:
+        """Return Q(n, g)."""
         return value.gamma_upper(self.shape, regularized=1)
 
     def _density(self, value: Any) -> Any:
+        """Return the density at g."""
         import flint
 
         return ((self.shape - 1) * value.log() - value - flint.arb(self.shape).lgamma()).exp()

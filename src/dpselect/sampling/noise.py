@@ -85,14 +85,17 @@ def _log_complement(exponent: FloatArray) -> FloatArray:
 
 
 def _ball_log_complement(exponent: Any) -> Any:
+    """Return log(1 − exp(−E)) as a ball."""
     return (-(-exponent).expm1()).log()
 
 
 def _laplace_quantile(exponent: FloatArray) -> FloatArray:
+    """Return log 2 − E in the lower half, and −log(2 (1 − exp(−E))) in the upper half."""
     return np.where(exponent > LOG_2, LOG_2 - exponent, -LOG_2 - _log_complement(exponent))
 
 
 def _laplace_ball_quantile(exponent: Any) -> Any:
+    """Return the same as a ball, the union of both halves if E may be log 2."""
     import flint
 
     log_2 = flint.arb.const_log2()
@@ -197,6 +200,7 @@ def _normal_ball_quantile(exponent: Any) -> Any:
 
 
 def _normal_cdf(z: FloatArray) -> FloatArray:
+    """Return Φ(z); SciPy is imported on first use."""
     from scipy.special import ndtr
 
     result: FloatArray = ndtr(z)

@@ -72,10 +72,10 @@ def race(blocks: Blocks, noise: Noise, bits: BitSource, *, width: int = WORD) ->
         )
     lower, upper = blocks.floor + low, blocks.ceiling + high
     best = float(lower.max())
-    hopeful = np.flatnonzero(upper >= best)
+    contenders = np.flatnonzero(upper >= best)
     entrants: list[Entrant] = []
     bounds: list[tuple[float, float]] = []
-    for block in hopeful[np.argsort(-lower[hopeful])].tolist():
+    for block in contenders[np.argsort(-lower[contenders])].tolist():
         descent = _Descent(blocks, block, noise, bits, Draw(int(known[block]), width))
         while blocks.ceiling[block] + descent.high >= best:
             entrant, (least, most) = descent.next_alternative()
@@ -161,6 +161,7 @@ class _Descent:
 
     @cached_property
     def _exact_size(self) -> int:
+        """The exact number of alternatives, computed on first use."""
         return self._blocks.size(self._block)
 
     def _divisor(self, earlier: int) -> Callable[[int], Any]:

@@ -154,6 +154,7 @@ def categorical(
 
 
 def _single_entrants(field: Field, noise: Noise, bits: BitSource, widths: Widths) -> _Candidates:
+    """Return the candidates among single entrants, after screening if there are many."""
     if len(field.values) < widths.screen_from or widths.screen >= widths.word:
         known = bits.integers(len(field.values), widths.word)
         locations = field.locations(slice(None))
@@ -183,6 +184,7 @@ def _certain_entrants(field: Field, noise: Noise, locations: FloatArray, known: 
 def _noisy_bounds(
     field: Field, locations: FloatArray, known: BitArray, width: int, noise: Noise
 ) -> tuple[FloatArray, FloatArray]:
+    """Return bounds on location + noise for noises of which `width` bits are known."""
     smallest, largest = exponential_bounds(known, width)
     return field.widen(locations, noise.quantile(largest), noise.quantile(smallest))
 
@@ -262,6 +264,7 @@ def _tied_entrants(field: Field, noise: Noise, bits: BitSource, widths: Widths) 
 
 
 def _merge(left: _Candidates, right: _Candidates) -> _Candidates:
+    """Return both sets of candidates; the words of `right` include those of `left`."""
     if not len(left.groups):
         return right
     return _Candidates(
