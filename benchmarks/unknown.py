@@ -11,7 +11,7 @@ import dpselect as dps
 from benchmarks.selection import long_tail, noisy_argpartition
 from benchmarks.timing import Result, best_times
 from dpselect.mechanisms import UnknownDomain, mechanism_for
-from dpselect.mechanisms.pool import Pool
+from dpselect.mechanisms.unknown import Pool
 from dpselect.sampling import SystemBits
 
 SELECTION_LIMIT = 5.0

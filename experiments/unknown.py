@@ -14,7 +14,7 @@ import numpy as np
 
 from dpselect.forecast import f1_score, items_returned, score_ratio
 from dpselect.mechanisms import UnknownDomain, mechanism_for
-from dpselect.mechanisms.pool import Pool
+from dpselect.mechanisms.unknown import Pool
 from dpselect.sampling import bit_source
 from experiments.data import Counts, people, real
 

@@ -1,12 +1,14 @@
-"""Scores of any kind are counted exactly, and ranks lead back to the items that hold them."""
+"""Scores of any type are counted exactly, and the items of a score are found."""
 
 from __future__ import annotations
 
+import importlib
 import pickle
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from decimal import Decimal
 from fractions import Fraction
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,13 +19,17 @@ from hypothesis import strategies as st
 
 import dpselect as dps
 from dpselect import InvalidInput, Scores
+from dpselect._numbers import exact_array
+from dpselect.scores import positions_of_members
+
+scores_module = importlib.import_module("dpselect.scores")
 
 LABELS = ["ant", "bee", "cat", "dog"]
 NUMBERS = [3, 7, 7, -2]
 
 
 def members(scores: Scores) -> dict[object, set[object]]:
-    """Return which items `scores` says hold which score, by asking for every member of every group."""
+    """Return the items of each score, by asking for every member of every group."""
     found: dict[object, set[object]] = {}
     for group, (value, size) in enumerate(zip(scores.values.tolist(), scores.multiplicities.tolist(), strict=True)):
         places = scores.distinct.members(np.full(size, group), np.arange(size)).positions()
@@ -106,33 +112,33 @@ def test_positions_of_a_histogram_count_down_the_ranks(pairs: list[tuple[int, in
     assert scores.items(range(scores.size)) == expected
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ([(3, 2), (5, 1)],),
-        ([[3, 2], [5, 1]],),
-        (np.array([[3, 2], [5, 1]]),),
-        ([3, 5], [2, 1]),
-        (np.array([3, 5]), np.array([2, 1])),
-        (np.array([3, 5], dtype=np.uint8), np.array([2, 1], dtype=np.int8)),
-        ({3: 2, 5: 1}.keys(), {3: 2, 5: 1}.values()),
-        ({3: 2, 5: 1}.items(),),
-        (iter([(3, 2), (5, 1)]),),
-        (iter([3, 5]), iter([2, 1])),
-        (pd.Series([3, 5]), pd.Series([2, 1])),
-        (pl.Series([3, 5]), pl.Series([2, 1])),
-        ([3, 5, 3, 9], [1, 1, 1, 0]),
-        ([(3, 2), (Fraction(5), 1)],),
-    ],
-)
-def test_a_histogram_comes_as_pairs_or_as_two_sequences(arguments: tuple[object, ...]) -> None:
-    scores = Scores.from_histogram(*arguments)
-    assert scores.values.tolist() == [5, 3]
-    assert scores.multiplicities.tolist() == [1, 2]
-    assert scores.size == 3
+HISTOGRAMS: list[tuple[Any, ...]] = [
+    ([(3, 2), (5, 1)],),
+    ([[3, 2], [5, 1]],),
+    (np.array([[3, 2], [5, 1]]),),
+    ([3, 5], [2, 1]),
+    (np.array([3, 5]), np.array([2, 1])),
+    (np.array([3, 5], dtype=np.uint8), np.array([2, 1], dtype=np.int8)),
+    ({3: 2, 5: 1}.keys(), {3: 2, 5: 1}.values()),
+    ({3: 2, 5: 1}.items(),),
+    (iter([(3, 2), (5, 1)]),),
+    (iter([3, 5]), iter([2, 1])),
+    (pd.Series([3, 5]), pd.Series([2, 1])),
+    (pl.Series([3, 5]), pl.Series([2, 1])),
+    ([3, 5, 3, 9], [1, 1, 1, 0]),
+    ([(3, 2), (Fraction(5), 1)],),
+]
 
 
-@pytest.mark.parametrize("size", [10**18, 2**62, 2**63, 2**64 + 1, 10**30, 10**300])
+def test_a_histogram_comes_as_pairs_or_as_two_sequences() -> None:
+    for arguments in HISTOGRAMS:
+        scores = Scores.from_histogram(*arguments)
+        assert scores.values.tolist() == [5, 3]
+        assert scores.multiplicities.tolist() == [1, 2]
+        assert scores.size == 3
+
+
+@pytest.mark.parametrize("size", [2**62, 2**63, 10**300], ids=["2^62", "2^63", "10^300"])
 def test_groups_far_larger_than_memory_give_items_on_demand(size: int) -> None:
     scores = Scores.from_histogram([(9, 2), (5, size)], item=lambda value, index: (value, index))
     assert scores.size == size + 2
@@ -144,77 +150,76 @@ def test_groups_far_larger_than_memory_give_items_on_demand(size: int) -> None:
     assert all(value in (9, 5) and 0 <= index < {9: 2, 5: size}[value] for value, index in release.items)
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ([],),
-        ([], []),
-        ([1], [0]),
-        ([1, 2], [1]),
-        ([1], [-1]),
-        ([1], [1.5]),
-        ([1], ["1"]),
-        ([1], [None]),
-        (["a"], [1]),
-        ([float("nan")], [1]),
-        ([(1, 2, 3)],),
-        ([5],),
-        (5,),
-        ([1], 5),
-        ("ab",),
-        ({5: 3},),
-        ([[1, 2], [3]],),
-    ],
-)
-def test_a_malformed_histogram_is_refused(arguments: tuple[object, ...]) -> None:
-    with pytest.raises(InvalidInput):
-        Scores.from_histogram(*arguments)
+MALFORMED: list[tuple[Any, ...]] = [
+    ([],),
+    ([], []),
+    ([1], [0]),
+    ([1, 2], [1]),
+    ([1], [-1]),
+    ([1], [1.5]),
+    ([1], ["1"]),
+    ([1], [None]),
+    (["a"], [1]),
+    ([float("nan")], [1]),
+    ([(1, 2, 3)],),
+    ([5],),
+    (5,),
+    ([1], 5),
+    ("ab",),
+    ({5: 3},),
+    ([[1, 2], [3]],),
+]
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        {},
-        [],
-        (),
-        np.array([]),
-        pd.Series([], dtype=float),
-        pl.Series([], dtype=pl.Int64),
-        "abc",
-        b"abc",
-        bytearray(b"abc"),
-        {1, 2},
-        iter([1, 2]),
-        None,
-        5,
-        pd.DataFrame({"a": [1, 2]}),
-        pl.DataFrame({"a": [1, 2]}),
-        {"a": "b"},
-        {"a": None},
-        {"a": [1]},
-        {"a": [1, 2], "b": 3},
-        [[1, 2], [3, 4]],
-        pd.Series([1, None]),
-        pd.Series([1, None], dtype="Int64"),
-        pd.Series(["a", "b"]),
-        pd.Series(pd.to_datetime(["2020-01-01"])),
-        pd.Series(["a", "b"], dtype="category"),
-        pl.Series([1, None]),
-        pl.Series([1.0, float("nan")]),
-        pl.Series(["a"]),
-        pl.Series([[1], [2]]),
-        pl.Series([object()], dtype=pl.Object),
-    ],
-    ids=lambda data: f"{type(data).__module__}.{type(data).__name__}",
-)
-def test_what_holds_no_scores_is_refused(data: object) -> None:
-    with pytest.raises(InvalidInput) as caught:
-        Scores.of(data)
-    assert caught.value.argument == "scores"
+def test_a_malformed_histogram_is_refused() -> None:
+    for arguments in MALFORMED:
+        with pytest.raises(InvalidInput):
+            Scores.from_histogram(*arguments)
+
+
+NO_SCORES: list[Any] = [
+    {},
+    [],
+    (),
+    np.array([]),
+    pd.Series([], dtype=float),
+    pl.Series([], dtype=pl.Int64),
+    "abc",
+    b"abc",
+    bytearray(b"abc"),
+    {1, 2},
+    iter([1, 2]),
+    None,
+    5,
+    pd.DataFrame({"a": [1, 2]}),
+    pl.DataFrame({"a": [1, 2]}),
+    {"a": "b"},
+    {"a": None},
+    {"a": [1]},
+    {"a": [1, 2], "b": 3},
+    [[1, 2], [3, 4]],
+    pd.Series([1, None]),
+    pd.Series([1, None], dtype="Int64"),
+    pd.Series(["a", "b"]),
+    pd.Series(pd.to_datetime(["2020-01-01"])),
+    pd.Series(["a", "b"], dtype="category"),
+    pl.Series([1, None]),
+    pl.Series([1.0, float("nan")]),
+    pl.Series(["a"]),
+    pl.Series([[1], [2]]),
+    pl.Series([object()], dtype=pl.Object),
+]
+
+
+def test_data_without_scores_is_refused() -> None:
+    for data in NO_SCORES:
+        with pytest.raises(InvalidInput) as caught:
+            Scores.of(data)
+        assert caught.value.argument == "scores"
 
 
 def test_two_scores_for_one_label_are_refused_without_naming_it() -> None:
-    with pytest.raises(InvalidInput, match="one score") as caught:
+    with pytest.raises(InvalidInput, match="one score per item") as caught:
         Scores.of(pd.Series([1, 2], index=["secret", "secret"]))
     assert "secret" not in str(caught.value)
 
@@ -222,31 +227,32 @@ def test_two_scores_for_one_label_are_refused_without_naming_it() -> None:
 @pytest.mark.parametrize(
     ("data", "complaint"),
     [
-        ({"a": 1, "b": None}, "scores: a missing value was given; every item must have a score"),
-        (pl.Series([1, None]), "scores: a missing value was given"),
-        (pd.Index([1, 2]), "scores: an object of type Index was given"),
-        ({"a": "b"}, "scores: something that is not a number was given"),
+        ({"a": 1, "b": None}, "scores must have no missing values, got a missing value; fill the gaps first"),
+        (pl.Series([1, None]), "scores must have no missing values, got a missing value; fill the gaps first"),
+        (pd.Index([1, 2]), ", got an object of type Index"),
+        ({"a": "b"}, "scores must be numbers, got something that is not a number"),
     ],
     ids=["dict", "polars", "index", "text"],
 )
-def test_a_refusal_says_what_was_given(data: object, complaint: str) -> None:
+def test_an_error_says_what_was_given(data: object, complaint: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         Scores.of(data)
-    assert str(caught.value).startswith(complaint)
+    assert str(caught.value).endswith(complaint)
 
 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (([5],), "values: an entry that is not a pair was given; pairs"),
-        (([1], ["1"]), "multiplicities: an entry that is not a whole number was given"),
-        (([1], 5), "multiplicities: an object of type int was given"),
+        (([5],), "values must be pairs (score, multiplicity), got an entry that is not a pair"),
+        (([1], ["1"]), "multiplicities must be whole numbers, got an entry that is not a whole number"),
+        (([1], 5), "multiplicities must be a sequence, got an object of type int"),
     ],
+    ids=["values", "text", "number"],
 )
-def test_a_refused_histogram_says_what_was_given(arguments: tuple[object, ...], complaint: str) -> None:
+def test_an_error_about_a_histogram_says_what_was_given(arguments: tuple[object, ...], complaint: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         Scores.from_histogram(*arguments)
-    assert str(caught.value).startswith(complaint)
+    assert str(caught.value) == complaint
 
 
 @pytest.mark.parametrize(
@@ -303,7 +309,7 @@ def test_counting_is_the_same_with_and_without_a_table() -> None:
     ],
     ids=["few", "few, mixed sign", "floats", "many", "all distinct", "one far off", "small"],
 )
-def test_items_are_drawn_by_group_only_where_few_scores_are_held_by_many(data: np.ndarray, grouped: bool) -> None:
+def test_items_are_drawn_by_group_only_if_there_are_few_distinct_scores(data: np.ndarray, grouped: bool) -> None:
     """A group costs as much as some thirty items, in time and in memory."""
     entries = Scores.of(data).entries
     assert (entries.multiplicities is not None) == grouped
@@ -312,3 +318,36 @@ def test_items_are_drawn_by_group_only_where_few_scores_are_held_by_many(data: n
         assert entries.members(np.array([0, 999]), np.array([3, 64])).positions().tolist() == [3999, 64_000]
     else:
         assert entries.members(np.array([5, 7]), np.array([0, 0])).positions().tolist() == [5, 7]
+
+
+def naive_positions(data: list[object]) -> dict[object, list[int]]:
+    places: defaultdict[object, list[int]] = defaultdict(list)
+    for position, value in enumerate(data):
+        places[value].append(position)
+    return places
+
+
+small_numbers = (
+    st.lists(st.integers(-3, 3), min_size=1, max_size=60)
+    | st.lists(st.sampled_from([-1.5, 0.0, 2.25]), min_size=1, max_size=60)
+    | st.lists(st.sampled_from([10**30, Fraction(1, 3), -1]), min_size=1, max_size=60)
+)
+
+
+@given(small_numbers, st.data(), st.sampled_from([1, 2, 3, 7, 60, 1 << 16]))
+def test_members_are_found_as_by_looking_at_every_item(values: list[object], data: st.DataObject, block: int) -> None:
+    array = exact_array("scores", values)
+    places = naive_positions(array.tolist())
+    wanted = data.draw(st.lists(st.integers(0, len(values) - 1), min_size=1, max_size=10, unique=True))
+    scores = array[wanted]
+    indexes = np.array([places[score].index(place) for score, place in zip(scores.tolist(), wanted, strict=True)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scores_module, "_BLOCK", block)
+        assert positions_of_members(array, scores, indexes).tolist() == wanted
+
+
+def test_members_beyond_the_first_block_are_found_with_the_block_size_in_use() -> None:
+    data = np.arange(3 * scores_module._BLOCK) % 5
+    indexes = np.array([0, scores_module._BLOCK // 5, len(data) // 5 - 1])
+    positions = positions_of_members(data, np.array([4, 4, 4]), indexes)
+    assert positions.tolist() == np.flatnonzero(data == 4)[indexes].tolist()

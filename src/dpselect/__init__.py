@@ -1,21 +1,24 @@
 """Differentially private selection: the top-k items of data about people, exactly and fast.
 
-A map of the house, along the path that every release takes:
+The packages, in the order in which a release uses them:
 
-* `sources`     people's rows in files, frames and databases: who counts how often
+* `sources`     reads people's rows from files, data frames and databases
 * `scores`      how many items have which score
-* `mechanisms`  which items to return; each file has its proof beside it
-* `sampling`    random decisions whose law is exactly the one in the proofs
-* `release`     what was returned and promised
-* `privacy`     what it costs
-* `ledger`      what a data set may cost, and every release charged to it
-* `verify`      exact checks of every promise on small domains
-* `forecast`    how likely the right answer is, and which epsilon it takes
-* `multiselect` recommendations that never see the user
+* `mechanisms`  choose the items to release; each module has its proof beside it
+* `sampling`    random decisions with exactly the law that the proofs assume
+* `release`     the items with their guarantee
+* `privacy`     sensitivities, guarantees and their composition
+* `ledger`      the budget of a data set, and every release charged to it
+
+and around that path:
+
+* `verify`      exact checks of every guarantee on small domains
+* `forecast`    the probability of a right answer, and the epsilon it needs
+* `multiselect` private recommendations
 * `ranking`     the best items from pairwise comparisons
 * `cli`         the `dpselect` command
 
-`select` runs that path on scores you have, `top` on a table of people's rows, `rank` on pairwise comparisons.
+Use `select` for scores that you have, `top` for a table of people's rows, `rank` for pairwise comparisons.
 """
 
 from importlib import import_module
@@ -77,7 +80,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load a room such as `dpselect.forecast` when first asked for: most programs never need it."""
+    """Import a subpackage such as `dpselect.forecast` on first use; most programs do not need it."""
     if name in ("forecast", "ledger", "multiselect", "ranking", "verify"):
         return import_module(f"dpselect.{name}")
     raise AttributeError(f"module 'dpselect' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Names for the array types that signatures mention."""
+"""Names for the array types used in signatures."""
 
 from __future__ import annotations
 

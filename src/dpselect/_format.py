@@ -1,7 +1,6 @@
-"""Numbers as people read them: few figures, rounded towards privacy.
+"""Numbers as text, with few figures, rounded towards privacy.
 
-The shortest decimal that names a float stands for it, so that 0.1 is shown as 0.1; only what has more figures than
-are shown is rounded.
+A float is taken as its shortest decimal form, so that 0.1 is shown as 0.1; only longer decimals are rounded.
 """
 
 from __future__ import annotations
@@ -9,36 +8,36 @@ from __future__ import annotations
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 _WIDE = Context(prec=800)
-"""Enough figures for the difference of any two shortest decimals."""
+"""Enough figures for the exact difference of any two floats in their shortest decimal form."""
 
 LARGEST_FACTOR = 1_000_000
-"""Factors beyond this are shown as a power of ten."""
+"""Larger factors are shown as a power of ten."""
 
 
 def shown_above(number: float | Decimal, figures: int = 6) -> str:
-    """Return a number for people, never less than it is: a cost, what was spent, what is short."""
+    """Return a number as text, rounded up: for costs, spent amounts and shortages."""
     return _text(Context(prec=figures, rounding=ROUND_CEILING).create_decimal(_decimal(number)))
 
 
 def shown_below(number: float | Decimal, figures: int = 6) -> str:
-    """Return a number for people, never more than it is: what is left."""
+    """Return a number as text, rounded down: for remaining amounts."""
     return _text(Context(prec=figures, rounding=ROUND_FLOOR).create_decimal(_decimal(number)))
 
 
 def difference_above(larger: float, smaller: float) -> str:
-    """Return by how much one number exceeds another, as they are written."""
+    """Return the difference of two floats, in their shortest decimal form, as text, rounded up."""
     return shown_above(_WIDE.subtract(_decimal(larger), _decimal(smaller)))
 
 
 def factor_above(epsilon: float) -> str:
-    """Say e^ε, never less than it is: a percentage where it is nearly 1, a power of ten where it is huge.
+    """Return e^ε as text, rounded up: a percentage if it is nearly 1, a power of ten if it is huge.
 
     "a factor of at most 2.72", "at most 5.13 percent", "a factor of at most 10^9".
     """
     exact = Decimal(epsilon)
     context = Context(prec=30 + max(0, -exact.adjusted()), Emin=-999_999, Emax=999_999)
     if epsilon < 0.1:
-        # The context rounds to nearest; one unit in its last place is more than that can be off.
+        # The context rounds to nearest, so adding one unit in the last place gives an upper bound.
         return f"at most {shown_above(100 * (context.next_plus(context.exp(exact)) - 1), 3)} percent"
     if epsilon < context.ln(Decimal(LARGEST_FACTOR)):
         return f"a factor of at most {shown_above(context.next_plus(context.exp(exact)), 3)}"
@@ -48,11 +47,12 @@ def factor_above(epsilon: float) -> str:
 
 
 def _decimal(number: float | Decimal) -> Decimal:
+    """Return the shortest decimal form of a float."""
     return number if isinstance(number, Decimal) else Decimal(repr(float(number)))
 
 
 def _text(number: Decimal) -> str:
-    """Return a decimal without trailing zeros, as plain digits unless it is very large or small."""
+    """Return a decimal without trailing zeros, in scientific notation if it is very large or small."""
     sign, digits, _ = number.as_tuple()
     if not number:
         return "0"

@@ -21,25 +21,25 @@ INTEGER_LIMIT = 2**62
 """Magnitude below which differences of int64 values cannot overflow."""
 
 MOST_ITEMS = 10**305
-"""Items beyond this would leave the range of float64."""
+"""Maximum number of items; more would leave the range of float64."""
 
 FLOAT_LIMIT = 2.0**1021
 """Magnitude below which differences of float64 values cannot overflow."""
 
 
 def exact_array(argument: str, data: Any) -> Array:
-    """Return numbers as an array that holds them without error and subtracts without overflow.
+    """Return numbers as an array that holds them exactly and subtracts without overflow.
 
-    That is int64, float64, or, for huge integers, fractions and mixtures, Python numbers in an object array.
+    It is int64 or float64, or, for huge integers, fractions and mixtures, an object array of Python numbers.
     """
     if hasattr(data, "mask") and np.ma.is_masked(data):
-        raise InvalidInput(argument, plain("a masked array"), "every item must have a score; fill the gaps first")
+        raise InvalidInput(argument, plain("a masked array"), "must have no missing values; fill the gaps first")
     try:
         array = np.asarray(data)
     except (ValueError, OverflowError):
-        raise InvalidInput(argument, plain("a ragged sequence"), "one number for each item is needed") from None
+        raise InvalidInput(argument, plain("a ragged sequence"), "must have one number per item") from None
     if array.ndim != 1:
-        raise InvalidInput(argument, plain(f"an array of {array.ndim} dimensions"), "one dimension is needed")
+        raise InvalidInput(argument, plain(f"an array of {array.ndim} dimensions"), "must have one dimension")
     if not array.size:
         return np.zeros(0, dtype=np.int64)
     if array.dtype.kind in "bui":
@@ -52,28 +52,31 @@ def exact_array(argument: str, data: Any) -> Array:
         if all(isinstance(value, float) for value in values):
             return _exact_floats(argument, array)
     if values is None or array.dtype.kind not in "fO":
-        raise InvalidInput(argument, plain("something that is not a number"), "every score must be a number")
+        raise InvalidInput(argument, plain("something that is not a number"), "must be numbers")
     return _exact_objects(argument, list(values))
 
 
 def _exact_integers(array: Array) -> Array:
+    """Return integers as int64 if they are small enough, else as Python integers."""
     if int(array.min()) > -INTEGER_LIMIT and int(array.max()) < INTEGER_LIMIT:
         return array.astype(np.int64, copy=False)
     return np.array(array.tolist(), dtype=object)
 
 
 def _exact_floats(argument: str, array: Array) -> Array:
+    """Return finite floats as float64 if they are small enough, else as Fractions."""
     if array.dtype.itemsize <= 8:
         array = array.astype(np.float64, copy=False)
     low, high = array.min(), array.max()
     if not (np.isfinite(low) and np.isfinite(high)):
-        raise InvalidInput(argument, plain("NaN or infinity"), "every score must be a finite number")
+        raise InvalidInput(argument, plain("NaN or infinity"), "must be finite numbers")
     if array.dtype == np.float64 and low > -FLOAT_LIMIT and high < FLOAT_LIMIT:
         return array
     return _object_array([Fraction(*value.as_integer_ratio()) for value in array])
 
 
 def _exact_objects(argument: str, values: list[Any]) -> Array:
+    """Return numbers of mixed types as the fastest exact array."""
     exact = [_exact(argument, value) for value in values]
     if all(isinstance(value, int) for value in exact):
         fits = min(exact) > -INTEGER_LIMIT and max(exact) < INTEGER_LIMIT
@@ -84,7 +87,7 @@ def _exact_objects(argument: str, values: list[Any]) -> Array:
 
 
 def _is_float(value: int | Fraction) -> bool:
-    """Whether float64 holds the number without error, well inside its range."""
+    """Whether float64 holds the number exactly, well inside its range."""
     return abs(Fraction(value)) < FLOAT_LIMIT and Fraction(float(value)) == value
 
 
@@ -95,24 +98,30 @@ def _exact(argument: str, value: Any) -> int | Fraction:
     except TypeError:
         pass
     if isinstance(value, Decimal) and not value.is_finite():
-        raise InvalidInput(argument, plain("NaN or infinity"), "every score must be a finite number")
+        raise InvalidInput(argument, plain("NaN or infinity"), "must be finite numbers")
     if isinstance(value, float | np.floating) and not math.isfinite(value):
-        raise InvalidInput(argument, plain("NaN or infinity"), "every score must be a finite number")
+        raise InvalidInput(argument, plain("NaN or infinity"), "must be finite numbers")
     if isinstance(value, float | Decimal | Fraction | np.floating):
         return Fraction(*value.as_integer_ratio())
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        raise InvalidInput(argument, plain("a missing value"), "every item must have a score; fill the gaps first")
-    raise InvalidInput(argument, plain("something that is not a number"), "every score must be a number")
+        raise InvalidInput(argument, plain("a missing value"), "must have no missing values; fill the gaps first")
+    raise InvalidInput(argument, plain("something that is not a number"), "must be numbers")
+
+
+def exact_fraction(value: Any) -> Fraction:
+    """Return a Python or NumPy number as the equal Fraction."""
+    return Fraction(value.item()) if isinstance(value, np.generic) else Fraction(value)
 
 
 def _object_array(values: list[Any]) -> Array:
+    """Return an object array of one dimension, whatever the values are."""
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
 
 
 def histogram_of(values: Any, multiplicities: Iterable[Any] | None) -> tuple[Array, Array]:
-    """Return the distinct values, descending, and how many items hold each."""
+    """Return the distinct values, descending, and how many items have each."""
     if multiplicities is not None:
         return _merged(exact_array("values", values), multiplicities)
     data: Array = values
@@ -128,9 +137,9 @@ def histogram_of(values: Any, multiplicities: Iterable[Any] | None) -> tuple[Arr
 
 
 def short_histogram_of(data: Array) -> tuple[Array, Array] | None:
-    """Return the histogram if the items hold few distinct integers, so that a draw by groups beats one by items.
+    """Return the histogram if there are few distinct integers, so that a draw by groups is faster than one by items.
 
-    A group costs about as much as 32 items. The limit on the span keeps the table small beside the data.
+    A group costs about as much as 32 items. The limit on the span keeps the table small compared with the data.
     """
     if data.dtype != np.int64 or len(data) < 1 << 15:
         return None
@@ -142,13 +151,13 @@ def short_histogram_of(data: Array) -> tuple[Array, Array] | None:
 
 
 def _range(data: Array) -> tuple[int, int]:
-    """Return the lowest integer, and how many there are from it to the highest."""
+    """Return the lowest integer and the number of integers from it to the highest."""
     low = int(data.min())
     return low, int(data.max()) - low + 1
 
 
 def _tabulated(data: Array, low: int, span: int) -> tuple[Array, Array]:
-    """Count integers in low..low + span − 1, in blocks so that shifting them to 0 needs no copy of all."""
+    """Count integers in low..low + span − 1, in blocks so that subtracting `low` does not copy all data."""
     table = np.zeros(span, dtype=np.int64)
     step = max(1 << 16, 2 * span)
     for start in range(0, len(data), step):
@@ -158,43 +167,42 @@ def _tabulated(data: Array, low: int, span: int) -> tuple[Array, Array]:
 
 
 def _merged(values: Array, multiplicities: Iterable[Any]) -> tuple[Array, Array]:
+    """Return the distinct values, descending, with the sums of their multiplicities."""
     counted: defaultdict[Any, int] = defaultdict(int)
     try:
         sizes = [operator.index(multiplicity) for multiplicity in multiplicities]
     except TypeError:
         raise InvalidInput(
-            "multiplicities", plain("an entry that is not a whole number"), "whole numbers are needed"
+            "multiplicities", plain("an entry that is not a whole number"), "must be whole numbers"
         ) from None
     if len(sizes) != len(values):
         raise InvalidInput(
-            "multiplicities",
-            plain(f"{len(sizes)} of them"),
-            f"one for each of the {len(values)} values is needed",
+            "multiplicities", plain(f"{len(sizes)} of them"), f"must be as many as the {len(values)} values"
         )
     for value, size in zip(values.tolist(), sizes, strict=True):
         if size < 0:
-            raise InvalidInput("multiplicities", plain("a negative number"), "whole numbers of at least 0 are needed")
+            raise InvalidInput("multiplicities", plain("a negative number"), "must be whole numbers of at least 0")
         counted[value] += size
     ranked = sorted((value for value, size in counted.items() if size), reverse=True)
     if not ranked:
-        raise InvalidInput("multiplicities", plain("no item"), "at least one item is needed")
+        raise InvalidInput("multiplicities", plain("none"), "must add up to at least one item")
     total = sum(counted.values())
     if total > MOST_ITEMS:
-        raise InvalidInput("multiplicities", plain("more than 10^305 items"), "at most 10^305 items are needed")
+        raise InvalidInput("multiplicities", plain("more"), "must add up to at most 10^305 items")
     held = [counted[value] for value in ranked]
     distinct = _object_array(ranked) if values.dtype == object else np.array(ranked, dtype=values.dtype)
     return distinct, np.array(held, dtype=np.int64) if total < INTEGER_LIMIT else _object_array(held)
 
 
 def finite_number(argument: str, value: Any) -> Number:
-    """Return `value` if it is real and finite; a NumPy scalar becomes the Python number of the same value."""
+    """Return `value` if it is real and finite; a NumPy scalar becomes the equal Python number."""
     number = value.item() if isinstance(value, np.number) else value
     try:
         if isinstance(number, Number) and not isinstance(number, bool) and math.isfinite(number):
             return number
     except (ValueError, OverflowError):  # a signaling NaN, or an integer that no float can hold
         pass
-    raise InvalidInput(argument, value, "a finite number is needed")
+    raise InvalidInput(argument, value, "must be a finite number")
 
 
 def positive_number(argument: str, value: Any) -> float:
@@ -205,11 +213,11 @@ def positive_number(argument: str, value: Any) -> float:
             return number
     except InvalidInput:
         pass
-    raise InvalidInput(argument, value, "a positive, finite number is needed")
+    raise InvalidInput(argument, value, "must be a positive, finite number")
 
 
 def float_below(number: Number) -> float:
-    """Return the largest float that does not exceed a finite number."""
+    """Return the largest float that is at most a finite number."""
     nearest = float(number)
     return nearest if Fraction(nearest) <= Fraction(number) else math.nextafter(nearest, -math.inf)
 
@@ -223,7 +231,7 @@ def positive_integer(argument: str, value: Any) -> int:
                 return number
     except TypeError:
         pass
-    raise InvalidInput(argument, value, "a whole number of at least 1 is needed")
+    raise InvalidInput(argument, value, "must be a whole number of at least 1")
 
 
 def seed_or_none(value: Any) -> int | None:
@@ -237,4 +245,4 @@ def seed_or_none(value: Any) -> int | None:
                 return number
     except TypeError:
         pass
-    raise InvalidInput("seed", value, "None or a whole number of at least 0 is needed")
+    raise InvalidInput("seed", value, "must be None or a whole number of at least 0")

@@ -1,8 +1,8 @@
-"""Every error that dpselect raises on purpose.
+"""The exceptions of dpselect.
 
 * DpSelectError
   * InvalidInput (also a ValueError): an argument, file or table that cannot be used
-  * BudgetExceeded: a release that would cost more than is left
+  * BudgetExceeded: a release that would cost more than the remaining budget
   * SourceError: an engine or file that failed while it was being read
 """
 
@@ -17,14 +17,38 @@ from dpselect._format import difference_above, shown_above, shown_below
 
 
 class DpSelectError(Exception):
-    """Base of every error raised by dpselect."""
+    """Base class of the exceptions of dpselect.
+
+    Examples
+    --------
+    >>> import dpselect as dps
+    >>> try:
+    ...     dps.select([3, 1], k=5, epsilon=1.0)
+    ... except dps.DpSelectError as error:
+    ...     print(error)
+    k must be at most 2 (the number of items), got 5
+    """
 
 
 class InvalidInput(DpSelectError, ValueError):
-    """A bad argument: which one, what was given, and what is accepted.
+    """A bad argument: its name, what was given, and what must hold.
 
-    Never built from private data: what could hold rows, such as a table passed where a number belongs, is kept and
-    shown as the name of its type only.
+    It never contains private data: a value that could contain rows, such as a table passed as a number, is replaced by
+    the name of its type.
+
+    Parameters
+    ----------
+    argument
+        Name of the argument.
+    given
+        The value given.
+    accepted
+        What must hold, starting with "must"; advice may follow after "; ".
+
+    Examples
+    --------
+    >>> print(InvalidInput("k", 5, "must be at most 2 (the number of results); ask for fewer"))
+    k must be at most 2 (the number of results), got 5; ask for fewer
     """
 
     def __init__(self, argument: str, given: object, accepted: str) -> None:
@@ -42,17 +66,29 @@ class InvalidInput(DpSelectError, ValueError):
         super().__init__(text)
 
     def __reduce__(self) -> tuple[type[InvalidInput], tuple[str, object, str]]:
-        """Rebuild from the three parts, so that the error crosses process boundaries."""
+        """Pickle the arguments, since the message alone does not rebuild the error."""
         return (type(self), (self.argument, self.given, self.accepted))
 
 
 class BudgetExceeded(DpSelectError):
-    """A release would cost more than what is left of the budget.
+    """A release would cost more than the remaining budget.
 
-    `requested`, `remaining` and `difference` are epsilons; where a delta is part of the budget, `requested_delta` and
-    `remaining_delta` say how much of it was asked for and is left; `requested_rho` and `remaining_rho` do so for a
-    budget that adds up rho, whose epsilons are those of pure releases that cost as much rho. `dataset` names whose
-    budget it is, if known.
+    Parameters
+    ----------
+    requested, remaining
+        Epsilon requested and remaining; `difference` is what is missing. For a budget in rho these are the epsilons
+        of pure releases that cost as much rho.
+    requested_delta, remaining_delta
+        Delta requested and remaining.
+    dataset
+        Name of the data set, if known.
+    requested_rho, remaining_rho
+        Rho requested and remaining, for a budget in rho.
+
+    Examples
+    --------
+    >>> print(BudgetExceeded(requested=1.5, remaining=0.5))
+    the budget does not allow this release: requested 1.5, remaining 0.5, short by 1
     """
 
     def __init__(
@@ -77,6 +113,7 @@ class BudgetExceeded(DpSelectError):
         super().__init__(f"{whose} does not allow this release: " + "; ".join(self._shortages()))
 
     def _shortages(self) -> list[str]:
+        """Return a phrase for each part of the budget that is short."""
         shortages = []
         if self.requested_delta > self.remaining_delta:
             shortages.append("delta: " + _shortage(self.requested_delta, self.remaining_delta))
@@ -88,13 +125,13 @@ class BudgetExceeded(DpSelectError):
         return shortages
 
     def __reduce__(self) -> tuple[type[BudgetExceeded], tuple[float | str | None, ...]]:
-        """Rebuild from the amounts, so that the error crosses process boundaries."""
+        """Pickle the amounts, since the message alone does not rebuild the error."""
         amounts = (self.requested, self.remaining, self.requested_delta, self.remaining_delta)
         return (type(self), (*amounts, self.dataset, self.requested_rho, self.remaining_rho))
 
 
 def _shortage(requested: float, remaining: float) -> str:
-    """Say what is short, with all digits where fewer would make the two amounts look the same."""
+    """Return the amounts as text, with all digits if fewer would make the two look equal."""
     short = f"short by {difference_above(requested, remaining)}"
     if f"{requested:g}" == f"{remaining:g}":
         return f"requested {requested!r}, remaining {remaining!r}, {short}; sums are exact, so ask for {remaining!r}"
@@ -102,19 +139,25 @@ def _shortage(requested: float, remaining: float) -> str:
 
 
 class SourceError(DpSelectError):
-    """A file or engine failed while it was read; the text never quotes its rows."""
+    """A file or engine failed while it was read. The message never quotes rows.
+
+    Examples
+    --------
+    >>> print(SourceError("the connection was lost; try again"))
+    the connection was lost; try again
+    """
 
 
 _PASSWORD = re.compile(r":/+[^\s/@]*:[^\s@]*@|\b(?:password|passwd|pwd)\s*=", re.IGNORECASE)
 
 
 def has_password(text: str) -> bool:
-    """Tell whether text looks like the address of a server with a password in it; such text is never shown."""
+    """Return whether text looks like a server address with a password; such text is never shown."""
     return _PASSWORD.search(text) is not None
 
 
 def _is_public(given: object) -> bool:
-    """Whether a value is small enough in kind to be shown: a name, a number, a setting; nothing that holds data."""
+    """Return whether a value may be shown: a name, a number or a setting, nothing that contains data."""
     if isinstance(given, tuple):
         return len(given) <= 4 and all(_is_public(part) for part in given)
     if type(given).__module__.partition(".")[0] == "dpselect":
@@ -123,7 +166,7 @@ def _is_public(given: object) -> bool:
 
 
 def _brief(value: object, length: int = 60) -> str:
-    """Show a value in an error message without flooding it."""
+    """Return a value as text of limited length."""
     try:
         text = value if isinstance(value, _Plain) else repr(value)
     except ValueError:  # Python refuses to spell out integers of thousands of digits
@@ -132,13 +175,14 @@ def _brief(value: object, length: int = 60) -> str:
 
 
 def _with_article(name: str) -> str:
+    """Return a name with "a" or "an" before it."""
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
 class _Plain(str):
-    """Text that is shown in an error message as it is, without quotes."""
+    """Text that is shown in an error message without quotes."""
 
 
 def plain(text: str) -> str:
-    """Mark `text` to be shown without quotes, as in `k: 12 items was given`."""
+    """Mark `text` to be shown without quotes, as in "…, got NaN or infinity"."""
     return _Plain(text)

@@ -1,8 +1,8 @@
-"""Scores: how many items hold which score, and which items those are.
+"""Scores: how many items have which score, and which items these are.
 
-A mechanism needs only the distinct scores and how many items hold each; it answers with members of those groups, and
-`Scores` turns them into items. So the cost of a draw follows distinct scores instead of items, a group may be
-far larger than memory, and a database need only send its histogram.
+A mechanism needs only the distinct scores and how many items have each. It answers with members of these groups, and
+`Scores` turns them into items. So the cost of a draw depends on the number of distinct scores instead of items, a group
+may be far larger than memory, and a database only has to send its histogram.
 """
 
 from __future__ import annotations
@@ -16,17 +16,20 @@ from typing import Any
 import numpy as np
 
 from dpselect._arrays import Array
-from dpselect._numbers import exact_array, histogram_of, short_histogram_of
+from dpselect._numbers import exact_array, exact_fraction, histogram_of, short_histogram_of
 from dpselect.errors import InvalidInput, plain
-from dpselect.lookup import positions_of_members
+
+_BLOCK = 1 << 16
+"""Items searched at a time, so that memory stays small however large the tied groups are."""
 
 
 @dataclass(frozen=True, repr=False)
 class Grouping:
-    """Groups of items with equal scores, and how to find their members.
+    """Groups of items with equal scores, and a function that finds their members.
 
     With `multiplicities` the values are distinct and descending. None means that every item is a group of its own, in
-    the order of the input, equal scores or not: cheaper to make, and the same to a mechanism that treats items alike.
+    the order of the input, even if scores are equal: this is cheaper, and makes no difference to a mechanism that
+    treats items alike.
     """
 
     values: Array
@@ -40,7 +43,7 @@ class Grouping:
 
 @dataclass(frozen=True, repr=False)
 class Members:
-    """Chosen items, as the `indexes[i]`-th member of group `groups[i]` of a grouping."""
+    """Chosen items: item i is member `indexes[i]` of group `groups[i]` of a grouping."""
 
     grouping: Grouping
     groups: Array
@@ -48,7 +51,7 @@ class Members:
 
     @property
     def values(self) -> Array:
-        """The scores of the chosen items. Private: for finding the items, never for showing."""
+        """The scores of the chosen items. They are private: never release them."""
         chosen: Array = self.grouping.values[self.groups]
         return chosen
 
@@ -57,11 +60,57 @@ class Members:
         return self.grouping.locate(self.groups, self.indexes) if len(self.groups) else self.groups
 
 
+@dataclass(frozen=True)
+class Ranking:
+    """Scores in descending order. Ranks count from 0; equal scores have consecutive ranks in a fixed order.
+
+    `ends[g]` is the number of items in groups 0..g. The members of a group are exchangeable, so it does not matter to a
+    law that depends on scores alone which of them has which rank.
+    """
+
+    grouping: Grouping
+    ends: Array
+
+    @classmethod
+    def of(cls, grouping: Grouping) -> Ranking:
+        """Return the ranking of items that are grouped by score."""
+        assert grouping.multiplicities is not None
+        return cls(grouping, np.cumsum(grouping.multiplicities))
+
+    def groups(self, ranks: Any) -> Array:
+        """Return the group of each rank."""
+        found: Array = np.searchsorted(self.ends, ranks, side="right")
+        return found
+
+    def scores(self, ranks: Any) -> Array:
+        """Return the score of each rank."""
+        found: Array = self.grouping.values[self.groups(ranks)]
+        return found
+
+    def exact_score(self, rank: int) -> Fraction:
+        """Return the score of one rank without error."""
+        return exact_fraction(self.grouping.values[int(self.groups(rank))])
+
+    def members(self, ranks: Array) -> Members:
+        """Return the items with the given ranks."""
+        groups = self.groups(ranks)
+        starts = self.ends[groups] - self.grouping.multiplicities[groups]  # type: ignore[index]
+        return self.grouping.members(groups, ranks - starts)
+
+
 class Scores:
     """The scores of all items of a public domain.
 
-    Build it with `Scores.of` from a mapping, Series, array or list, or with `Scores.from_histogram` from
-    (score, multiplicity) pairs. Scores are integers of any size, floats or fractions, taken as the exact numbers given.
+    Use `Scores.of` for a mapping, Series, array or list, and `Scores.from_histogram` for (score, multiplicity) pairs.
+    Scores are integers of any size, floats or fractions; they are taken as the exact numbers given.
+
+    Examples
+    --------
+    >>> scores = Scores.of({"tea": 90, "coffee": 80, "milk": 80})
+    >>> scores
+    <Scores of 3 items>
+    >>> scores.values.tolist(), scores.multiplicities.tolist()
+    ([90, 80], [1, 2])
     """
 
     def __init__(self, data: Array | None, groups: tuple[Array, Array] | None, label: Callable[[int], Any]) -> None:
@@ -71,7 +120,24 @@ class Scores:
 
     @classmethod
     def of(cls, data: Any) -> Scores:
-        """Return the scores of a mapping item → score, a Series, a one-dimensional array or list, or Scores."""
+        """Return scores given in any of the accepted forms.
+
+        Parameters
+        ----------
+        data
+            A mapping item → score, a pandas or polars Series, a one-dimensional array or list (items are then
+            0..d−1), or `Scores`, which are returned as they are.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no item, an item has no score or more than one, or a score is not a finite number.
+
+        Examples
+        --------
+        >>> len(Scores.of([3, 1, 4, 1]))
+        4
+        """
         if isinstance(data, Scores):
             return data
         library = type(data).__module__.partition(".")[0]
@@ -80,7 +146,7 @@ class Scores:
             return cls(_checked(list(data.values())), None, items.__getitem__)
         if library == "pandas" and hasattr(data, "index") and getattr(data, "ndim", 0) == 1:
             if not data.index.is_unique:
-                raise InvalidInput("scores", plain("a Series with repeated labels"), "each item must have one score")
+                raise InvalidInput("scores", plain("a Series with repeated labels"), "must have one score per item")
             return cls(_checked(data.to_numpy()), None, data.index.__getitem__)
         if library == "polars" and type(data).__name__ == "Series":
             is_plain = data.dtype.is_float() or (data.dtype.is_integer() and "128" not in str(data.dtype))
@@ -94,8 +160,8 @@ class Scores:
         raise InvalidInput(
             "scores",
             plain(f"an object of type {type(data).__name__}"),
-            "a mapping from item to score, a pandas or polars Series, a one-dimensional array or list, "
-            "or dpselect.Scores is needed",
+            "must be a mapping from item to score, a pandas or polars Series, a one-dimensional array or list, "
+            "or dpselect.Scores",
         )
 
     @classmethod
@@ -106,16 +172,37 @@ class Scores:
         *,
         item: Callable[[Any, int], Any] | None = None,
     ) -> Scores:
-        """Return scores of which only is known how many items hold each: pairs, or two sequences of the same length.
+        """Return scores of which only the histogram is known.
 
-        Repeated values are merged. Positions count down the ranks, 0 for the highest score. `item(score, index)`
-        produces the label of a chosen item on demand; without it items are their ranks.
+        Positions count down the ranks, 0 for the highest score.
+
+        Parameters
+        ----------
+        values
+            The scores, or pairs (score, multiplicity) if `multiplicities` is left out. Equal scores are merged.
+        multiplicities
+            How many items have each score.
+        item
+            A function (score, index) → item that names a chosen item. Without it, items are their ranks.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no item, a multiplicity is not a whole number, or the lengths differ.
+
+        Examples
+        --------
+        >>> scores = Scores.from_histogram([(9, 1), (4, 10**18)], item=lambda score, index: f"{score}/{index}")
+        >>> scores.size == 10**18 + 1
+        True
+        >>> scores.item(7)
+        '4/6'
         """
         if multiplicities is None:
             pairs = _listed("values", values)
             if not all(isinstance(pair, Sequence | np.ndarray) and len(pair) == 2 for pair in pairs):
                 raise InvalidInput(
-                    "values", plain("an entry that is not a pair"), "pairs (score, multiplicity) are needed"
+                    "values", plain("an entry that is not a pair"), "must be pairs (score, multiplicity)"
                 )
             values, multiplicities = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         groups = histogram_of(_listed("values", values), _listed("multiplicities", multiplicities))
@@ -136,7 +223,7 @@ class Scores:
 
     @property
     def multiplicities(self) -> Array:
-        """How many items hold each of `values`."""
+        """How many items have each of `values`."""
         multiplicities = self.distinct.multiplicities
         assert multiplicities is not None
         return multiplicities
@@ -146,31 +233,34 @@ class Scores:
         """The items grouped by score, highest first."""
         if self._groups is not None:
             values, multiplicities = self._groups
-            return Grouping(values, multiplicities, _Ranks(multiplicities))
+            return Grouping(values, multiplicities, _RankedPositions(multiplicities))
         assert self._data is not None
-        return _grouped(self._data, *histogram_of(self._data, None))
+        values, multiplicities = histogram_of(self._data, None)
+        return Grouping(values, multiplicities, _SearchedPositions(self._data, values))
 
     @cached_property
     def entries(self) -> Grouping:
-        """The items in whichever groups make a draw cheapest: by score when few distinct scores are held by many."""
+        """The items in groups that make a draw cheap: by score if there are few distinct ones, else one by one."""
         if self._data is None:
             return self.distinct
         groups = short_histogram_of(self._data)
-        return _grouped(self._data, *groups) if groups else Grouping(self._data, None, _group_itself)
+        if groups is None:
+            return Grouping(self._data, None, _group_itself)
+        return Grouping(*groups, _SearchedPositions(self._data, groups[0]))
 
     def exact(self) -> list[Fraction]:
-        """Return the score of each position without error; for small domains."""
+        """Return the score of each position as a Fraction; for small domains."""
         if self._data is not None:
             return [Fraction(value) for value in self._data.tolist()]
         groups = zip(self.values.tolist(), self.multiplicities.tolist(), strict=True)
         return [Fraction(value) for value, size in groups for _ in range(size)]
 
     def item(self, position: int) -> Any:
-        """Return the item at a position of the input."""
+        """Return the item at a position."""
         return self._label(int(position))
 
     def items(self, positions: Iterable[Any]) -> list[Any]:
-        """Return the items at several positions of the input."""
+        """Return the items at several positions."""
         return [self.item(position) for position in positions]
 
     def __len__(self) -> int:
@@ -178,7 +268,7 @@ class Scores:
         return self.size
 
     def __repr__(self) -> str:
-        """Show the public size only."""
+        """Show the size only, which is public."""
         return f"<Scores of {self.size} items>"
 
 
@@ -187,24 +277,20 @@ def _position(position: int) -> int:
 
 
 def _checked(data: Any) -> Array:
+    """Return scores as an exact array; raise InvalidInput if there is none."""
     array = exact_array("scores", data)
     if not len(array):
-        raise InvalidInput("scores", plain("no item"), "at least one item is needed")
+        raise InvalidInput("scores", plain("none"), "must have at least one item")
     return array
 
 
 def _listed(argument: str, data: Any) -> Any:
-    """Return an array as it is and anything else that can be gone through once as a list."""
+    """Return an array unchanged, and any other iterable as a list."""
     if isinstance(data, np.ndarray):
         return data
     if not isinstance(data, Iterable):
-        raise InvalidInput(argument, plain(f"an object of type {type(data).__name__}"), "a sequence is needed")
+        raise InvalidInput(argument, plain(f"an object of type {type(data).__name__}"), "must be a sequence")
     return list(data)
-
-
-def _grouped(data: Array, values: Array, multiplicities: Array) -> Grouping:
-    """Return items grouped by score, found again by going through the data."""
-    return Grouping(values, multiplicities, _Found(data, values))
 
 
 def _group_itself(groups: Array, indexes: Array) -> Array:
@@ -212,8 +298,8 @@ def _group_itself(groups: Array, indexes: Array) -> Array:
 
 
 @dataclass(frozen=True, repr=False)
-class _Found:
-    """Positions of items that are grouped by score, found by going through the data."""
+class _SearchedPositions:
+    """Positions of items that are grouped by score, found by searching the data."""
 
     data: Array
     values: Array
@@ -223,8 +309,8 @@ class _Found:
 
 
 @dataclass(frozen=True, repr=False)
-class _Ranks:
-    """Positions of a histogram: members are numbered down the ranks."""
+class _RankedPositions:
+    """Positions of the items of a histogram: they count down the ranks."""
 
     multiplicities: Array
 
@@ -239,7 +325,7 @@ class _Ranks:
 
 @dataclass(frozen=True, repr=False)
 class _Labels:
-    """Items of a histogram, produced on demand from their score and index within its group."""
+    """Items of a histogram, named on demand from their score and their index among equal scores."""
 
     values: Array
     multiplicities: Array
@@ -254,3 +340,50 @@ class _Labels:
         index = position - int(self._ends[group]) + int(self.multiplicities[group])
         value = self.values[group]
         return self.item(value.item() if isinstance(value, np.generic) else value, index)
+
+
+def positions_of_members(data: Array, values: Array, indexes: Array) -> Array:
+    """Return, for each i, the position in `data` of the indexes[i]-th item with score values[i].
+
+    One pass over the data in blocks: a running count of each wanted score tells which block holds a member.
+    """
+    wanted, groups = np.unique(values, return_inverse=True)
+    lowest, highest = wanted[0], wanted[-1]
+    code_of = _coder(wanted, len(data))
+    positions = np.full(len(values), -1, dtype=np.int64)
+    seen = np.zeros(len(wanted), dtype=np.int64)
+    for start in range(0, len(data), _BLOCK):
+        block = data[start : start + _BLOCK]
+        near = np.flatnonzero((block >= lowest) & (block <= highest))
+        if not len(near):
+            continue
+        code = code_of(block[near])
+        hit = code >= 0
+        near, code = near[hit], code[hit]
+        here = np.bincount(code, minlength=len(wanted))
+        offset = indexes - seen[groups]
+        found = np.flatnonzero((offset >= 0) & (offset < here[groups]))
+        seen += here
+        if len(found):
+            asked = np.zeros(len(wanted), dtype=bool)
+            asked[groups[found]] = True
+            kept = np.flatnonzero(asked[code])
+            order = kept[np.argsort(code[kept], kind="stable")]
+            starts = np.cumsum(np.where(asked, here, 0)) - here
+            positions[found] = near[order[starts[groups[found]] + offset[found]]] + start
+    return positions
+
+
+def _coder(wanted: Array, size: int) -> Callable[[Array], Array]:
+    """Return a function from scores in the range of `wanted` to their index in it, −1 for scores not wanted."""
+    lowest = wanted[0]
+    if wanted.dtype == np.int64 and int(wanted[-1]) - int(lowest) <= size:
+        codes = np.full(int(wanted[-1]) - int(lowest) + 1, -1, dtype=np.int32)
+        codes[wanted - lowest] = np.arange(len(wanted))
+        return lambda scores: codes[scores - lowest]
+
+    def search(scores: Array) -> Array:
+        code = np.searchsorted(wanted, scores)
+        return np.where(wanted[code] == scores, code, -1)
+
+    return search

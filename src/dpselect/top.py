@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dpselect._numbers import seed_or_none
 from dpselect.errors import InvalidInput
 from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, Mechanism, UnknownDomain
-from dpselect.mechanisms.pool import Pool
+from dpselect.mechanisms.unknown import Pool
 from dpselect.release import (
     NUMBER,
     PUBLIC,

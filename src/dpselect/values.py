@@ -17,8 +17,7 @@ from dpselect.privacy.conversion import float_above, largest_rho
 from dpselect.privacy.guarantee import Guarantee, probability_of_failure
 from dpselect.privacy.sensitivity import Sensitivity
 from dpselect.sampling import BitSource
-from dpselect.sampling.discrete import discrete_gaussian, discrete_laplace
-from dpselect.sampling.tails import gaussian_half_width, laplace_half_width
+from dpselect.sampling.discrete import discrete_gaussian, discrete_laplace, gaussian_half_width, laplace_half_width
 
 LAPLACE = "discrete laplace"
 GAUSSIAN = "discrete gaussian"

@@ -33,7 +33,12 @@ def test_the_attack_works_on_naive_noise():
     assert len(here & there) < 0.05 * len(here)
 
 
-@pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "noise",
+    [pytest.param(noise, marks=[] if name == "laplace" else [pytest.mark.long]) for name, noise in NOISES.items()],
+    ids=NOISES,
+)
 def test_neighbours_reach_the_same_answers_with_nearly_the_same_weight(noise):
     """All answers of one neighbour are answers of the other, and no answer gains more than exp(ε)."""
     epsilon = Fraction(1)
@@ -51,7 +56,7 @@ def test_neighbours_reach_the_same_answers_with_nearly_the_same_weight(noise):
 
 
 def test_only_integers_leave_the_layer():
-    """Whatever the sampling layer draws comes out as indexes and integers, never as a float."""
+    """All draws of the sampling layer are indexes and integers, never floats."""
     bits = sampling.SeededBits(5)
     field = Field(np.array([0.1, 0.2, 0.3]), Fraction(1), None, winners=2)
     drawn = {

@@ -1,4 +1,4 @@
-"""race has the law of noise on every single alternative, however the blocks are cut and however few bits are drawn.
+"""race has the law of independent noise on every alternative, for any blocks and any number of bits.
 
 The chi-square tests have a fixed seed; a sound sampler fails one for at most 1e-6 of the seeds.
 """
@@ -14,14 +14,14 @@ import pytest
 from scipy.stats import chisquare
 
 from dpselect.mechanisms import Canonical, Joint
-from dpselect.mechanisms.canonical_blocks import SubsetBlocks
-from dpselect.mechanisms.joint_blocks import SequenceBlocks
-from dpselect.mechanisms.ranking import Ranking
+from dpselect.mechanisms.canonical import SubsetBlocks
+from dpselect.mechanisms.joint import SequenceBlocks
 from dpselect.sampling import NOISES, SeededBits
+from dpselect.sampling.bounds import SLACK
 from dpselect.sampling.laws import single_law
-from dpselect.sampling.race import SLACK, Alternative, race
+from dpselect.sampling.race import Alternative, race
 from dpselect.sampling.uniform import uniform_integer
-from dpselect.scores import Scores
+from dpselect.scores import Ranking, Scores
 from dpselect.verify.borders import ALLOWED, Border, Entrant
 from dpselect.verify.enumeration import contradictions, count_exactly
 from dpselect.verify.words import WORDS, GivenWords
@@ -29,7 +29,9 @@ from dpselect.verify.words import WORDS, GivenWords
 SMALLEST_P = 1e-7
 SMALLEST_CELL = 5.0
 
-both_noises = pytest.mark.parametrize("noise", ["exponential", "gumbel"])
+both_noises = pytest.mark.parametrize("noise", ["exponential", pytest.param("gumbel", marks=pytest.mark.long)])
+"""Exponential noise in every run; gumbel noise, through the same code, in long runs."""
+
 coarse_and_fine = pytest.mark.parametrize("widest", [0.01, 1e9], ids=["cut to pieces", "not cut"])
 
 
@@ -91,18 +93,19 @@ def winners(blocks, noise, draws, width=64, seed=1):
     return Counter(race(blocks, NOISES[noise], bits, width=width).key for _ in range(draws))
 
 
-CUTS = {
-    "single alternatives": [[0], [-1]],
-    "two of a kind": [[0], [-1, -1]],
-    "a wide block": [[0, -2]],
-    "overlapping blocks": [[0, -1], [Fraction(-1, 2)]],
-}
+CUTS = [
+    pytest.param([[0], [-1]], id="singles", marks=pytest.mark.long),
+    pytest.param([[0], [-1, -1]], id="tied"),
+    pytest.param([[0, -2]], id="wide", marks=pytest.mark.long),
+    pytest.param([[0, -1], [Fraction(-1, 2)]], id="overlapping"),
+]
 
 
+@pytest.mark.slow
 @both_noises
-@pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS)
+@pytest.mark.parametrize("cut", CUTS)
 def test_the_law_by_counting_bits(noise, cut):
-    """Two bits a noise: nearly every comparison is contested at first."""
+    """With two bits per noise nearly every comparison is contested at first."""
     blocks = Listed(cut)
     decided, undecided = count_exactly(lambda bits: race(blocks, NOISES[noise], bits, width=2).key, depth=14)
     assert undecided < 0.35
@@ -136,10 +139,11 @@ def test_counting_rejects_a_law_with_one_alternative_more():
     assert contradictions(wrong, decided, undecided) != []
 
 
+@pytest.mark.slow
 @both_noises
-@pytest.mark.parametrize("loose", [0.0, 3.0], ids=["tight", "loose"])
+@pytest.mark.parametrize("loose", [pytest.param(0.0, marks=pytest.mark.long), 3.0], ids=["tight", "loose"])
 @pytest.mark.parametrize("width", [2, 64])
-def test_bounds_and_widths_leave_the_law_alone(noise, loose, width):
+def test_bounds_and_widths_do_not_change_the_law(noise, loose, width):
     blocks = Listed([[0, -1, -1], [Fraction(-1, 3)] * 4, [-3, Fraction(1, 2), -2]], loose)
     counts = winners(blocks, noise, 300 if width == 2 else 1500, width)
     assert agreement(counts, blocks.law(NOISES[noise])) > SMALLEST_P
@@ -161,7 +165,12 @@ def test_chi_square_rejects_a_block_with_a_wrong_size():
     assert agreement(counts, Listed(cut).law(NOISES["gumbel"])) < SMALLEST_P
 
 
-@pytest.mark.parametrize("size", [10**6, 10**30, 10**300, 10**3000], ids=["10^6", "10^30", "10^300", "10^3000"])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "size",
+    [*(pytest.param(10**power, marks=pytest.mark.long) for power in (6, 30, 300)), 10**3000],
+    ids=["10^6", "10^30", "10^300", "10^3000"],
+)
 def test_a_huge_block_against_one_alternative(size):
     """Gumbel: P[block] ∝ M exp(location). Exponential with M p = c at a large M: P[single] = (1 − e^{−c})/c."""
     locations = [Fraction(0), -Fraction(math.log(size))]
@@ -187,7 +196,7 @@ def test_log_sizes_as_rough_as_their_error_are_settled_by_exact_sizes():
 
 
 def test_a_block_may_run_out_of_alternatives():
-    """Far ahead and close together: all three are met, and each may win."""
+    """All three lie far ahead and close together: all are met, and each may win."""
     blocks = Listed([[0, 0, 0], [-500]], loose=400.0)
     counts = winners(blocks, "exponential", 600)
     assert agreement(counts, blocks.law(NOISES["exponential"])) > SMALLEST_P
@@ -216,33 +225,33 @@ def sequences_drawn(mechanism, widest, draws, width=64):
 
 @both_noises
 @coarse_and_fine
-@pytest.mark.parametrize("gamma", [0, 0.5, 1])
-def test_subsets_have_one_law_however_blocks_are_cut(noise, widest, gamma):
+@pytest.mark.parametrize("gamma", [0.5, 1])
+def test_subsets_have_one_law_for_any_blocks(noise, widest, gamma):
     mechanism = Canonical(k=3, epsilon=0.5, gamma=gamma, noise=noise)
     assert agreement(subsets_drawn(mechanism, widest, 500), mechanism.law(SCORES)) > SMALLEST_P
 
 
 @both_noises
 @coarse_and_fine
-def test_sequences_have_one_law_however_blocks_are_cut(noise, widest):
+def test_sequences_have_one_law_for_any_blocks(noise, widest):
     mechanism = Joint(k=2, epsilon=1.0, noise=noise)
     assert agreement(sequences_drawn(mechanism, widest, 500), mechanism.law(SCORES)) > SMALLEST_P
 
 
-@pytest.mark.slow
-@both_noises
+@pytest.mark.long
+@pytest.mark.parametrize("noise", ["exponential", "gumbel"])
 @coarse_and_fine
-@pytest.mark.parametrize("margin", [True, False])
-@pytest.mark.parametrize("gamma", [0, 0.25, 0.5, 0.75, 1])
-def test_subsets_have_one_law_with_hardly_any_bits(noise, widest, gamma, margin):
+@pytest.mark.parametrize("margin", [True, False], ids=["margin", "published"])
+@pytest.mark.parametrize("gamma", [0, 0.25, 0.5, 1])
+def test_subsets_have_one_law_with_two_bits_per_noise(noise, widest, gamma, margin):
     mechanism = Canonical(k=3, epsilon=0.5, gamma=gamma, noise=noise, margin=margin)
     assert agreement(subsets_drawn(mechanism, widest, 300, width=2), mechanism.law(SCORES)) > SMALLEST_P
 
 
-@pytest.mark.slow
-@both_noises
+@pytest.mark.long
+@pytest.mark.parametrize("noise", ["exponential", "gumbel"])
 @coarse_and_fine
-def test_sequences_have_one_law_with_hardly_any_bits(noise, widest):
+def test_sequences_have_one_law_with_two_bits_per_noise(noise, widest):
     mechanism = Joint(k=2, epsilon=1.0, noise=noise)
     assert agreement(sequences_drawn(mechanism, widest, 300, width=2), mechanism.law(SCORES)) > SMALLEST_P
 

@@ -34,7 +34,7 @@ every_bounds = pytest.mark.parametrize(("inner", "outer"), BOUNDS.values(), ids=
 
 
 def listed(inner, outer):
-    """Every sequence within outer and not within inner, straight from the definition."""
+    """Return every sequence within outer and not within inner, by definition."""
     return {
         ranks
         for ranks in permutations(range(max(outer)), len(outer))
@@ -159,7 +159,11 @@ def sizes_drawn(sizes, bits, width):
     return by_size(logs, np.full(len(sizes), 1e-12), lambda option: sizes[option], bits, width=width)
 
 
-@pytest.mark.parametrize(("sizes", "most_undecided"), [([1, 1], 0.05), ([1, 2], 0.05), ([3, 1, 2], 0.2), ([7], 0.0)])
+@pytest.mark.parametrize(
+    ("sizes", "most_undecided"),
+    [([1, 2], 0.05), pytest.param([3, 1, 2], 0.2, marks=pytest.mark.long), ([7], 0.0)],
+    ids=["two", "three", "one"],
+)
 def test_by_size_by_counting_bits(sizes, most_undecided):
     decided, undecided = count_exactly(lambda bits: sizes_drawn(sizes, bits, 2), depth=14)
     assert undecided <= most_undecided

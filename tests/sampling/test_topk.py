@@ -1,4 +1,4 @@
-"""top_k has exactly the law of real-valued noise, also where float64 cannot tell."""
+"""top_k has exactly the law of real-valued noise, also where float64 cannot decide."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import scipy.stats
 
 from dpselect.sampling import NOISES, Field, SeededBits, categorical, top_k
 from dpselect.sampling.balls import Draw, Entrant, rational
+from dpselect.sampling.bounds import exponential_bounds
 from dpselect.sampling.laws import sequence_law, set_law
 from dpselect.sampling.topk import Widths
 from dpselect.verify.borders import ALLOWED, Border
@@ -25,6 +26,12 @@ COARSE = Widths(screen=1, word=2, step=1, screen_from=2)
 """Two bits a draw, then one at a time: nearly every comparison is contested at first."""
 
 ALL_NOISES = pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
+ONE_NOISE = pytest.mark.parametrize(
+    "noise",
+    [pytest.param(noise, marks=[] if name == "laplace" else [pytest.mark.long]) for name, noise in NOISES.items()],
+    ids=NOISES,
+)
+"""Laplace noise in every run; the others, through the same code, in long runs."""
 
 
 def set_of_single_entrants(values, k, noise, widths=COARSE):
@@ -32,8 +39,13 @@ def set_of_single_entrants(values, k, noise, widths=COARSE):
     return lambda bits: frozenset(top_k(field, noise, bits, widths=widths).tolist())
 
 
-@ALL_NOISES
-@pytest.mark.parametrize(("values", "most_undecided"), [([1, 1], 0.05), ([1, 1, 1], 0.3), ([2, 1, 0], 0.3)])
+@pytest.mark.slow
+@ONE_NOISE
+@pytest.mark.parametrize(
+    ("values", "most_undecided"),
+    [([1, 1], 0.05), pytest.param([1, 1, 1], 0.3, marks=pytest.mark.long), ([2, 1, 0], 0.3)],
+    ids=["two tied", "three tied", "steps"],
+)
 def test_set_law_by_counting_bits(noise, values, most_undecided):
     decided, undecided = count_exactly(set_of_single_entrants(values, 1, noise), depth=13)
     law = set_law([value / 2 for value in values], 1, noise)
@@ -41,6 +53,7 @@ def test_set_law_by_counting_bits(noise, values, most_undecided):
     assert contradictions(law, decided, undecided) == []
 
 
+@pytest.mark.long
 @ALL_NOISES
 def test_pair_out_of_three_by_counting_bits(noise):
     decided, undecided = count_exactly(set_of_single_entrants([2.5, 2.0, 2.0], 2, noise), depth=13)
@@ -48,7 +61,8 @@ def test_pair_out_of_three_by_counting_bits(noise):
     assert contradictions(set_law([1.25, 1.0, 1.0], 2, noise), decided, undecided) == []
 
 
-@ALL_NOISES
+@pytest.mark.slow
+@ONE_NOISE
 def test_tied_groups_by_counting_bits(noise):
     field = Field(np.array([1, 0]), Fraction(1), np.array([2, 1]), winners=1)
     decided, undecided = count_exactly(lambda bits: top_k(field, noise, bits, widths=COARSE)[0], depth=13)
@@ -58,6 +72,7 @@ def test_tied_groups_by_counting_bits(noise):
     assert contradictions(law, decided, undecided) == []
 
 
+@pytest.mark.long
 def test_order_statistics_of_a_tied_group_by_counting_bits():
     """Two winners from a group of three against a single one: the second order statistic is drawn as well."""
     noise = NOISES["exponential"]
@@ -68,8 +83,8 @@ def test_order_statistics_of_a_tied_group_by_counting_bits():
 
     decided, undecided = count_exactly(wins_of_the_first_group, depth=14)
     law = dict.fromkeys((1, 2), 0.0)
-    for chosen, chance in set_law([1.0, 1.0, 1.0, 0.0], 2, noise).items():
-        law[2 - (3 in chosen)] += chance
+    for chosen, probability in set_law([1.0, 1.0, 1.0, 0.0], 2, noise).items():
+        law[2 - (3 in chosen)] += probability
     assert undecided < 0.16
     assert contradictions(law, decided, undecided) == []
 
@@ -136,7 +151,7 @@ def test_contested_comparisons_reach_ball_arithmetic(monkeypatch):
 
 @ALL_NOISES
 @pytest.mark.parametrize("widths", [Widths(), COARSE], ids=["full", "coarse"])
-@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("ordered", [pytest.param(False, marks=pytest.mark.long), True], ids=["set", "sequence"])
 def test_the_winners_are_those_of_one_fixed_noise(noise, widths, ordered):
     """Bits decide the noise; evaluating all of it in ball arithmetic gives the same winners as the stages do."""
     import flint
@@ -190,11 +205,11 @@ class RecordingBits(SeededBits):
     ],
     ids=["far-ahead", "float-extremes", "huge", "fractions"],
 )
-@pytest.mark.parametrize("scale", [Fraction(1, 10**200), Fraction(1), Fraction(10**200)])
-def test_extreme_scores_and_scales(values, scale):
-    for noise in NOISES.values():
-        chosen = top_k(Field(values, scale, None, winners=2), noise, SeededBits(3), ordered=True)
-        assert len(set(chosen.tolist())) == 2
+def test_extreme_scores_and_scales(values):
+    for scale in (Fraction(1, 10**200), Fraction(1), Fraction(10**200)):
+        for noise in NOISES.values():
+            chosen = top_k(Field(values, scale, None, winners=2), noise, SeededBits(3), ordered=True)
+            assert len(set(chosen.tolist())) == 2
 
 
 def test_a_certain_winner_wins():
@@ -251,9 +266,9 @@ SCREENED = {
 """More than two blocks, with the likely winners everywhere, in the last or in the first."""
 
 
-@ALL_NOISES
+@ONE_NOISE
 @pytest.mark.parametrize("order", SCREENED)
-@pytest.mark.parametrize("winners", [1, 40, 3000])
+@pytest.mark.parametrize("winners", [pytest.param(1, marks=pytest.mark.long), 40, 3000])
 def test_screening_keeps_every_possible_winner_and_few_others(noise, order, winners):
     values = SCREENED[order]
     groups, kept, cells = screened(values, winners, noise, seed=winners)
@@ -263,10 +278,10 @@ def test_screening_keeps_every_possible_winner_and_few_others(noise, order, winn
     assert len(groups) < len(values)
 
 
-@pytest.mark.parametrize("order", SCREENED)
+@pytest.mark.parametrize("order", ["mixed", "falling"])
 def test_the_check_of_screening_rejects_one_that_drops_an_entrant(order, monkeypatch):
     whole = np.flatnonzero
-    monkeypatch.setattr(np, "flatnonzero", lambda chance: whole(chance)[1:])
+    monkeypatch.setattr(np, "flatnonzero", lambda possible: whole(possible)[1:])
     values, noise = SCREENED[order], NOISES["gumbel"]
     groups, _, cells = screened(values, 40, noise, seed=1)
     monkeypatch.undo()
@@ -276,8 +291,6 @@ def test_the_check_of_screening_rejects_one_that_drops_an_entrant(order, monkeyp
 def test_float_bounds_hold_the_exact_noise_with_a_thousandfold_margin():
     """The error of float64 is at most a thousandth of what the comparisons allow for."""
     import flint
-
-    from dpselect.sampling.exponent import exponential_bounds
 
     generator = np.random.default_rng(7)
     known = np.concatenate(

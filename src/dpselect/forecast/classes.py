@@ -18,11 +18,10 @@ from dpselect._arrays import Array, BoolArray, FloatArray
 from dpselect.errors import InvalidInput, plain
 from dpselect.forecast.metrics import good_ranks, great_ranks
 from dpselect.mechanisms import Canonical
-from dpselect.mechanisms.canonical_blocks import log_subsets
-from dpselect.mechanisms.class_law import class_probabilities
-from dpselect.mechanisms.ranking import Ranking, scaled
-from dpselect.sampling.logcount import log_falling
-from dpselect.scores import Scores
+from dpselect.mechanisms.classes import class_probabilities
+from dpselect.sampling.bounds import scaled
+from dpselect.sampling.sequences import log_falling, log_subsets
+from dpselect.scores import Ranking, Scores
 
 NEGLIGIBLE = 45.0
 """Classes are left out if together they weigh less than e^-45 of the others."""

@@ -17,8 +17,8 @@ from dpselect.forecast.levels import Levels
 from dpselect.forecast.noisy import noisy_items
 from dpselect.forecast.rounds import gaussian_in_order, peeling_in_order
 from dpselect.mechanisms import Canonical, Gaussian, Joint, Mechanism, OneShot, Peeling
-from dpselect.mechanisms.ranking import Ranking, scaled
-from dpselect.scores import Scores
+from dpselect.sampling.bounds import scaled
+from dpselect.scores import Ranking, Scores
 
 _ANY = 1e-9
 """If this ε, times the mechanism's natural scale, is enough, any is."""

@@ -19,12 +19,11 @@ import numpy as np
 from dpselect._arrays import Array, FloatArray
 from dpselect.forecast.metrics import good_ranks, great_ranks
 from dpselect.mechanisms import Joint
-from dpselect.mechanisms.class_law import class_probabilities
-from dpselect.mechanisms.joint_blocks import Thresholds
-from dpselect.mechanisms.level_steps import LevelSteps
-from dpselect.mechanisms.ranking import Ranking, scaled
-from dpselect.sampling.logcount import log_difference
-from dpselect.scores import Scores
+from dpselect.mechanisms.classes import LevelSteps, class_probabilities
+from dpselect.mechanisms.joint import Thresholds
+from dpselect.sampling.bounds import scaled
+from dpselect.sampling.sequences import log_difference
+from dpselect.scores import Ranking, Scores
 
 _NEGLIGIBLE = 30.0
 """Losses are left out if together they weigh less than e^-30 of all losses but 0."""

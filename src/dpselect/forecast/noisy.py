@@ -23,14 +23,14 @@ from typing import Any
 import numpy as np
 
 from dpselect._arrays import ComplexArray, FloatArray
+from dpselect._numbers import exact_fraction
 from dpselect.forecast.quadrature import PANEL, Gridded, Range, integrate_exp, support
 from dpselect.mechanisms import Gaussian, Mechanism, OneShot, Peeling
-from dpselect.mechanisms.ranking import Ranking, exact, scaled
 from dpselect.sampling import NOISES
-from dpselect.sampling.logcount import log_falling
-from dpselect.sampling.noise import Noise
-from dpselect.sampling.normal import NORMAL
-from dpselect.scores import Scores
+from dpselect.sampling.bounds import scaled
+from dpselect.sampling.noise import NORMAL, Noise
+from dpselect.sampling.sequences import log_falling
+from dpselect.scores import Ranking, Scores
 
 REACH = 60.0
 """A noise exceeds log n + 60, n the number of items, in less than one of e^60 answers: nothing beyond is computed."""
@@ -312,7 +312,7 @@ class Circle:
 def noisy_items(table: Scores, mechanism: Mechanism) -> NoisyItems | None:
     """Return the groups of which a mechanism takes the k largest noisy scores; None for other mechanisms."""
     if isinstance(mechanism, Gaussian):
-        return NoisyItems.of(table, mechanism.k, 1 / exact(mechanism.sigma), NORMAL)
+        return NoisyItems.of(table, mechanism.k, 1 / exact_fraction(mechanism.sigma), NORMAL)
     if isinstance(mechanism, OneShot):
         return NoisyItems.of(table, mechanism.k, mechanism.rate(table.size), NOISES[mechanism.noise])
     if isinstance(mechanism, Peeling) and mechanism.noise == "gumbel":

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpselect._html import table_html
-from dpselect._numbers import finite_number, seed_or_none
+from dpselect._numbers import exact_fraction, finite_number, seed_or_none
 from dpselect.errors import InvalidInput
 from dpselect.forecast.classes import Subsets
 from dpselect.forecast.curves import exact_probability, has_curve, success
@@ -20,8 +20,8 @@ from dpselect.forecast.mistakes import expected_mistakes
 from dpselect.forecast.noisy import NoisyItems, noisy_items
 from dpselect.forecast.simulate import PROBABILITIES, Figure, simulated
 from dpselect.mechanisms import Canonical, Joint, Mechanism, Restricted
-from dpselect.mechanisms.ranking import Ranking, exact, scaled
-from dpselect.scores import Scores
+from dpselect.sampling.bounds import scaled
+from dpselect.scores import Ranking, Scores
 
 WARNING = "forecasts are computed from the scores themselves and are not private: for the curator, not for release"
 
@@ -320,7 +320,7 @@ def _expressed(found: dict[str, float], table: Scores, mechanism: Mechanism) -> 
 def _best_sum(table: Scores, k: int) -> float:
     """Return the sum of the k highest scores."""
     top = Ranking.of(table.distinct).scores(np.arange(k))
-    return float(sum(map(exact, top)) if top.dtype == object else top.sum(dtype=np.float64))
+    return float(sum(map(exact_fraction, top)) if top.dtype == object else top.sum(dtype=np.float64))
 
 
 def _scaled(mechanism: Mechanism, factor: float) -> Any:

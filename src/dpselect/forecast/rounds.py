@@ -20,10 +20,11 @@ from functools import cache
 import numpy as np
 
 from dpselect._arrays import FloatArray
+from dpselect._numbers import exact_fraction
 from dpselect.forecast.noisy import NoisyItems
 from dpselect.mechanisms import Gaussian, Peeling
-from dpselect.mechanisms.ranking import exact, scaled
-from dpselect.sampling.normal import NORMAL
+from dpselect.sampling.bounds import scaled
+from dpselect.sampling.noise import NORMAL
 from dpselect.scores import Scores
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
@@ -112,7 +113,7 @@ def gaussian_in_order(table: Scores, mechanism: Gaussian) -> float | None:
 
     The relative error is about 1e-8. Probabilities below 1e-13 may be off by any factor.
     """
-    rate = 1 / exact(mechanism.sigma)
+    rate = 1 / exact_fraction(mechanism.sigma)
     items = NoisyItems.of(table, mechanism.k, rate, NORMAL)
     if items.border >= MOST_IN_ORDER:
         return None

@@ -19,10 +19,9 @@ from dpselect.forecast.classes import Subsets
 from dpselect.forecast.levels import Levels
 from dpselect.forecast.noisy import REACH, NoisyItems, noisy_items
 from dpselect.mechanisms import Canonical, Joint, Mechanism, Peeling
-from dpselect.mechanisms.ranking import Ranking
 from dpselect.sampling import NOISES, bit_source
-from dpselect.sampling.logcount import log_falling
-from dpselect.scores import Scores
+from dpselect.sampling.sequences import log_falling
+from dpselect.scores import Ranking, Scores
 
 CONFIDENCE = 0.95
 PROBABILITIES = ("exact", "great", "good")

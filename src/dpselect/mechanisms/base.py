@@ -1,4 +1,4 @@
-"""What every mechanism is: a frozen value that states its guarantee before it sees any data."""
+"""The base class of mechanisms: a frozen value that states its guarantee before it sees any data."""
 
 from __future__ import annotations
 
@@ -20,21 +20,47 @@ from dpselect.sampling import NOISES, BitSource, bit_source, shuffled, uniform_s
 from dpselect.scores import Grouping, Members, Scores
 
 Law = dict[Any, float]
-"""Probability of each outcome: a frozenset of positions, or a tuple where the order counts."""
+"""Probability of each outcome: a frozenset of positions, or a tuple if the order is part of the outcome."""
 
 LARGEST_LAW = 10_000
-"""Outcomes that `law` is willing to enumerate."""
+"""Maximum number of outcomes that `law` enumerates."""
 
 FARTHEST = Fraction(10**300)
-"""Locations farther down than this are cut: their probability is zero in float64 either way."""
+"""Locations below −FARTHEST are cut there: their probability is zero in float64."""
 
 SCALE_RANGE = 1e250
-"""Noise scales beyond this, either way, leave the range in which float64 bounds are proven."""
+"""Noise scales must lie between 1/SCALE_RANGE and SCALE_RANGE, where the float64 bounds are proven."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mechanism(ABC):
-    """A private choice of k items; `epsilon` is the total that one release costs."""
+    """A private choice of k items: the base class of all mechanisms.
+
+    Mechanisms are frozen dataclasses with keyword arguments.
+
+    Parameters
+    ----------
+    k
+        How many items to choose.
+    epsilon
+        The total privacy cost of one release.
+    sensitivity
+        How far one person can move each score; COUNTS if each person counts at most once per item.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> import dpselect as dps
+    >>> mechanism: Mechanism = dps.OneShot(k=2, epsilon=1.0)
+    >>> mechanism.guarantee.epsilon, mechanism.ordered
+    (1.0, False)
+    >>> sorted(mechanism.select([900, 5, 700], seed=1).tolist())
+    [0, 2]
+    """
 
     name: ClassVar[str]
     may_stop: ClassVar[bool] = False
@@ -51,12 +77,12 @@ class Mechanism(ABC):
             raise InvalidInput(
                 "sensitivity",
                 self.sensitivity,
-                "dpselect.COUNTS or dpselect.Sensitivity(low, high) is needed: a bare number does not say "
-                "whether scores can move both ways",
+                "must be dpselect.COUNTS or dpselect.Sensitivity(low, high); a number does not say whether scores can "
+                "move both ways",
             )
         rate = Fraction(self.epsilon) / (self.k * Fraction(self.sensitivity.spread))
         if not Fraction(1) / Fraction(SCALE_RANGE) <= rate <= Fraction(SCALE_RANGE):
-            raise InvalidInput("epsilon", self.epsilon, "epsilon / (k * spread) must lie between 1e-250 and 1e250")
+            raise InvalidInput("epsilon", self.epsilon, "must be such that epsilon / (k * spread) is in 1e-250..1e250")
 
     @property
     @abstractmethod
@@ -65,42 +91,67 @@ class Mechanism(ABC):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What a release promises, whatever the data."""
+        """The privacy guarantee of a release, whatever the data."""
         return Guarantee(epsilon=self.epsilon)
 
     @abstractmethod
     def draw(self, scores: Scores, bits: BitSource) -> Members:
-        """Return the chosen members: a sequence in its private order, a set in uniformly random order."""
+        """Return the chosen items: a sequence in its private order, a set in uniformly random order."""
 
     @abstractmethod
     def law(self, scores: Any) -> Law:
-        """Return the probability of every outcome, for small domains."""
+        """Return the probability of every outcome, for small domains.
+
+        Parameters
+        ----------
+        scores
+            Scores as for `select`.
+
+        Returns
+        -------
+        dict
+            Probabilities by outcome: a frozenset of positions, or a tuple if `ordered`.
+
+        Raises
+        ------
+        InvalidInput
+            If there are more than 10,000 outcomes.
+        """
 
     def select(self, scores: Any, *, seed: int | None = None) -> Array:
-        """Return the positions of the chosen items: k of them, unless the mechanism may stop before."""
+        """Return the positions of the chosen items: k of them, or fewer if `may_stop`.
+
+        Parameters
+        ----------
+        scores
+            A mapping item → score, a Series, an array or list, or `Scores`.
+        seed
+            A whole number for reproducible draws, which are not secure; None for the operating system's randomness.
+        """
         scores = self.table(scores)
         self.check_size(scores.size)
         return self.draw(scores, bit_source(seed_or_none(seed))).positions()
 
     def table(self, scores: Any) -> Scores:
-        """Return what was given as scores of this mechanism's domain."""
+        """Return `Scores` for scores in any accepted form."""
         return Scores.of(scores)
 
     def describe(self) -> dict[str, Any]:
-        """Return the name and all parameters as plain data."""
-        return {"name": self.name, **asdict(self)}
+        """Return the name and all parameters as plain data; a delta of 0 is left out."""
+        parameters = asdict(self)
+        return {"name": self.name, **{key: value for key, value in parameters.items() if key != "delta" or value}}
 
     def check_size(self, size: int) -> None:
-        """Refuse a domain with fewer than k items; its size is public."""
+        """Raise InvalidInput for a domain with fewer than k items; its size is public."""
         if size < self.k:
-            raise InvalidInput("k", self.k, f"a number from 1 to {size}, the number of items, is needed")
+            raise InvalidInput("k", self.k, f"must be at most {size} (the number of items)")
 
     def exact_rate(self) -> Fraction:
-        """ε/w, the factor that turns a difference of scores into privacy loss."""
+        """Return ε/w, the privacy loss per unit of score; w is the spread of the sensitivity."""
         return Fraction(self.epsilon) / Fraction(self.sensitivity.spread)
 
     def small_domain(self, scores: Any) -> Scores:
-        """Return the scores if every outcome can be enumerated."""
+        """Return `Scores` if every outcome can be enumerated."""
         table = Scores.of(scores)
         self.check_size(table.size)
         few = table.size <= LARGEST_LAW and (self.k <= 20 or table.size <= 40)
@@ -108,33 +159,35 @@ class Mechanism(ABC):
             raise InvalidInput(
                 "scores",
                 plain(f"k = {self.k} of {table.size} items"),
-                f"law lists every outcome, at most {LARGEST_LAW}: fewer items or a smaller k is needed",
+                f"must allow at most {LARGEST_LAW} outcomes for law; use fewer items or a smaller k",
             )
         return table
 
 
 def check_noise(given: str, accepted: Iterable[str]) -> None:
-    """Refuse a noise that a mechanism does not have."""
+    """Raise InvalidInput for a noise that a mechanism does not support."""
     names = list(accepted)
     if given not in names or given not in NOISES:
-        raise InvalidInput("noise", given, "one of " + ", ".join(names) + " is needed")
+        raise InvalidInput("noise", given, "must be one of " + ", ".join(names))
+
+
+def check_agreement(argument: str, given: Any, stated: Any, owner: str) -> None:
+    """Raise InvalidInput if an argument is given and differs from what a mechanism object states."""
+    if given is not None and given != stated:
+        raise InvalidInput(argument, given, f"must be {stated}, as the {owner} states; leave it out or make them agree")
 
 
 def scaled_locations(scores: Scores, rate: Fraction) -> list[float]:
-    """Return rate · score for each item of a small domain, relative to the highest.
-
-    Differences are formed exactly, so that large scores lose nothing.
-    """
+    """Return rate · (score − highest score) for each item of a small domain, computed exactly and then rounded."""
     values = scores.exact()
     highest = max(values)
     return [float(max(rate * (value - highest), -FARTHEST)) for value in values]
 
 
 def spread_over_members(grouping: Grouping, groups: Array, bits: BitSource) -> Members:
-    """Give each win of a tied group to one of its members, uniformly and without replacement.
+    """Assign each win of a tied group to one of its members, uniformly and without replacement.
 
-    Equal scores make items exchangeable, so this completes the law of a draw that only decided how often
-    each group wins.
+    Items with equal scores are exchangeable, so this completes a draw that only decided how often each group wins.
     """
     indexes = np.zeros(len(groups), dtype=np.int64)
     if grouping.multiplicities is None:
@@ -149,5 +202,5 @@ def spread_over_members(grouping: Grouping, groups: Array, bits: BitSource) -> M
 
 
 def in_random_order(groups: Array, bits: BitSource) -> Array:
-    """Shuffle winners, so that the order of a set says nothing."""
+    """Return the winners shuffled, so that the order of a set carries no information."""
     return groups[shuffled(len(groups), bits)]

@@ -1,35 +1,68 @@
-"""The canonical mechanism: a k-subset in one draw."""
+"""The canonical mechanism: a k-subset in one draw (canonical, section 3; mathematics, section 3).
+
+All k-subsets but the top one are divided into blocks for a race. A subset lacks some of the top k. Its *head* h is the
+number of leading ranks it contains before the first one it lacks, its *tail* the last rank it contains; the two
+determine its loss. Row h of the blocks contains the subsets of head h: ranks 0..h−1, not rank h, and `k − h` of the
+ranks after it, the last of them beyond rank k − 1. A block is a row restricted to tails in consecutive runs of equal
+scores.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import combinations
+from math import comb
 from typing import Any, ClassVar
 
 import numpy as np
 
+from dpselect._arrays import Array, FloatArray
 from dpselect._numbers import finite_number
 from dpselect.errors import InvalidInput
 from dpselect.mechanisms.base import FARTHEST, Law, Mechanism, check_noise, in_random_order
-from dpselect.mechanisms.canonical_blocks import Geometry, SubsetBlocks
-from dpselect.mechanisms.class_law import winner_law
-from dpselect.mechanisms.classes import Classes, classes_of
-from dpselect.mechanisms.ranking import Ranking
+from dpselect.mechanisms.classes import Classes, classes_of, winner_law
 from dpselect.sampling import NOISES, BitSource
-from dpselect.sampling.race import race
-from dpselect.sampling.sequences import whole_numbers
-from dpselect.scores import Members, Scores
+from dpselect.sampling.bounds import location_bounds, scaled
+from dpselect.sampling.race import Alternative, race
+from dpselect.sampling.sequences import bounded_sequence, log_subsets, whole_numbers
+from dpselect.scores import Members, Ranking, Scores
 
 
 @dataclass(frozen=True, kw_only=True)
 class Canonical(Mechanism):
-    """Every k-subset y competes with `−ε · loss(y) / w + noise`, and the largest wins.
+    """The canonical mechanism: the k-subset y with the largest `−ε · loss(y) / w + noise`, as a set.
 
-    `loss(y) = (1 − γ) · max_{j ∉ y} x_j − γ · min_{j ∈ y} x_j` moves within a window of width w when a person is
-    added, the same window for every y. Gumbel noise gives the exponential mechanism over subsets, exponential noise
-    permute-and-flip, which is never worse. margin=False uses x_[k] in place of x_[k+1] in the loss of the top set, as
-    published: it forgoes the gap behind rank k. Canonical, section 3; mathematics, section 3; proof in canonical.md.
+    `loss(y) = (1 − γ) · max_{j ∉ y} x_j − γ · min_{j ∈ y} x_j`. Adding a person changes the losses of all subsets by
+    amounts in one window of width w, the spread of the sensitivity; so the noise does not grow with k. Canonical,
+    section 3; mathematics, section 3; proof in canonical.md.
+
+    Parameters
+    ----------
+    k, epsilon, sensitivity
+        As in `Mechanism`.
+    gamma
+        γ in [0, 1], the weight of the worst score in the set against the best score outside.
+    noise
+        "exponential" gives permute-and-flip over subsets, "gumbel" the exponential mechanism, which is never better.
+    margin
+        Whether the loss of the top set uses x_[k+1], as the definition says. False uses x_[k], as published, and makes
+        no use of the gap after rank k.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> import dpselect as dps
+    >>> mechanism = dps.Canonical(k=2, epsilon=1.0)
+    >>> sorted(mechanism.select([900, 5, 700, 30], seed=1).tolist())
+    [0, 2]
+    >>> round(mechanism.law([9, 0, 5])[frozenset({0, 2})], 4)
+    0.9962
     """
 
     name: ClassVar[str] = "canonical"
@@ -43,13 +76,13 @@ class Canonical(Mechanism):
         check_noise(self.noise, ("exponential", "gumbel"))
         object.__setattr__(self, "gamma", float(finite_number("gamma", self.gamma)))
         if not 0 <= self.gamma <= 1:
-            raise InvalidInput("gamma", self.gamma, "a number from 0 to 1 is needed")
+            raise InvalidInput("gamma", self.gamma, "must be between 0 and 1")
         if not isinstance(self.margin, bool):
-            raise InvalidInput("margin", self.margin, "True or False is needed")
+            raise InvalidInput("margin", self.margin, "must be True or False")
 
     @property
     def ordered(self) -> bool:
-        """A set: its order is random."""
+        """False: the answer is a set in random order."""
         return False
 
     def draw(self, scores: Scores, bits: BitSource) -> Members:
@@ -65,12 +98,12 @@ class Canonical(Mechanism):
         return ranking.members(in_random_order(ranks, bits))
 
     def geometry(self, ranking: Ranking) -> Geometry:
-        """Return where all subsets stand."""
+        """Return the locations of all subsets."""
         rate, gamma = self.exact_rate(), Fraction(self.gamma)
         return Geometry(ranking, self.k, (1 - gamma) * rate, gamma * rate, self.k if self.margin else self.k - 1)
 
     def classes(self, scores: Any) -> Classes:
-        """Return every (head, tail) class with its size and probability, without sampling; not private."""
+        """Return every (head, tail) class with its size and probability, computed from the scores: not private."""
         return classes_of(self, scores)
 
     def law(self, scores: Any) -> Law:
@@ -83,7 +116,7 @@ class Canonical(Mechanism):
         return dict(zip(subsets, winner_law(locations, self.noise).tolist(), strict=True))
 
     def _loss(self, values: list[Fraction], subset: frozenset[int]) -> Fraction:
-        """Return the loss of one subset, straight from its definition."""
+        """Return the loss of one subset by its definition."""
         inside = min(values[item] for item in subset)
         outside = [values[item] for item in range(len(values)) if item not in subset]
         if not outside:
@@ -93,3 +126,138 @@ class Canonical(Mechanism):
         if not self.margin and missing <= inside:
             missing = inside
         return (1 - gamma) * missing - gamma * inside
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of blocks: leading ranks contained, first rank to pick from, number of picks, and head penalty.
+
+    For γ = 1 the head does not matter, and a single row picks all k ranks freely.
+    """
+
+    held: Array
+    start: Array
+    picks: Array
+    penalty: FloatArray
+
+
+@dataclass(frozen=True)
+class Tails:
+    """The runs of equal scores beyond rank k − 1: the end of each and its tail penalty, in ascending order."""
+
+    ends: Array
+    penalty: FloatArray
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Locations of all subsets relative to the top set, which is at 0: minus a head penalty, minus a tail penalty.
+
+    With rate = ε/w these are `(1 − γ) · rate · (x_[h+1] − x_[s])` and `γ · rate · (x_[k] − x_[t])`, both at least 0.
+    The rank s, `stand_in` (from 0), is the one whose score counts as the best that the top set lacks: k + 1 with the
+    margin, k as published.
+    """
+
+    ranking: Ranking
+    k: int
+    head_rate: Fraction
+    tail_rate: Fraction
+    stand_in: int
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The rows of blocks."""
+        if self.head_rate == 0:
+            return Rows(np.array([0]), np.array([0]), np.array([self.k]), np.zeros(1))
+        heads = np.arange(self.k)
+        missing = self.ranking.scores(heads) - self.ranking.scores(np.array([self.stand_in]))
+        return Rows(heads, heads + 1, self.k - heads, scaled(missing, self.head_rate))
+
+    @cached_property
+    def tails(self) -> Tails:
+        """The runs of tails."""
+        first = int(self.ranking.groups(self.k))
+        values = self.ranking.grouping.values[first:]
+        gaps = self.ranking.scores(np.array([self.k - 1])) - values
+        return Tails(self.ranking.ends[first:], scaled(gaps, self.tail_rate))
+
+    def exact_penalty(self, row: int, tail: int) -> Fraction:
+        """Return the penalty of a subset in a row whose last rank is `tail`."""
+        score = self.ranking.exact_score
+        head = self.head_rate * (score(row) - score(self.stand_in)) if self.head_rate else Fraction(0)
+        return head + self.tail_rate * (score(self.k - 1) - score(tail))
+
+
+class SubsetBlocks:
+    """The top set as block 0, then blocks (row, first run, last run), finer where the probability is.
+
+    A block is split while its locations differ by more than 1 and its highest location would give it a noticeable share
+    of the total weight. The race is exact for any division into blocks.
+    """
+
+    def __init__(self, geometry: Geometry, *, widest: float = 1.0) -> None:
+        self._geometry = geometry
+        rows, tails = geometry.rows, geometry.tails
+        count = len(rows.held)
+        blocks = np.stack([np.arange(count), np.zeros(count, np.intp), np.full(count, len(tails.ends))])
+        finished: list[Array] = []
+        measures: list[Array] = []
+        heaviest = 0.0
+        total = count
+        while blocks.shape[1]:
+            measured = self._measure(blocks)
+            floor, ceiling, log_size = measured[0], measured[1], measured[2]
+            heaviest = max(heaviest, float((floor + log_size).max()))
+            wide = (ceiling - floor > widest) & (ceiling + log_size > heaviest - np.log(total) - 2.0)
+            wide &= blocks[2] - blocks[1] > 1
+            finished.append(blocks[:, ~wide])
+            measures.append(measured[:, ~wide])
+            blocks = self._halved(blocks[:, wide])
+            total += blocks.shape[1]
+        self._blocks = np.concatenate(finished, axis=1)
+        top = np.zeros((4, 1))
+        self.floor, self.ceiling, self.log_size, self.log_size_error = np.concatenate([top, *measures], axis=1)
+
+    def _halved(self, blocks: Array) -> Array:
+        """Split each block in the middle of its range of tail penalties."""
+        row, first, last = blocks
+        penalty = self._geometry.tails.penalty
+        middle = np.searchsorted(penalty, penalty[first] / 2 + penalty[last - 1] / 2, side="right")
+        middle = np.clip(middle, first + 1, last - 1)
+        return np.concatenate([np.stack([row, first, middle]), np.stack([row, middle, last])], axis=1)
+
+    def _measure(self, blocks: Array) -> Array:
+        """Return floor, ceiling, log-size and the error of the log-size for each block."""
+        rows, tails = self._geometry.rows, self._geometry.tails
+        row, first, last = blocks
+        near = rows.penalty[row] + tails.penalty[first]
+        far = rows.penalty[row] + tails.penalty[last - 1]
+        picks, inner, outer = self._picks(blocks)
+        log_size, error = log_subsets(inner, outer, picks)
+        return np.stack([*location_bounds(near, far), log_size, error])
+
+    def _picks(self, blocks: Array) -> tuple[Array, Array, Array]:
+        """Return, for each block, the number of picks, of ranks before its tails, and of ranks up to their end."""
+        rows, tails = self._geometry.rows, self._geometry.tails
+        row, first, last = blocks
+        before = np.where(first > 0, tails.ends[first - 1], self._geometry.k)
+        return rows.picks[row], before - rows.start[row], tails.ends[last - 1] - rows.start[row]
+
+    def size(self, block: int) -> int:
+        """Return the exact number of subsets of a block."""
+        if block == 0:
+            return 1
+        picks, inner, outer = (int(part[0]) for part in self._picks(self._blocks[:, block - 1 : block]))
+        return comb(outer, picks) - comb(inner, picks)
+
+    def draw(self, block: int, bits: BitSource) -> Alternative:
+        """Return a uniformly random subset: its key is (held, sorted further ranks), None for the top set."""
+        if block == 0:
+            return Alternative(None, Fraction(0))
+        picks, inner, outer = (int(part[0]) for part in self._picks(self._blocks[:, block - 1 : block]))
+        row = int(self._blocks[0, block - 1])
+        rows = self._geometry.rows
+        start = int(rows.start[row])
+        chosen = bounded_sequence(whole_numbers([inner] * picks), whole_numbers([outer] * picks), bits)
+        ranks = tuple(sorted(start + pick for pick in chosen))
+        return Alternative((int(rows.held[row]), ranks), -self._geometry.exact_penalty(row, ranks[-1]))

@@ -1,4 +1,4 @@
-"""The Gaussian mechanism: normal noise on every score, for people who touch few items."""
+"""The Gaussian mechanism: normal noise on every score, for data in which each person has few items."""
 
 from __future__ import annotations
 
@@ -15,18 +15,41 @@ from dpselect.privacy.conversion import float_above
 from dpselect.privacy.guarantee import Guarantee, probability_of_failure
 from dpselect.sampling import BitSource, Field, top_k
 from dpselect.sampling.laws import sequence_law
-from dpselect.sampling.normal import NORMAL
+from dpselect.sampling.noise import NORMAL
 from dpselect.scores import Members, Scores
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(Mechanism):
-    """The k largest of `x_i + σ N_i`, in order, N_i standard normal, are (ε, δ)-DP.
+    """The Gaussian mechanism: the k largest of `x_i + σ N_i`, in order, with N_i standard normal.
 
-    `σ = √m s σ₁`: one person changes at most m = max_items_per_person scores, each by at most s = max(|low|, |high|)
-    of the sensitivity, and σ₁ is the least noise for an L2 sensitivity of 1 (Balle and Wang 2018). The noise does not
-    grow with k. **Nothing here can check m**: whoever makes the scores has to see to it that no person touches more
-    items, by dropping the surplus, or the guarantee does not hold. Mathematics, sections 1 and 6; proof in gaussian.md.
+    `σ = √m s σ₁`: one person changes at most m scores, each by at most s = max(|low|, |high|) of the sensitivity, and
+    σ₁ is the least noise for an L2 sensitivity of 1 (Balle and Wang 2018). The noise does not grow with k. Mathematics,
+    sections 1 and 6; proof in gaussian.md.
+
+    Parameters
+    ----------
+    k, epsilon, sensitivity
+        As in `Mechanism`.
+    delta
+        The δ of the guarantee, above 0.
+    max_items_per_person
+        m. **It cannot be checked here**: the caller must drop surplus items of a person before computing the scores,
+        or the guarantee does not hold.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> import dpselect as dps
+    >>> mechanism = dps.Gaussian(k=2, epsilon=1.0, delta=1e-6, max_items_per_person=4)
+    >>> mechanism.select([900, 5, 700, 30], seed=1).tolist()
+    [0, 2]
+    >>> 8 < mechanism.sigma < 9
+    True
     """
 
     name: ClassVar[str] = "gaussian"
@@ -41,13 +64,13 @@ class Gaussian(Mechanism):
             raise InvalidInput(
                 "max_items_per_person",
                 None,
-                "a whole number of at least 1 is needed: the noise follows how many items one person can touch",
+                "must be a whole number of at least 1; the noise depends on how many items one person can have",
             )
         object.__setattr__(
             self, "max_items_per_person", positive_integer("max_items_per_person", self.max_items_per_person)
         )
         if not 1 / SCALE_RANGE <= self.sigma <= SCALE_RANGE:
-            raise InvalidInput("sensitivity", self.sensitivity, "the noise must lie between 1e-250 and 1e250")
+            raise InvalidInput("sensitivity", self.sensitivity, "must be such that the noise is in 1e-250..1e250")
 
     @property
     def sigma(self) -> float:
@@ -57,7 +80,7 @@ class Gaussian(Mechanism):
 
     @property
     def ordered(self) -> bool:
-        """A sequence: the whole noisy vector would be private, and so is its order."""
+        """True: the noisy vector is private, and so is its order."""
         return True
 
     @property
@@ -80,6 +103,6 @@ class Gaussian(Mechanism):
 
 
 def _root_above(number: int) -> Fraction:
-    """Return √number, exactly if it is whole and otherwise a little above, by less than 2⁻⁶⁴."""
+    """Return √number exactly if it is whole, and otherwise rounded up by less than 2⁻⁶⁴."""
     root = isqrt(number)
     return Fraction(root) if root * root == number else Fraction(isqrt(number << 128) + 1, 1 << 64)

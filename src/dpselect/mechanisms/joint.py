@@ -1,30 +1,63 @@
-"""The joint mechanism: a k-sequence in one draw."""
+"""The joint mechanism: a k-sequence in one draw (joint, section 3; mathematics, section 4).
+
+A sequence of ranks (s_0 … s_{k−1}) has loss `max_r (x_[r] − x_{s_r})`. A threshold s restricts row r to the ranks of
+scores of at least `x_[r] − s`; the sequences within these bounds are those of loss at most s. For the race, a block
+contains the sequences within the bounds of one threshold and not within those of a lower one.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import permutations
+from math import prod
 from typing import Any, ClassVar
 
+import numpy as np
+
+from dpselect._arrays import Array
 from dpselect.mechanisms.base import FARTHEST, Law, Mechanism, check_noise
-from dpselect.mechanisms.class_law import winner_law
-from dpselect.mechanisms.classes import Levels, levels_of
-from dpselect.mechanisms.joint_blocks import SequenceBlocks
-from dpselect.mechanisms.ranking import Ranking
+from dpselect.mechanisms.classes import Levels, levels_of, winner_law
 from dpselect.sampling import NOISES, BitSource
-from dpselect.sampling.race import race
-from dpselect.sampling.sequences import whole_numbers
-from dpselect.scores import Members, Scores
+from dpselect.sampling.bounds import SLACK, location_bounds, scaled
+from dpselect.sampling.race import Alternative, race
+from dpselect.sampling.sequences import PRECISION, bounded_sequence, log_difference, whole_numbers
+from dpselect.scores import Members, Ranking, Scores
+
+_ENTRIES = 1 << 18
+"""Bounds of thresholds held in memory at a time: a few megabytes, however large k is."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Joint(Mechanism):
-    """Every k-sequence S competes with `−ε · loss(S) / (2w) + noise`, and the largest wins; the order is private too.
+    """The joint mechanism: the k-sequence S with the largest `−ε · loss(S) / (2w) + noise`; its order is private too.
 
-    `loss(S) = max_i (x_[i] − x_{s_i})` moves within a window of width 2w when a person is added. Gumbel noise gives the
-    joint exponential mechanism as published, exponential noise permute-and-flip over sequences, which is never worse.
-    Joint, section 3; mathematics, section 4; proof in joint.md.
+    `loss(S) = max_i (x_[i] − x_{s_i})`. Adding a person changes the losses of all sequences by amounts in one window of
+    width 2w, w being the spread of the sensitivity; so the noise does not grow with k. Joint, section 3; mathematics,
+    section 4; proof in joint.md.
+
+    Parameters
+    ----------
+    k, epsilon, sensitivity
+        As in `Mechanism`.
+    noise
+        "exponential" gives permute-and-flip over sequences, "gumbel" the joint exponential mechanism as published,
+        which is never better.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> import dpselect as dps
+    >>> mechanism = dps.Joint(k=2, epsilon=1.0)
+    >>> mechanism.select([900, 5, 700, 30], seed=1).tolist()
+    [0, 2]
+    >>> mechanism.ordered
+    True
     """
 
     name: ClassVar[str] = "joint"
@@ -37,12 +70,12 @@ class Joint(Mechanism):
 
     @property
     def ordered(self) -> bool:
-        """A sequence, its order included."""
+        """True: the answer is a sequence."""
         return True
 
     @property
     def rate(self) -> Fraction:
-        """ε/(2w), the factor that turns loss into privacy loss."""
+        """ε/(2w), by which losses are multiplied before standard noise is added."""
         return self.exact_rate() / 2
 
     def draw(self, scores: Scores, bits: BitSource) -> Members:
@@ -53,7 +86,7 @@ class Joint(Mechanism):
         return ranking.members(whole_numbers(winner))
 
     def levels(self, scores: Any) -> Levels:
-        """Return every loss level with its size and probability, without sampling; not private."""
+        """Return every level of loss with its size and probability, computed from the scores: not private."""
         return levels_of(self, scores)
 
     def law(self, scores: Any) -> Law:
@@ -65,3 +98,159 @@ class Joint(Mechanism):
         losses = [max(top[row] - values[item] for row, item in enumerate(sequence)) for sequence in sequences]
         locations = [float(max(-self.rate * loss, -FARTHEST)) for loss in losses]
         return dict(zip(sequences, winner_law(locations, self.noise).tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """The bounds that thresholds set for the rows.
+
+    Rounding in `x_[r] − s` may shift a bound, but bounds stay monotone in thresholds and rows, and a block's range of
+    losses is computed from the bounds. So rounding only moves sequences between blocks and does not change the law.
+    """
+
+    ranking: Ranking
+    k: int
+
+    @cached_property
+    def top(self) -> Array:
+        """The k highest scores."""
+        return self.ranking.scores(np.arange(self.k))
+
+    @cached_property
+    def ascending(self) -> Array:
+        """The distinct scores, lowest first."""
+        return np.ascontiguousarray(self.ranking.grouping.values[::-1])
+
+    @cached_property
+    def counts(self) -> Array:
+        """How many items have at least each score of `ascending`."""
+        return np.ascontiguousarray(self.ranking.ends[::-1])
+
+    def places(self, thresholds: Array) -> Array:
+        """Return, for each threshold and row, the index in `ascending` of the lowest score allowed.
+
+        Integer thresholds that reach below the lowest score are cut there, so that they cannot overflow.
+        """
+        reach = thresholds[:, None]
+        if self.ascending.dtype == np.int64:
+            reach = np.minimum(reach, self.top[None, :] - self.ascending[0])
+        return np.searchsorted(self.ascending, self.top[None, :] - reach, side="left")
+
+    def bounds(self, threshold: Any) -> Array:
+        """Return for each row how many ranks a threshold allows."""
+        allowed: Array = self.counts[self.places(np.array([threshold], dtype=self.ascending.dtype))[0]]
+        return allowed
+
+    @property
+    def zero(self) -> Any:
+        """The threshold of the sequences without loss."""
+        return self.top[0] - self.top[0]
+
+    @property
+    def widest(self) -> Any:
+        """A threshold that allows every sequence."""
+        return np.inf if self.ascending.dtype == np.float64 else self.top[0] - self.ascending[0]
+
+
+class SequenceBlocks:
+    """The sequences without loss as block 0, then blocks between thresholds, finer where the probability is.
+
+    A block is split while its locations differ by more than 1 and its highest location would give it a noticeable share
+    of the total weight. The race is exact for any division into blocks.
+    """
+
+    def __init__(self, ranking: Ranking, k: int, rate: Fraction, *, widest: float = 1.0) -> None:
+        self._thresholds = thresholds = Thresholds(ranking, k)
+        self._rate = rate
+        choices = thresholds.bounds(thresholds.zero) - np.arange(k)
+        best_size = float(np.log(choices.astype(np.float64)).sum())
+        best_error = PRECISION * (1 + best_size)
+        finished: list[Array] = []
+        measures = [np.array([[-SLACK], [SLACK], [best_size], [best_error]])]
+        heaviest, total = best_size, 1
+        kind = thresholds.ascending.dtype
+        lower, upper = np.array([thresholds.zero], dtype=kind), np.array([thresholds.widest], dtype=kind)
+        while len(lower):
+            measured, middle = self._measured(lower, upper)
+            floor, ceiling, log_size = measured[:3]
+            heaviest = max(heaviest, float((floor + log_size).max()))
+            wide = (ceiling - floor > widest) & (ceiling + log_size > heaviest - np.log(total) - 2.0)
+            wide &= (middle > lower) & (middle < upper)
+            done = ~wide & np.isfinite(log_size)
+            finished.append(np.stack([lower[done], upper[done]]))
+            measures.append(measured[:, done])
+            total += int(wide.sum())
+            lower, upper = (
+                np.concatenate([lower[wide], middle[wide]]),
+                np.concatenate([middle[wide], upper[wide]]),
+            )
+        self._between = np.concatenate(finished, axis=1)
+        self.floor, self.ceiling, self.log_size, self.log_size_error = np.concatenate(measures, axis=1)
+
+    def _measured(self, lower: Array, upper: Array) -> tuple[Array, Array]:
+        """Return floor, ceiling, log-size and its error for each block, and the threshold at which to split it."""
+        step = max(1, _ENTRIES // self._thresholds.k)
+        parts = [
+            self._measured_some(lower[start : start + step], upper[start : start + step])
+            for start in range(0, len(lower), step)
+        ]
+        return np.concatenate([part[0] for part in parts], axis=1), np.concatenate([part[1] for part in parts])
+
+    def _measured_some(self, lower: Array, upper: Array) -> tuple[Array, Array]:
+        """Return the same for as many blocks as fit in memory."""
+        thresholds = self._thresholds
+        inner, outer = thresholds.places(lower), thresholds.places(upper)
+        rows = np.arange(thresholds.k)
+        choices = (thresholds.counts[outer] - rows).astype(np.float64)
+        gained = (thresholds.counts[outer] - thresholds.counts[inner]).astype(np.float64)
+        logs = np.log(choices)
+        with np.errstate(divide="ignore"):
+            log_size = log_difference(logs.sum(axis=1), np.log1p(-gained / choices).sum(axis=1))
+        error = PRECISION * (1.0 + logs.sum(axis=1))
+        grown = outer < inner
+        largest = (thresholds.top - thresholds.ascending[outer]).max(axis=1)
+        beyond = thresholds.top - thresholds.ascending[np.maximum(inner - 1, 0)]
+        smallest = np.where(grown, beyond, largest[:, None]).min(axis=1)
+        near, far = scaled(smallest, self._rate), scaled(largest, self._rate)
+        measured = np.stack([*location_bounds(near, far), log_size, error])
+        return measured, _middle(smallest, largest)
+
+    def _bounds(self, block: int) -> tuple[Array, Array]:
+        """Return the inner and outer bounds of a block; no sequence is within the inner bounds of block 0."""
+        if block == 0:
+            outer = self._thresholds.bounds(self._thresholds.zero)
+            return np.zeros_like(outer), outer
+        lower, upper = self._between[:, block - 1]
+        return self._thresholds.bounds(lower), self._thresholds.bounds(upper)
+
+    def size(self, block: int) -> int:
+        """Return the exact number of sequences of a block."""
+        inner, outer = (bounds.tolist() for bounds in self._bounds(block))
+        within = prod(bound - row for row, bound in enumerate(inner)) if block else 0
+        return int(prod(bound - row for row, bound in enumerate(outer)) - within)
+
+    def draw(self, block: int, bits: BitSource) -> Alternative:
+        """Return a uniformly random sequence of a block; its key is the tuple of ranks."""
+        ranks = bounded_sequence(*self._bounds(block), bits)
+        losses = self._thresholds.top - self._thresholds.ranking.scores(whole_numbers(ranks))
+        return Alternative(tuple(ranks), -self._rate * self._exact_loss(ranks, losses))
+
+    def _exact_loss(self, ranks: list[int], losses: Array) -> Fraction:
+        """Return the largest loss without error; rounded losses tell which rows may have it."""
+        if losses.dtype == np.float64:
+            score = self._thresholds.ranking.exact_score
+            near = np.flatnonzero(losses >= losses.max() * (1 - 2.0**-40)).tolist()
+            return max(score(row) - score(ranks[row]) for row in near)
+        return Fraction(max(losses.tolist()))
+
+
+def _middle(low: Array, high: Array) -> Array:
+    """Return thresholds halfway between losses; whole numbers for whole numbers."""
+    if low.dtype == np.float64:
+        return low + (high - low) / 2
+    if low.dtype == object:
+        middle = np.empty(len(low), dtype=object)
+        middle[:] = [(a + b) / 2 if isinstance(a, Fraction) else (a + b) // 2 for a, b in zip(low, high, strict=True)]
+        return middle
+    whole: Array = low + (high - low) // 2
+    return whole

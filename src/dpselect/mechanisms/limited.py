@@ -1,22 +1,19 @@
-"""The limited-domain mechanism: a dummy that stands above whatever one person could have brought into the pool."""
+"""The limited-domain mechanism: noisy scores of the pool, down to a dummy that hides items only one person has."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from math import ceil
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dpselect._arrays import Array
-from dpselect._numbers import float_below, positive_integer
-from dpselect.errors import InvalidInput, plain
+from dpselect._numbers import exact_fraction, float_below, positive_integer
+from dpselect.errors import InvalidInput
 from dpselect.mechanisms.base import FARTHEST, Law, check_noise
-from dpselect.mechanisms.pool import Pool
-from dpselect.mechanisms.ranking import exact
-from dpselect.mechanisms.unknown import UnknownDomain, positive_delta
+from dpselect.mechanisms.unknown import Pool, UnknownDomain, positive_delta
 from dpselect.privacy.calibration import gumbel_threshold, laplace_threshold, range_per_round
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.sampling import NOISES, BitSource, Field, top_k
@@ -24,20 +21,43 @@ from dpselect.sampling.laws import sequence_law
 from dpselect.scores import Members
 
 WHOLE = 2**53
-"""Integers below this are floats."""
+"""float64 holds all integers below this exactly."""
 
 DIGITS = 20
-"""Binary digits of where the dummy stands above the next score; more would gain a millionth."""
+"""Binary digits of the dummy's lead over the next score; rounding it up to these costs a millionth."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LimitedDomain(UnknownDomain):
-    """The k largest of `x_i + Z_i` over the pool and a dummy at `x_[pool+1] + w + u`, in order, up to the dummy.
+    """A mechanism for unknown domains: the k largest of `x_i + Z_i` over the pool and a dummy, down to the dummy.
 
-    Gumbel noise of scale `w/ε₀`: ε₀ is what each of k rounds may cost, `u = (w/ε₀) log(m/δ_T)`. Laplace noise of scale
-    `w m/ε`: `u = (w m/ε) q` with `m · ¼ (2 + q) e^{−q} <= δ`. m is how many items of the pool one person can have
-    brought in: max_items_per_person, or all. As with Gaussian noise, nothing here can check max_items_per_person.
-    Durfee and Rogers 2019; mathematics, section 7; proof in limited.md.
+    The answer is a sequence. The dummy is at `x_[pool+1] + w + u`, w being the spread of the sensitivity. Durfee and
+    Rogers 2019; mathematics, section 7; proof in limited.md.
+
+    Parameters
+    ----------
+    k, epsilon, sensitivity, pool
+        As in `UnknownDomain`.
+    delta
+        The δ of the guarantee, above 0.
+    max_items_per_person
+        m, how many items of the pool one person can have brought in; the whole pool if left out. The caller must
+        enforce it; it cannot be checked here.
+    noise
+        "gumbel" has scale `w/ε₀`, where ε₀ is the cost of each of k rounds, and `u = (w/ε₀) log(m/δ_T)`. "laplace" has
+        scale `w m/ε` and `u = (w m/ε) q` with `m · ¼ (2 + q) e^{−q} <= δ`; it needs max_items_per_person.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> import dpselect as dps
+    >>> mechanism = dps.LimitedDomain(k=3, epsilon=1.0, delta=1e-6)
+    >>> mechanism.select({"tea": 900, "coffee": 700, "milk": 1}, seed=1).tolist()
+    [0, 1]
     """
 
     name: ClassVar[str] = "limited"
@@ -56,16 +76,14 @@ class LimitedDomain(UnknownDomain):
             object.__setattr__(self, "max_items_per_person", most)
         if self.noise == "laplace" and self.max_items_per_person is None:
             raise InvalidInput(
-                "max_items_per_person",
-                plain("nothing"),
-                "a whole number is needed: the scale of laplace noise follows it",
+                "max_items_per_person", None, "must be a whole number; the scale of laplace noise depends on it"
             )
         if self.noise == "laplace" and self.sensitivity.low:
-            raise InvalidInput("sensitivity", self.sensitivity, "laplace noise needs scores that a person only raises")
+            raise InvalidInput("sensitivity", self.sensitivity, "must have low = 0 for laplace noise; use gumbel noise")
 
     @property
     def ordered(self) -> bool:
-        """A sequence: the order of the noisy scores."""
+        """True: the answer is in the order of the noisy scores."""
         return True
 
     @property
@@ -74,17 +92,17 @@ class LimitedDomain(UnknownDomain):
         return Guarantee(self.epsilon, self.delta)
 
     def share(self) -> Fraction:
-        """ε₀: what one round may cost, with half of δ if that helps; with Laplace noise what one item costs."""
+        """Return ε₀: the cost of one round, using half of δ if that helps; for laplace noise the cost of one item."""
         if self.noise == "laplace":
             return Fraction(self.epsilon) / (self.max_items_per_person or 1)
         return range_per_round(self.epsilon, float_below(Fraction(self.delta) / 2), self.k)
 
     def rate(self) -> Fraction:
-        """ε₀/w, the inverse of the noise scale."""
+        """Return ε₀/w, the inverse of the noise scale."""
         return self.share() / Fraction(self.sensitivity.spread)
 
     def lead(self) -> Fraction:
-        """Return w + u, by which the dummy stands above x_[pool+1]: of few digits, rounded up."""
+        """Return w + u, the lead of the dummy over x_[pool+1], rounded up to few digits."""
         composed = self.noise == "gumbel" and self.k * self.share() > Fraction(self.epsilon)
         allowed = Fraction(self.delta) / (2 if composed else 1)
         brought = min(self.max_items_per_person or self.pool_size, self.pool_size)
@@ -92,14 +110,14 @@ class LimitedDomain(UnknownDomain):
         return _of_few_digits(Fraction(self.sensitivity.spread) + threshold(allowed / brought) / self.rate())
 
     def dummy(self, following: Any) -> Fraction:
-        """Return where the dummy stands, without error: if it were rounded, one person could move it by more than w."""
-        return exact(following) + self.lead()
+        """Return the location of the dummy without rounding, which could let one person move it by more than w."""
+        return exact_fraction(following) + self.lead()
 
     def draw_from(self, pool: Pool, bits: BitSource) -> Members:
-        """Return what comes before the dummy."""
+        """Return the items above the dummy."""
         groups, sizes = pool.entrants()
         values = with_dummy(pool.scores.values[groups], self.dummy(pool.following))
-        # Groups must come by descending score, single entrants in any order.
+        # Groups must be in descending order of score; single entrants may be in any order.
         order = np.arange(len(values)) if sizes is None else np.argsort(-values, kind="stable")
         field = Field(values[order], self.rate(), None if sizes is None else np.append(sizes, 1)[order], self.k)
         winners = order[top_k(field, NOISES[self.noise], bits, ordered=True)]
@@ -108,24 +126,19 @@ class LimitedDomain(UnknownDomain):
         return pool.members(chosen[chosen < pool.named], bits)
 
     def ranked_law(self, scores: tuple[Fraction, ...], named: int, following: Fraction) -> Law:
-        """Return the law of the ranks before the dummy."""
-        return _ranked_law(self, scores, named, following)
-
-
-@lru_cache(maxsize=4096)
-def _ranked_law(mechanism: LimitedDomain, scores: tuple[Fraction, ...], named: int, following: Fraction) -> Law:
-    values = [*scores, mechanism.dummy(following)]
-    locations = [float(max(mechanism.rate() * (value - max(values)), -FARTHEST)) for value in values]
-    law: Law = {}
-    for ranks, probability in sequence_law(locations, mechanism.k, NOISES[mechanism.noise]).items():
-        before = ranks[: ranks.index(len(scores))] if len(scores) in ranks else ranks
-        answer = tuple(rank for rank in before if rank < named)
-        law[answer] = law.get(answer, 0.0) + probability
-    return law
+        """Return the law of the ranks above the dummy."""
+        values = [*scores, self.dummy(following)]
+        locations = [float(max(self.rate() * (value - max(values)), -FARTHEST)) for value in values]
+        law: Law = {}
+        for ranks, probability in sequence_law(locations, self.k, NOISES[self.noise]).items():
+            above = ranks[: ranks.index(len(scores))] if len(scores) in ranks else ranks
+            answer = tuple(rank for rank in above if rank < named)
+            law[answer] = law.get(answer, 0.0) + probability
+        return law
 
 
 def with_dummy(values: Array, dummy: Fraction) -> Array:
-    """Return the scores with the dummy behind them, without error."""
+    """Return the scores and then the dummy as an exact array."""
     in_floats = values.dtype == np.float64 or (values.dtype == np.int64 and int(np.abs(values).max()) < WHOLE)
     if in_floats and dummy < WHOLE and Fraction(float(dummy)) == dummy:
         return np.append(values.astype(np.float64), float(dummy))
@@ -133,6 +146,6 @@ def with_dummy(values: Array, dummy: Fraction) -> Array:
 
 
 def _of_few_digits(number: Fraction) -> Fraction:
-    """Return a positive number rounded up to about 20 binary digits, so that sums with counts are floats."""
+    """Return a positive number rounded up to about 20 binary digits, so that its sum with a count is a float."""
     step = Fraction(2) ** (number.numerator.bit_length() - number.denominator.bit_length() - DIGITS)
     return ceil(number / step) * step

@@ -1,4 +1,4 @@
-"""The Lipschitz mechanism in one shot: add noise once, return the set of the k largest."""
+"""One-shot selection: noise is added once to every score, and the k largest are returned as a set."""
 
 from __future__ import annotations
 
@@ -23,20 +23,38 @@ from dpselect.sampling.laws import set_law
 from dpselect.scores import Members, Scores
 
 LARGEST_EPSILON, LARGEST_DELTA = 0.2, 0.05
-"""Beyond these theorem 2.2 of the one-shot paper says nothing, and the pure scale is used."""
+"""Theorem 2.2 of the one-shot paper holds up to these; beyond them the pure scale is used."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OneShot(Mechanism):
-    """The set of the k largest of `x_i + (k w / ε) · Z_i` is ε-DP, Z_i i.i.d. with log(1 − F) 1-Lipschitz.
+    """One-shot selection: the set of the k largest of `x_i + (k w / ε) · Z_i`, Z_i i.i.d. with 1-Lipschitz log(1 − F).
 
-    w is the spread of the sensitivity. k = 1 gives permute-and-flip (exponential noise), the exponential
-    mechanism (gumbel) and report-noisy-max (laplace). Only the set is private: neither the order of
-    the noisy values nor the values themselves may be shown. Canonical, section 3; mathematics, section 2; proof in
-    oneshot.md.
+    w is the spread of the sensitivity. For k = 1 this is permute-and-flip (exponential noise), the exponential
+    mechanism (gumbel) or report-noisy-max (laplace). Only the set is private, not the order of the noisy values, nor
+    the values themselves. Canonical, section 3; mathematics, section 2; proof in oneshot.md.
 
-    `delta` makes the scale smaller where a proof allows it: for gumbel noise that of CDP-PEEL, for laplace noise
-    `8 (w/2) √(k log(d/δ)) / ε` with d the public number of items (one-shot paper, theorem 2.2).
+    Parameters
+    ----------
+    k, epsilon, sensitivity
+        As in `Mechanism`.
+    noise
+        "exponential", "gumbel", "laplace", "logistic" or "half-logistic".
+    delta
+        The δ of the guarantee. It allows less noise with gumbel noise (that of CDP-PEEL) and laplace noise (scale
+        `8 (w/2) √(k log(d/δ)) / ε` for d items, one-shot paper, theorem 2.2).
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is out of range, or a delta is given with another noise.
+
+    Examples
+    --------
+    >>> import dpselect as dps
+    >>> mechanism = dps.OneShot(k=2, epsilon=1.0, noise="laplace")
+    >>> sorted(mechanism.select([900, 5, 700, 30], seed=1).tolist())
+    [0, 2]
     """
 
     name: ClassVar[str] = "oneshot"
@@ -51,24 +69,22 @@ class OneShot(Mechanism):
         object.__setattr__(self, "delta", probability_of_failure(self.delta))
         if self.delta and self.noise not in self.noises_with_delta:
             accepted = " or ".join(self.noises_with_delta)
-            raise InvalidInput(
-                "delta", self.delta, f"{self.noise} noise has no use for it: leave it out, or take {accepted} noise"
-            )
+            raise InvalidInput("delta", self.delta, f"must be 0 for {self.noise} noise; use {accepted} noise")
 
     @property
     def guarantee(self) -> Guarantee:
-        """(ε, δ), or pure where δ makes no difference whatever the size of the domain."""
+        """(ε, δ), or pure ε if δ makes no difference for any size of the domain."""
         if not self.delta:
             return super().guarantee
         if self.noise == "gumbel":
             share = range_per_round(self.epsilon, self.delta, self.k)
             return guarantee_of_rounds(self.epsilon, self.delta, self.k, share, share)
-        # The scale grows with d, so that k items, the smallest domain, decide whether δ is ever used.
+        # The scale grows with d, so the smallest domain, k items, decides whether δ is ever used.
         used = self._share(self.k) > Fraction(self.epsilon) / self.k
         return Guarantee(epsilon=self.epsilon, delta=self.delta if used else 0.0)
 
     def rate(self, size: int) -> Fraction:
-        """Return the inverse of the noise scale for a domain of so many items."""
+        """Return the inverse of the noise scale for a domain of `size` items."""
         return self._share(size) / Fraction(self.sensitivity.spread)
 
     def _share(self, size: int) -> Fraction:
@@ -80,19 +96,14 @@ class OneShot(Mechanism):
             return range_per_round(self.epsilon, self.delta, self.k)
         if size < 2 or self.epsilon > LARGEST_EPSILON or self.delta > LARGEST_DELTA:
             return plainly
-        # The floats 0.2 and 0.05 lie a little above the numbers that the theorem allows.
+        # The floats 0.2 and 0.05 are a little above the numbers that the theorem allows.
         epsilon, delta = min(Fraction(self.epsilon), Fraction(1, 5)), min(Fraction(self.delta), Fraction(1, 20))
         return max(plainly, rate_of_oneshot_laplace(epsilon, delta, self.k, size))
 
     @property
     def ordered(self) -> bool:
-        """A set: its order is random."""
+        """False: the answer is a set in random order."""
         return False
-
-    def describe(self) -> dict[str, Any]:
-        """Return the name and all parameters as plain data, delta only where there is one."""
-        described = super().describe()
-        return described if self.delta else {key: value for key, value in described.items() if key != "delta"}
 
     def draw(self, scores: Scores, bits: BitSource) -> Members:
         """Return the chosen set, in uniformly random order."""

@@ -1,4 +1,4 @@
-"""Peeling: k rounds of choosing one item, each without those already chosen."""
+"""Peeling: k rounds; each chooses one of the items that are left."""
 
 from __future__ import annotations
 
@@ -7,25 +7,53 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
+import numpy as np
+
+from dpselect._numbers import exact_fraction
 from dpselect.mechanisms.base import Law, Mechanism, check_noise, scaled_locations, spread_over_members
-from dpselect.mechanisms.peeling_blocks import ItemsLeft
-from dpselect.mechanisms.ranking import Ranking
 from dpselect.privacy.calibration import guarantee_of_rounds, pure_per_round, range_per_round
 from dpselect.privacy.guarantee import Guarantee, probability_of_failure
-from dpselect.sampling import NOISES, BitSource, Field, top_k
+from dpselect.sampling import NOISES, BitSource, Field, top_k, uniform_integer
+from dpselect.sampling.bounds import SLACK, location_bounds, scaled
 from dpselect.sampling.laws import single_law
-from dpselect.sampling.race import race
+from dpselect.sampling.race import Alternative, race
 from dpselect.sampling.sequences import whole_numbers
-from dpselect.scores import Members, Scores
+from dpselect.scores import Members, Ranking, Scores
+
+_WINDOW = 64
+"""Bins that are separate blocks in a round; all items behind them are one more block."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Peeling(Mechanism):
-    """k rounds of the one-item mechanism at ε₀ each, without replacement; the order is part of the output.
+    """Peeling: k rounds, each choosing one item at a cost of ε₀, without replacement; the order is private too.
 
-    Exponential noise makes each round permute-and-flip (PNF-PEEL of the joint paper). With gumbel noise
-    all rounds together equal the k largest of one noisy vector, in order. ε₀ = ε/k, or more where `delta` allows it:
-    with gumbel noise that is CDP-PEEL. Mathematics, sections 2, 5 and 6; proof in peeling.md.
+    ε₀ = ε/k, or more if `delta` allows it. Mathematics, sections 2, 5 and 6; proof in peeling.md.
+
+    Parameters
+    ----------
+    k, epsilon, sensitivity
+        As in `Mechanism`.
+    noise
+        "exponential" makes each round permute-and-flip (PNF-PEEL of the joint paper). "gumbel" makes it the exponential
+        mechanism; all rounds together are then the k largest of one noisy vector, in order.
+    delta
+        The δ of the guarantee. With gumbel noise and δ > 0 this is CDP-PEEL.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> import dpselect as dps
+    >>> dps.Peeling(k=2, epsilon=1.0).select([900, 5, 700, 30], seed=1).tolist()
+    [0, 2]
+    >>> float(dps.Peeling(k=100, epsilon=1.0).per_round())
+    0.01
+    >>> float(dps.Peeling(k=100, epsilon=1.0, noise="gumbel", delta=1e-6).per_round()) > 0.04
+    True
     """
 
     name: ClassVar[str] = "peeling"
@@ -40,36 +68,32 @@ class Peeling(Mechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """(ε, δ), or pure where the rounds cost no more than ε without δ."""
+        """(ε, δ), or pure ε if the rounds add up to at most ε without δ."""
         if not self.delta:
             return super().guarantee
         share = self.per_round()
-        # Only the exponential mechanism has a range as small as its ε.
+        # Only the exponential mechanism has a range as small as its ε; permute-and-flip has up to twice that.
         width = share if self.noise == "gumbel" else 2 * share
         return guarantee_of_rounds(self.epsilon, self.delta, self.k, share, width)
 
     def per_round(self) -> Fraction:
-        """ε₀, what one round may cost."""
+        """Return ε₀, the cost of one round."""
         share = range_per_round if self.noise == "gumbel" else pure_per_round
         return share(self.epsilon, self.delta, self.k)
 
     def rate(self) -> Fraction:
-        """ε₀/w, what the scores are multiplied by before standard noise is added."""
+        """Return ε₀/w, by which scores are multiplied before standard noise is added."""
         return self._rate
 
     @cached_property
     def _rate(self) -> Fraction:
+        """The rate, cached for repeated draws."""
         return self.per_round() / Fraction(self.sensitivity.spread)
 
     @property
     def ordered(self) -> bool:
-        """A sequence: earlier items were chosen in earlier rounds."""
+        """True: the answer is the sequence of rounds."""
         return True
-
-    def describe(self) -> dict[str, Any]:
-        """Return the name and all parameters as plain data, delta only where there is one."""
-        described = super().describe()
-        return described if self.delta else {key: value for key, value in described.items() if key != "delta"}
 
     def draw(self, scores: Scores, bits: BitSource) -> Members:
         """Return the chosen sequence."""
@@ -94,13 +118,83 @@ class Peeling(Mechanism):
         law: Law = {(): 1.0}
         for _ in range(self.k):
             law = {
-                (*sequence, item): probability * chance
+                (*sequence, item): probability * conditional
                 for sequence, probability in law.items()
-                for item, chance in self._round_law(locations, sequence)
+                for item, conditional in self._round_law(locations, sequence)
             }
         return law
 
     def _round_law(self, locations: list[float], taken: Any) -> list[tuple[int, float]]:
+        """Return the items that are left and their probabilities in the next round."""
         left = [item for item in range(len(locations)) if item not in taken]
-        chances = single_law([locations[item] for item in left], NOISES[self.noise])
-        return list(zip(left, map(float, chances), strict=True))
+        probabilities = single_law([locations[item] for item in left], NOISES[self.noise])
+        return list(zip(left, map(float, probabilities), strict=True))
+
+
+class ItemsLeft:
+    """The items that are left in a round, as blocks for a race: bins of nearly equal location.
+
+    Starting from the k-th score, bins are one unit of location wide as far down as an item could reasonably win, and
+    double in width below that. The race is exact for any bins.
+    """
+
+    def __init__(self, ranking: Ranking, k: int, rate: Fraction) -> None:
+        self._ranking = ranking
+        self._rate = rate
+        self._taken: set[int] = set()
+        values = ranking.grouping.values
+        depth = scaled(values[int(ranking.groups(k - 1))] - values, rate)
+        reach = float(np.log(float(ranking.ends[-1]))) + 20.0
+        near = depth <= reach
+        bins = np.where(near, np.floor(depth), np.floor(np.log2(2 + np.maximum(depth - reach, 0.0))))
+        self._first = np.flatnonzero(np.append(True, (bins[1:] != bins[:-1]) | (near[1:] != near[:-1])))
+        self._last = np.append(self._first[1:], len(values)) - 1
+        self._ends = ranking.ends[self._last]
+        self._starts = np.concatenate([self._ends[:0], [0], self._ends[:-1]])
+        self._left = self._ends - self._starts
+        self._front = 0
+        self._update()
+
+    def _update(self) -> None:
+        """Compute the blocks of the next round, relative to the highest score that may be left."""
+        while self._front < len(self._left) - 1 and not self._left[self._front]:
+            self._front += 1
+        window = slice(self._front, self._front + _WINDOW)
+        held = np.flatnonzero(self._left[window]) + self._front
+        first, last, left = self._first[held], self._last[held], self._left[held]
+        self._low, self._high = self._starts[held], self._ends[held]
+        behind = self._left[self._front + _WINDOW :].sum()
+        if behind:
+            bin_behind = self._front + _WINDOW
+            first, last = np.append(first, self._first[bin_behind]), np.append(last, self._last[-1])
+            left = np.append(left, behind)
+            self._low = np.append(self._low, self._starts[bin_behind])
+            self._high = np.append(self._high, self._ends[-1])
+        values = self._ranking.grouping.values
+        near = scaled(values[first[0]] - values[first], self._rate)
+        far = scaled(values[first[0]] - values[last], self._rate)
+        self._reference = exact_fraction(values[first[0]])
+        self._sizes = left
+        self.floor, self.ceiling = location_bounds(near, far)
+        self.log_size = np.log(left.astype(np.float64))
+        self.log_size_error = np.full(len(left), SLACK)
+
+    def size(self, block: int) -> int:
+        """Return the number of items left in a block."""
+        return int(self._sizes[block])
+
+    def draw(self, block: int, bits: BitSource) -> Alternative:
+        """Return a uniformly random item that is left in a block; its key is its rank."""
+        low, high = int(self._low[block]), int(self._high[block])
+        while True:
+            rank = low + uniform_integer(high - low, bits)
+            if rank not in self._taken:
+                break
+        return Alternative(rank, self._rate * (self._ranking.exact_score(rank) - self._reference))
+
+    def take(self, rank: int) -> None:
+        """Remove an item."""
+        self._taken.add(rank)
+        self._left[int(np.searchsorted(self._ends, rank, side="right"))] -= 1
+        if len(self._taken) < self._ends[-1]:
+            self._update()

@@ -1,4 +1,4 @@
-"""The contested comparisons: more bits and ball arithmetic until the order is certain."""
+"""Exact comparison of noisy values: more bits, in ball arithmetic, until the order is certain."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from dpselect.sampling.noise import Noise
 from dpselect.sampling.uniform import wide_integer
 
 _precision_lock = threading.Lock()
-"""python-flint keeps the working precision in one place for the whole process."""
+"""Guards the working precision of python-flint, which is global to the process."""
 
 
 def _renew_lock() -> None:
+    """Create a new lock in a forked child, whose copy of the lock may be held."""
     global _precision_lock
     _precision_lock = threading.Lock()
 
@@ -30,7 +31,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def working_precision(bits: int) -> Iterator[None]:
-    """Work in balls of that precision, alone in this process."""
+    """Set the precision of ball arithmetic in bits; one thread at a time."""
     import flint
 
     with _precision_lock, flint.ctx.workprec(bits):
@@ -39,7 +40,7 @@ def working_precision(bits: int) -> Iterator[None]:
 
 @dataclass
 class Draw:
-    """A uniform W in [0, 1) of which the first `width` bits are known."""
+    """A uniform W in [0, 1) whose first `width` bits are known."""
 
     known: int
     width: int
@@ -52,7 +53,7 @@ class Draw:
             self.width = width
 
     def exponential(self, upper: bool) -> Any:
-        """Return −log(1 − W) at the upper or lower end of what is known, as a ball."""
+        """Return −log(1 − W) as a ball, for the largest or smallest W that the known bits allow."""
         import flint
 
         whole = 1 << self.width
@@ -64,7 +65,7 @@ class Draw:
 
 @dataclass
 class Entrant:
-    """One noisy value: a location plus the noise of exponent Σ e_j / divisor_j."""
+    """One noisy value: a location plus the noise with exponent Σ e_j / divisor_j."""
 
     key: Any
     location: Callable[[int], Any]
@@ -72,12 +73,12 @@ class Entrant:
     divisors: Sequence[Callable[[int], Any]]
     noise: Noise
     magnitude: int = 0
-    """Bits in the whole part of the location."""
+    """Bits of the integer part of the location."""
     low: Any = field(default=None, compare=False)
     high: Any = field(default=None, compare=False)
 
     def sharpen(self, width: int, bits: BitSource) -> None:
-        """Bring every draw to `width` bits and bound the noisy value by two exact numbers."""
+        """Extend every draw to `width` bits and compute exact lower and upper bounds of the noisy value."""
         for draw in self.draws:
             draw.extend(width, bits)
         location = self.location(width)
@@ -85,6 +86,7 @@ class Entrant:
         self.high = _highest(location + self._noise_at(upper=False))
 
     def _noise_at(self, upper: bool) -> Any:
+        """Return the noise as a ball, for the largest or smallest draws that the known bits allow."""
         import flint
 
         exponent = flint.arb(0)
@@ -98,7 +100,7 @@ class Entrant:
 
 
 def ball(value: Fraction | int | float) -> Any:
-    """Return a number as a ball at the precision of the moment."""
+    """Return a number as a ball at the current precision."""
     import flint
 
     exact = Fraction(value)
@@ -106,14 +108,14 @@ def ball(value: Fraction | int | float) -> Any:
 
 
 def rational(value: Fraction | int) -> Callable[[int], Any]:
-    """Return a function that gives `value` as a ball at the precision of the moment."""
+    """Return a function that gives `value` as a ball at the current precision, whatever the number of bits."""
     return lambda width: ball(value)
 
 
 def sort_exactly(entrants: list[Entrant], bits: BitSource, step: int) -> list[Entrant]:
-    """Return the entrants by descending noisy value, drawing further bits until the order is certain.
+    """Return the entrants by descending noisy value, drawing `step` more bits at a time until the order is certain.
 
-    Clusters whose order is open wait in a stack, highest on top; the precision leaves room for the size of locations.
+    Clusters whose order is open are kept on a stack, highest on top. The precision includes the bits of the locations.
     """
     width = max((draw.width for entrant in entrants for draw in entrant.draws), default=0)
     ranked: list[Entrant] = []
@@ -132,12 +134,12 @@ def sort_exactly(entrants: list[Entrant], bits: BitSource, step: int) -> list[En
 
 
 def _by_high(left: Entrant, right: Entrant) -> int:
-    """Order by descending upper end; both are exact numbers, so the comparison is certain."""
+    """Compare by descending upper bound; the bounds are exact numbers, so the comparison is certain."""
     return -1 if left.high > right.high else 1 if left.high < right.high else 0
 
 
 def _overlapping(ranked: list[Entrant]) -> list[list[Entrant]]:
-    """Split a list sorted by upper end wherever everything before lies above everything after."""
+    """Split entrants sorted by upper bound wherever all earlier ones lie above all later ones."""
     clusters: list[list[Entrant]] = [[ranked[0]]]
     lowest = ranked[0].low
     for entrant in ranked[1:]:
@@ -151,12 +153,14 @@ def _overlapping(ranked: list[Entrant]) -> list[list[Entrant]]:
 
 
 def _lowest(ball: Any) -> Any:
+    """Return the lower end of a ball, −∞ for NaN."""
     import flint
 
     return flint.arb.neg_inf() if ball.is_nan() else ball.lower()
 
 
 def _highest(ball: Any) -> Any:
+    """Return the upper end of a ball, +∞ for NaN."""
     import flint
 
     return flint.arb.pos_inf() if ball.is_nan() else ball.upper()

@@ -1,4 +1,4 @@
-"""A gamma variable known as precisely as it is asked for, and noisy comparisons that are scaled by it."""
+"""A gamma variable of any precision, and noisy comparisons whose locations are divided by it."""
 
 from __future__ import annotations
 
@@ -9,35 +9,19 @@ from functools import cached_property
 from statistics import NormalDist
 from typing import Any
 
-import numpy as np
-
 from dpselect.sampling.balls import Draw, working_precision
 from dpselect.sampling.bits import BitSource
-from dpselect.sampling.field import Field
-from dpselect.sampling.noise import Noise
-
-UNIFORM = Noise(
-    "uniform",
-    quantile=lambda exponent: 1.0 + 2.0 * np.expm1(-exponent),
-    ball_quantile=lambda exponent: 1 + 2 * (-exponent).expm1(),
-    cdf=lambda z: np.clip((z + 1.0) / 2.0, 0.0, 1.0),
-    survival=lambda z: np.clip((1.0 - z) / 2.0, 0.0, 1.0),
-    density=lambda z: np.where(np.abs(z) <= 1.0, 0.5, 0.0),
-    infimum=-1.0,
-    kinks=(-1.0, 1.0),
-)
-"""Uniform on [−1, 1]. Not Lipschitz: private only when a gamma variable scales it."""
-
+from dpselect.sampling.bounds import Field
 
 ACCURACY = 48
-"""Bits to which a gamma variable is known before float64 uses it; in the tails of its law that takes further bits."""
+"""Minimum accuracy in bits of a gamma variable used in float64; in the tails of its law this takes more random bits."""
 
 
 class GammaDraw:
-    """A variable g with density `g^{n−1} e^{−g} / Γ(n)`: the quantile of a uniform V that is known bit by bit.
+    """A variable g with density `g^{n−1} e^{−g} / Γ(n)`: the quantile of a uniform V that is read bit by bit.
 
-    With `Q(n, g)` the regularised upper incomplete gamma function, g solves Q(n, g) = V. V ∈ [q, q+1]/2^width puts g
-    between two numbers, which are found by Newton's method and accepted only if ball arithmetic proves that
+    With `Q(n, g)` the regularised upper incomplete gamma function, g solves Q(n, g) = V. V ∈ [q, q+1]/2^width encloses
+    g between two numbers, found by Newton's method and accepted only if ball arithmetic proves
     `Q(low) > (q+1)/2^width` and `Q(high) < q/2^width`.
     """
 
@@ -56,23 +40,24 @@ class GammaDraw:
         self.approximate = float(enclosure.mid())
 
     def _widen_to(self, width: int) -> None:
-        """Know at least `width` bits of V, and more while they are all zeros or all ones."""
+        """Draw bits of V until at least `width` are known and they are neither all zeros nor all ones."""
         while self._draw.width < width or self._draw.known in (0, (1 << self._draw.width) - 1):
             self._draw.extend(self._draw.width + width, self._bits)
             self._enclosure = None
 
     def ball(self, width: int) -> Any:
-        """Return a ball that contains g, from at least `width` bits; to be called at a precision of twice as many."""
+        """Return a ball that contains g, from at least `width` bits; call it at a precision of 2 · width or more."""
         self._widen_to(width)
         if self._enclosure is None:
             import flint
 
-            # The terms of log Γ(n) are about n log n, and their leading bits cancel.
+            # The terms of log Γ(n) are about n log n and their leading bits cancel, so the precision is raised.
             with flint.ctx.workprec(flint.ctx.prec + 3 * self.shape.bit_length()):
                 self._enclosure = self._enclosed()
         return self._enclosure
 
     def _enclosed(self) -> Any:
+        """Return a ball around g, doubling its radius until the enclosure is proven."""
         import flint
 
         whole = 1 << self._draw.width
@@ -87,7 +72,7 @@ class GammaDraw:
                 return low.union(high)
 
     def _solved(self, probability: Any) -> Any:
-        """Return an approximate solution of Q(n, g) = probability, from the Wilson–Hilferty start."""
+        """Return an approximate solution of Q(n, g) = probability: Newton's method from the Wilson–Hilferty guess."""
         import flint
 
         deviation = -NormalDist().inv_cdf(min(max(float(probability), 1e-300), 1 - 2.0**-53))
@@ -102,9 +87,11 @@ class GammaDraw:
         return guess
 
     def _upper(self, value: Any) -> Any:
+        """Return Q(n, g)."""
         return value.gamma_upper(self.shape, regularized=1)
 
     def _density(self, value: Any) -> Any:
+        """Return the density at g."""
         import flint
 
         return ((self.shape - 1) * value.log() - value - flint.arb(self.shape).lgamma()).exp()
@@ -112,23 +99,21 @@ class GammaDraw:
 
 @dataclass(frozen=True)
 class RandomlyScaledField(Field):
-    """A field whose locations are divided by one gamma variable, common to all."""
+    """A field whose locations are all divided by the same gamma variable."""
 
     divisor: GammaDraw = field(kw_only=True)
 
     @cached_property
     def slack(self) -> float:
-        """As in Field; the gamma variable is known to ACCURACY bits, far better."""
+        """As in Field; the error of the gamma variable, 2⁻⁴⁸, is far smaller."""
         return max(2.0**-30, self.winners * 2.0**-42)
 
     @cached_property
-    def _float_scale(self) -> float:
-        return float(self.scale / Fraction(self.divisor.approximate))
-
-    def _rounded(self, difference: Any) -> float:
-        return super()._rounded(Fraction(difference) / Fraction(self.divisor.approximate))
+    def rounded_scale(self) -> Fraction:
+        """The scale divided by the float approximation of the gamma variable."""
+        return self.scale / Fraction(self.divisor.approximate)
 
     def location_ball(self, group: int) -> Callable[[int], Any]:
-        """Return the location as a ball for a given number of bits; the gamma variable sharpens with it."""
+        """Return a function that gives the location as a ball for a number of bits, also of the gamma variable."""
         numerator = super().location_ball(group)
         return lambda width: numerator(width) / self.divisor.ball(width)

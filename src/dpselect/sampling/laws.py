@@ -1,19 +1,18 @@
-"""Laws of the k largest of `locations_i + Z_i`, for small domains: mathematics only, no privacy.
+"""Probabilities of outcomes on small domains: the k largest of `a_i + Z_i`, and tests against a noisy threshold.
 
-Notation: `a_i` the locations, `Z_i` i.i.d. noise with distribution function `F`, survival function
-`S = 1 − F` and density `f`; `F_i(z) = F(z − a_i)`, and `S_i`, `f_i` alike.
+Notation: `a_i` are the locations, `Z_i` i.i.d. noise with distribution function `F`, survival function
+`S = 1 − F` and density `f`; `F_i(z) = F(z − a_i)`, and likewise `S_i`, `f_i`.
 
-Accuracy: every probability above 1e-280, however small, is right to a relative 1e-10 for log-concave noise
-(all of `NOISES`). Each integrand is a sum of positive products, so nothing cancels; log-concavity makes it
-unimodal with tails at least as light as exp(−|z|), so that cutting 50 beyond the outermost locations costs
-a relative 1e-20; between kinks it is analytic, and panels of width at most 1 hold the Gauss–Legendre error
-near rounding.
+Accuracy: for log-concave noise (all of `NOISES`) every probability above 1e-280 has a relative error of at most 1e-10.
+Each integrand is a sum of positive products, so nothing cancels. Log-concavity makes it unimodal with tails at least as
+light as exp(−|z|), so truncating it 50 beyond the outermost locations costs a relative 1e-20. Between kinks it is
+analytic, and panels of width at most 1 keep the Gauss–Legendre error near rounding.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, pairwise, permutations, product
@@ -24,20 +23,33 @@ import numpy as np
 from dpselect._arrays import FloatArray
 from dpselect._numbers import finite_number, positive_integer
 from dpselect.errors import InvalidInput
+from dpselect.sampling.noise import LAPLACE
 
 NODES = 20
+"""Gauss–Legendre nodes per panel."""
+
 TAIL = 50.0
+"""Distance beyond the outermost locations at which integrals are truncated."""
+
 WIDEST_GAP = 800.0
+"""Gaps between consecutive locations are cut to this."""
+
+FARTHEST = 700.0
+"""Margins of tests are cut to ±FARTHEST: e^{−700} is negligible and still above the smallest float."""
+
 MOST_OUTCOMES = 100_000
-CHUNK = 64
+"""Maximum number of outcomes of a law."""
+
+_CHUNK = 64
+"""Outcomes whose integrands are evaluated at a time."""
 
 
 class Distribution(Protocol):
-    """What a law needs to know of a noise; every `Noise` has it."""
+    """The properties of a noise that laws use; every `Noise` has them."""
 
     @property
     def name(self) -> str:
-        """The name, by which closed forms are known."""
+        """The name; "gumbel" and "exponential" have closed forms."""
 
     @property
     def kinks(self) -> tuple[float, ...]:
@@ -56,7 +68,7 @@ class Distribution(Protocol):
         """The derivative of F."""
 
     def __hash__(self) -> int:
-        """Return a hash, under which laws are kept."""
+        """Return a hash: laws are cached by noise."""
 
 
 def set_law(locations: Sequence[float], k: int, noise: Distribution) -> dict[frozenset[int], float]:
@@ -73,8 +85,8 @@ def sequence_law(locations: Sequence[float], k: int, noise: Distribution) -> dic
     """Return the law of the k largest of `a_i + Z_i` in descending order.
 
     `P(y) = ∫ H_{k−1}(z) f_{y_k}(z) Π_{l ∉ y} F_l(z) dz` with `H_1 = S_{y_1}` and
-    `H_j(z) = ∫_z^∞ H_{j−1} f_{y_j}`, the chance that the first j come in order and above z.
-    Gumbel noise has the closed form of drawing from the softmax without replacement.
+    `H_j(z) = ∫_z^∞ H_{j−1} f_{y_j}`, the probability that the first j come in order and above z.
+    For Gumbel noise there is a closed form: draws from the softmax without replacement.
     """
     ranked, order = _ranked(locations, k, math.perm)
     law = _plackett_luce(ranked, k) if noise.name == "gumbel" else _ranked_sequence_law(ranked, k, noise)
@@ -82,7 +94,7 @@ def sequence_law(locations: Sequence[float], k: int, noise: Distribution) -> dic
 
 
 def single_law(locations: Sequence[float], noise: Distribution) -> FloatArray:
-    """Return the probability of each item to be the largest of `a_i + Z_i`.
+    """Return the probability that each item is the largest of `a_i + Z_i`.
 
     Gumbel: the softmax. Exponential: `P(i) = p_i ∫_0^1 Π_{l ≠ i} (1 − p_l t) dt`, `p_i = exp(a_i − max a)`
     (permute-and-flip), a polynomial that Gauss–Legendre integrates exactly. Others: numerical integration.
@@ -96,22 +108,22 @@ def single_law(locations: Sequence[float], noise: Distribution) -> FloatArray:
 def group_law(
     locations: Sequence[float], multiplicities: Sequence[int], k: int, noise: Distribution
 ) -> dict[tuple[int, ...], float]:
-    """Return the law of how many of the k largest come from each group of tied items, of any size.
+    """Return the law of how many of the k largest come from each group of tied items; groups may have any size.
 
     For `c_g` chosen of the `m_g` items at location `a_g`, with the hazard `h = f / S`:
     `P(c) = ∫ Π_g C(m_g, c_g) F_g^{m_g − c_g} S_g^{c_g} · Σ_g c_g h_g dz`.
     """
     sizes = [positive_integer("multiplicities", size) for size in multiplicities]
     if not sum(sizes) > positive_integer("k", k):
-        raise InvalidInput("k", k, f"fewer than the number of items, {sum(sizes)}, is needed")
+        raise InvalidInput("k", k, f"must be below {sum(sizes)} (the number of items)")
     ranked, order = _ranked(locations, 1, math.comb)
     sizes = [sizes[group] for group in order]
-    # The largest of m noises is log m further up.
+    # The largest of m noises is about log m larger than one noise.
     grid = _Grid.of(ranked, noise, tail=TAIL + math.log(max(sizes)))
     with np.errstate(divide="ignore", invalid="ignore"):
         hazard = np.where(grid.survival > 0.0, grid.density / grid.survival, 0.0)
         log_survival = np.log(grid.survival)
-        # Where S is small, log1p(−S) keeps the digits of log F that a power of 10^18 brings out.
+        # Where S is small, log1p(−S) keeps the digits of log F that matter when it is multiplied by 10^18.
         log_cdf = np.where(grid.survival < 0.5, np.log1p(-grid.survival), np.log(grid.cdf))
     law = {}
     for counts in product(*(range(min(size, k) + 1) for size in sizes)):
@@ -120,7 +132,7 @@ def group_law(
         exponent = np.zeros_like(grid.weights)
         for rank, (size, count) in enumerate(zip(sizes, counts, strict=True)):
             exponent += math.log(math.comb(size, count))
-            # Skipping empty powers keeps 0 · log 0 out.
+            # Powers of 0 are skipped to avoid 0 · log 0.
             exponent += (size - count) * log_cdf[rank] if size > count else 0.0
             exponent += count * log_survival[rank] if count else 0.0
         rate = np.tensordot(np.array(counts, dtype=np.float64), hazard, axes=1)
@@ -133,25 +145,23 @@ def group_law(
 def _ranked(
     locations: Sequence[float], k: int, outcomes: Callable[[int, int], int]
 ) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    """Return the locations in descending order, relative to the largest, and which item has which rank.
+    """Return the locations in descending order, relative to the largest, and the item of each rank.
 
-    Gaps are cut to 800: an outcome that has to overcome such a gap has a probability near exp(−800) < 1e-340,
-    which is zero in float64 either way, and every other probability changes by a relative exp(−800).
+    Gaps are cut to 800. An outcome that has to overcome such a gap has a probability near exp(−800) < 1e-340, which is
+    zero in float64; every other probability changes by a relative exp(−800).
     """
     values = [float(finite_number("locations", location)) for location in locations]
     if positive_integer("k", k) > len(values):
-        raise InvalidInput("k", k, f"at most the number of locations, {len(values)}, is needed")
+        raise InvalidInput("k", k, f"must be at most {len(values)} (the number of locations)")
     if outcomes(len(values), k) > MOST_OUTCOMES:
-        raise InvalidInput(
-            "k", k, f"a law is tabulated for at most {MOST_OUTCOMES} outcomes; use a smaller k or fewer items"
-        )
+        raise InvalidInput("k", k, f"must allow at most {MOST_OUTCOMES} outcomes; use a smaller k or fewer items")
     order = sorted(range(len(values)), key=lambda item: -values[item])
     ranked: list[float] = []
     anchor, base = values[order[0]], 0.0
     for item in order:
         location = base + (values[item] - anchor)
         if ranked and ranked[-1] - location > WIDEST_GAP:
-            # Measuring from here on keeps the digits of small gaps that follow a huge one.
+            # Locations are relative to this item from here on, so small gaps after a huge one keep their digits.
             anchor, base = values[item], ranked[-1] - WIDEST_GAP
             location = base
         ranked.append(location)
@@ -165,7 +175,7 @@ def _plackett_luce(ranked: tuple[float, ...], k: int) -> list[tuple[tuple[int, .
         left = list(range(len(ranked)))
         probability = 1.0
         for rank in ranks:
-            # Weights relative to the largest one left: it may be far below those already drawn.
+            # Weights are relative to the largest one left, which may be far below those already drawn.
             probability *= math.exp(ranked[rank] - ranked[left[0]])
             probability /= math.fsum(math.exp(ranked[other] - ranked[left[0]]) for other in left)
             left.remove(rank)
@@ -175,7 +185,7 @@ def _plackett_luce(ranked: tuple[float, ...], k: int) -> list[tuple[tuple[int, .
 
 @dataclass(frozen=True)
 class _Grid:
-    """The factors of the integrands at the quadrature nodes: arrays of shape (items, panels, NODES)."""
+    """F, S and f of every item at the quadrature nodes: arrays of shape (items, panels, NODES)."""
 
     cdf: FloatArray
     survival: FloatArray
@@ -185,40 +195,51 @@ class _Grid:
 
     @classmethod
     def of(cls, ranked: tuple[float, ...], noise: Distribution, tail: float = TAIL) -> _Grid:
+        """Return the values for locations in descending order."""
         edges = _edges(ranked, noise, tail)
-        half_widths = (edges[1:] - edges[:-1]) / 2.0
-        nodes, weights = np.polynomial.legendre.leggauss(NODES)
-        z = (edges[1:] + edges[:-1])[:, None] / 2.0 + half_widths[:, None] * nodes
+        z, weights = gauss_legendre(edges)
         shifted = z[None, :, :] - np.asarray(ranked)[:, None, None]
-        # Far out, exp(−z) may overflow on its way to a probability of zero.
+        # For very negative z, exp(−z) overflows and the probability is zero, as it should be.
         with np.errstate(over="ignore", under="ignore"):
             cdf, survival, density = noise.cdf(shifted), noise.survival(shifted), noise.density(shifted)
-        return cls(cdf, survival, density, half_widths, half_widths[:, None] * weights)
+        return cls(cdf, survival, density, (edges[1:] - edges[:-1]) / 2.0, weights)
 
 
 def _edges(ranked: tuple[float, ...], noise: Distribution, tail: float) -> FloatArray:
-    """Return panel borders: every kink of every item, and steps of at most 1 in between."""
+    """Return the edges of the panels: every kink of every item, and steps of at most 1 in between."""
     low, high = ranked[-1] - tail, ranked[0] + tail
     breaks = sorted({low, high, *(location + kink for location in ranked for kink in noise.kinks)})
-    pieces = [np.linspace(left, right, math.ceil(right - left), endpoint=False) for left, right in pairwise(breaks)]
-    edges = np.append(np.concatenate(pieces), high)
-    # Where even the lowest item's distribution function is zero, every integrand is.
+    edges = _stepped(breaks)
+    # Where the lowest item's distribution function is zero, every integrand is zero.
     with np.errstate(over="ignore", under="ignore"):
         reached = int(np.argmax(noise.cdf(edges - ranked[-1]) > 0.0))
     return edges[max(reached - 1, 0) :]
 
 
+def _stepped(breaks: list[float]) -> FloatArray:
+    """Return the breaks, ascending, with steps of at most 1 in between."""
+    pieces = [np.linspace(left, right, math.ceil(right - left), endpoint=False) for left, right in pairwise(breaks)]
+    return np.append(np.concatenate(pieces), breaks[-1])
+
+
+def gauss_legendre(edges: FloatArray, count: int = NODES) -> tuple[FloatArray, FloatArray]:
+    """Return the Gauss–Legendre nodes and weights of the panels between edges, in arrays of shape (panels, count)."""
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    half_widths = (edges[1:] - edges[:-1])[:, None] / 2.0
+    return (edges[1:] + edges[:-1])[:, None] / 2.0 + half_widths * nodes, half_widths * weights
+
+
 @lru_cache(maxsize=4096)
 def _ranked_single_law(ranked: tuple[float, ...], noise: Distribution) -> list[float]:
-    """Return the probability of each rank to be the largest, for locations in descending order."""
-    chances = np.exp(np.asarray(ranked))
+    """Return the probability that each rank is the largest, for locations in descending order."""
+    weights = np.exp(np.asarray(ranked))
     if noise.name == "gumbel":
-        return list(chances / chances.sum())
+        return list(weights / weights.sum())
     if noise.name == "exponential":
-        nodes, weights = np.polynomial.legendre.leggauss(len(ranked) // 2 + 1)
-        factors = 1.0 - np.outer(chances, (nodes + 1.0) / 2.0)
+        nodes, node_weights = np.polynomial.legendre.leggauss(len(ranked) // 2 + 1)
+        factors = 1.0 - np.outer(weights, (nodes + 1.0) / 2.0)
         others = [np.delete(factors, item, axis=0).prod(axis=0) for item in range(len(ranked))]
-        return list(chances * (np.array(others) @ weights) / 2.0)
+        return list(weights * (np.array(others) @ node_weights) / 2.0)
     return [probability for _, probability in _ranked_set_law(ranked, 1, noise)]
 
 
@@ -230,10 +251,10 @@ def _ranked_set_law(ranked: tuple[float, ...], k: int, noise: Distribution) -> l
     grid = _Grid.of(ranked, noise)
     outcomes = list(combinations(range(len(ranked)), k))
     probabilities: list[float] = []
-    for start in range(0, len(outcomes), CHUNK):
-        inside = np.array(outcomes[start : start + CHUNK])
+    for start in range(0, len(outcomes), _CHUNK):
+        inside = np.array(outcomes[start : start + _CHUNK])
         outside = np.array([np.setdiff1d(np.arange(len(ranked)), ranks) for ranks in inside])
-        # Product rule, factor by factor: `slope` is minus the derivative of `above`, a positive sum.
+        # By the product rule, factor by factor: `slope` is minus the derivative of `above`, a positive sum.
         above = grid.survival[inside[:, 0]]
         slope = grid.density[inside[:, 0]]
         for column in inside.T[1:]:
@@ -273,7 +294,7 @@ def _ranked_sequence_law(ranked: tuple[float, ...], k: int, noise: Distribution)
 
 
 def _tail_integral(values: FloatArray, grid: _Grid) -> FloatArray:
-    """Return `∫_z^∞ values` at the nodes z: the rest of the panel by interpolation, then whole panels."""
+    """Return `∫_z^∞ values` at the nodes z: the rest of the panel by interpolation, plus the later panels."""
     panels = (values * grid.weights).sum(axis=1)
     beyond = np.append(np.cumsum(panels[:0:-1])[::-1], 0.0)
     integral: FloatArray = beyond[:, None] + grid.half_widths[:, None] * (values @ _integration_matrix().T)
@@ -282,7 +303,7 @@ def _tail_integral(values: FloatArray, grid: _Grid) -> FloatArray:
 
 @lru_cache(maxsize=1)
 def _integration_matrix() -> FloatArray:
-    """Return the matrix that takes values at the Gauss–Legendre nodes `x_b` to the integrals from `x_a` to 1.
+    """Return the matrix that maps values at the Gauss–Legendre nodes `x_b` to the integrals from `x_a` to 1.
 
     With `P_m` the Legendre polynomials and `w_b` the weights, the interpolating polynomial is
     `Σ_m (m + ½) P_m(x) Σ_b w_b P_m(x_b) v_b`, and `∫_x^1 P_m = (P_{m−1}(x) − P_{m+1}(x)) / (2m + 1)`.
@@ -295,3 +316,30 @@ def _integration_matrix() -> FloatArray:
     integrals[:, 1:] = (values[:, :-2] - values[:, 2:]) / (2 * degrees + 1)
     matrix: FloatArray = (integrals * (np.arange(NODES) + 0.5)) @ (values[:, :-1].T * weights)
     return matrix
+
+
+def threshold_probability(passed: Iterable[float], failed: Iterable[float]) -> float:
+    """Return the probability that tests with the given margins pass and fail, for one shared noisy threshold.
+
+    A test with margin a passes if `a + ν > ρ`, with ν and ρ independent standard Laplace variables and ρ shared; −∞
+    never passes. It is `∫ f(z) Π_{i passed} S(z − a_i) Π_{j failed} F(z − a_j) dz`, with a relative error of about
+    1e-11: every term is positive, and the integrand is smooth between its kinks, 0 and the a_i.
+    """
+    kept = tuple(sorted(max(-FARTHEST, min(margin, FARTHEST)) if margin > -np.inf else -np.inf for margin in passed))
+    if kept and kept[0] == -np.inf:
+        return 0.0
+    stopped = tuple(sorted(max(-FARTHEST, min(margin, FARTHEST)) for margin in failed if margin > -np.inf))
+    return _ranked_threshold_probability(kept, stopped)
+
+
+@lru_cache(maxsize=1 << 16)
+def _ranked_threshold_probability(passed: tuple[float, ...], failed: tuple[float, ...]) -> float:
+    """Return the probability for margins in ascending order."""
+    kinks = sorted({0.0, *passed, *failed})
+    z, weights = gauss_legendre(_stepped([kinks[0] - TAIL, *kinks, kinks[-1] + TAIL]))
+    heights = weights * LAPLACE.density(z)
+    for margin in passed:
+        heights = heights * LAPLACE.survival(z - margin)
+    for margin in failed:
+        heights = heights * LAPLACE.cdf(z - margin)
+    return float(heights.sum())

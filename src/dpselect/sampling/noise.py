@@ -1,9 +1,10 @@
-"""The noise distributions, each through its quantile function in a form that never cancels.
+"""The noise distributions, each through a form of its quantile function that does not lose precision by cancellation.
 
-Every draw is made from an *exponent* `E > 0` with `U = exp(−E)` the uniform that the quantile function F⁻¹
-would take. The largest of m uniforms has exponent e/m for a standard exponential e, so large noises, the
-only ones that matter in a top-k, come from small exponents, where floating point is at its most precise
-(mathematics, section 2).
+Every draw starts from an *exponent* `E > 0`: `U = exp(−E)` is the uniform argument of the quantile function F⁻¹. The
+largest of m uniforms has exponent e/m for a standard exponential e. So large noises, the only ones that matter in a
+top-k, come from small exponents, where floating point is most precise (mathematics, section 2).
+
+To add a noise whose log(1 − F) is 1-Lipschitz, define it here and add it to `NOISES`.
 """
 
 from __future__ import annotations
@@ -20,16 +21,37 @@ from dpselect._arrays import FloatArray
 LOG_2 = math.log(2.0)
 
 _TINY_LOG = -40.0
-"""Log-exponents below this leave terms of less than 2⁻⁵⁷ out of the asymptotic quantile."""
+"""Below this log-exponent the asymptotic quantile is used; its error is less than 2⁻⁵⁷."""
 
 
 @dataclass(frozen=True)
 class Noise:
-    """A distribution whose log(1 − F) is 1-Lipschitz, which is what the privacy proofs need.
+    """A noise distribution with distribution function F.
 
-    `quantile` maps an exponent to `F⁻¹(exp(−E))` in float64, `ball_quantile` does the same in ball arithmetic;
-    both decrease in E. `tail` is the limit of exp(z) (1 − F(z)), `infimum` the lower end of the support; at `kinks` the
-    density is not smooth.
+    The members of `NOISES` have a 1-Lipschitz log(1 − F), which is what the privacy proofs of sets need.
+
+    Parameters
+    ----------
+    name
+        The name by which mechanisms know it.
+    quantile
+        Function from an array of exponents E to `F⁻¹(exp(−E))` in float64; decreasing.
+    ball_quantile
+        The same function in ball arithmetic.
+    cdf, survival, density
+        F, 1 − F (accurate where it is small) and the derivative of F.
+    tail
+        The limit of `exp(z) (1 − F(z))` for large z.
+    infimum
+        The lower end of the support.
+    kinks
+        Points where the density is not smooth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> NOISES["gumbel"].quantile(np.array([1.0])).tolist() == [0.0]
+    True
     """
 
     name: str
@@ -43,9 +65,9 @@ class Noise:
     kinks: tuple[float, ...] = ()
 
     def log_quantile(self, log_exponent: FloatArray) -> FloatArray:
-        """`F⁻¹(exp(−E))` from log E, however small E is.
+        """Return `F⁻¹(exp(−E))` from log E, for E of any size.
 
-        For all noises here 1 − F(z) = tail · exp(−z) (1 + O(exp(−z))), so that z = log(tail) − log E up to O(E).
+        All members of NOISES have `1 − F(z) = tail · exp(−z) (1 + O(exp(−z)))`, so `z = log(tail) − log E + O(E)`.
         """
         with np.errstate(divide="ignore", over="ignore"):
             moderate = self.quantile(np.exp(np.maximum(log_exponent, _TINY_LOG)))
@@ -57,20 +79,23 @@ class Noise:
 
 
 def _log_complement(exponent: FloatArray) -> FloatArray:
-    """log(1 − exp(−E))."""
+    """Return log(1 − exp(−E))."""
     result: FloatArray = np.log(-np.expm1(-exponent))
     return result
 
 
 def _ball_log_complement(exponent: Any) -> Any:
+    """Return log(1 − exp(−E)) as a ball."""
     return (-(-exponent).expm1()).log()
 
 
 def _laplace_quantile(exponent: FloatArray) -> FloatArray:
+    """Return log 2 − E in the lower half, and −log(2 (1 − exp(−E))) in the upper half."""
     return np.where(exponent > LOG_2, LOG_2 - exponent, -LOG_2 - _log_complement(exponent))
 
 
 def _laplace_ball_quantile(exponent: Any) -> Any:
+    """Return the same as a ball, the union of both halves if E may be log 2."""
     import flint
 
     log_2 = flint.arb.const_log2()
@@ -134,3 +159,60 @@ HALF_LOGISTIC = Noise(
 )
 
 NOISES: dict[str, Noise] = {noise.name: noise for noise in (EXPONENTIAL, GUMBEL, LAPLACE, LOGISTIC, HALF_LOGISTIC)}
+"""The noises of the pure mechanisms, by name."""
+
+UNIFORM = Noise(
+    "uniform",
+    quantile=lambda exponent: 1.0 + 2.0 * np.expm1(-exponent),
+    ball_quantile=lambda exponent: 1 + 2 * (-exponent).expm1(),
+    cdf=lambda z: np.clip((z + 1.0) / 2.0, 0.0, 1.0),
+    survival=lambda z: np.clip((1.0 - z) / 2.0, 0.0, 1.0),
+    density=lambda z: np.where(np.abs(z) <= 1.0, 0.5, 0.0),
+    infimum=-1.0,
+    kinks=(-1.0, 1.0),
+)
+"""Uniform on [−1, 1]. Not Lipschitz: the gamma mechanism multiplies it by a gamma variable."""
+
+
+_DENSITY_AT_ZERO = 1.0 / math.sqrt(2.0 * math.pi)
+
+
+def _normal_quantile(exponent: FloatArray) -> FloatArray:
+    """Φ⁻¹(exp(−E)): in the upper half from 1 − exp(−E), in the lower half from −E, so that neither tail cancels."""
+    from scipy.special import ndtri, ndtri_exp
+
+    upper = -ndtri(-np.expm1(-np.minimum(exponent, LOG_2)))
+    result: FloatArray = np.where(exponent > LOG_2, ndtri_exp(-np.maximum(exponent, LOG_2)), upper)
+    return result
+
+
+def _normal_ball_quantile(exponent: Any) -> Any:
+    """Φ⁻¹(exp(−E)) from the inverse of the complementary error function; both forms hold for every E > 0.
+
+    `exp(−E) = Φ(z) = ½ erfc(−z/√2)` and `1 − exp(−E) = ½ erfc(z/√2)`.
+    """
+    import flint
+
+    root = flint.arb(2).sqrt()
+    if exponent > 1:
+        return -root * (2 * (-exponent).exp()).erfcinv()
+    return root * (-2 * (-exponent).expm1()).erfcinv()
+
+
+def _normal_cdf(z: FloatArray) -> FloatArray:
+    """Return Φ(z); SciPy is imported on first use."""
+    from scipy.special import ndtr
+
+    result: FloatArray = ndtr(z)
+    return result
+
+
+NORMAL = Noise(
+    "normal",
+    quantile=_normal_quantile,
+    ball_quantile=_normal_ball_quantile,
+    cdf=_normal_cdf,
+    survival=lambda z: _normal_cdf(-z),
+    density=lambda z: _DENSITY_AT_ZERO * np.exp(-0.5 * z * z),
+)
+"""Standard normal. `|E · dz/dE| <= 2 (1 + |z|)`, which the float64 bounds need, is proven in mechanisms/gaussian.md."""

@@ -1,11 +1,11 @@
-"""The winner among blocks of alternatives far too many to list.
+"""The winner among alternatives that are too many to list.
 
-An alternative has a location and its own noise; the one with the largest sum wins. Alternatives come in blocks of
-which is known how many there are, between which bounds their locations lie, and how to draw a uniformly random one.
-The noises of a block of M alternatives are drawn from the largest downwards (exponents e_1/M, + e_2/(M − 1), …), each
-given to a uniformly random alternative not met yet, and only while the block's highest location plus that noise can
-still win. So one draw disposes of a block of any size that does not matter, and the law is exactly that of noise on
-every single alternative, however loose the bounds are: tight ones only save work (exactness.md, section 6).
+Each alternative has a location and independent noise; the largest sum wins. Alternatives come in blocks. For each
+block are known: the number of alternatives, bounds on their locations, and how to draw a uniformly random one.
+The noises of a block of M alternatives are drawn in descending order (exponents e_1/M, + e_2/(M − 1), …). Each is given
+to a uniformly random alternative that has none yet, as long as the block's highest location plus that noise can still
+win. So a block that cannot win costs one draw, whatever its size. The law is exactly that of independent noise on
+every alternative for any bounds; tight bounds only save work (exactness.md, section 6).
 """
 
 from __future__ import annotations
@@ -22,30 +22,26 @@ import numpy as np
 from dpselect._arrays import FloatArray
 from dpselect.sampling.balls import Draw, Entrant, rational, sort_exactly
 from dpselect.sampling.bits import BitSource
-from dpselect.sampling.exponent import exponential_bounds
-from dpselect.sampling.field import SATURATED
+from dpselect.sampling.bounds import SATURATED, SLACK, exponential_bounds
 from dpselect.sampling.noise import NOISES, Noise
-
-SLACK = 2.0**-32
-"""Bound on the relative error of locations and noises, as in topk."""
 
 WORD = 64
 """Bits drawn at a time for each noise."""
 
 _SMALL = 2.0**40
-"""Blocks below this size have their size computed exactly, and may run out of alternatives."""
+"""The size of smaller blocks is computed exactly, since they may run out of alternatives."""
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """One alternative: what it is, and where it stands."""
+    """One alternative and its exact location."""
 
     key: Hashable
     location: Fraction
 
 
 class Blocks(Protocol):
-    """Blocks of alternatives, with locations in [floor, ceiling] and log-sizes up to log_size_error."""
+    """Blocks of alternatives with locations in [floor, ceiling]; `log_size` is off by at most `log_size_error`."""
 
     @property
     def floor(self) -> FloatArray: ...
@@ -67,7 +63,7 @@ class Blocks(Protocol):
 
 
 def race(blocks: Blocks, noise: Noise, bits: BitSource, *, width: int = WORD) -> Alternative:
-    """Return the alternative with the largest location + noise, for gumbel, exponential or half-logistic noise."""
+    """Return the alternative with the largest location + noise; gumbel, exponential or half-logistic noise only."""
     known = bits.integers(len(blocks.log_size), width)
     smallest, largest = exponential_bounds(known, width)
     with np.errstate(divide="ignore"):
@@ -76,10 +72,10 @@ def race(blocks: Blocks, noise: Noise, bits: BitSource, *, width: int = WORD) ->
         )
     lower, upper = blocks.floor + low, blocks.ceiling + high
     best = float(lower.max())
-    hopeful = np.flatnonzero(upper >= best)
+    contenders = np.flatnonzero(upper >= best)
     entrants: list[Entrant] = []
     bounds: list[tuple[float, float]] = []
-    for block in hopeful[np.argsort(-lower[hopeful])].tolist():
+    for block in contenders[np.argsort(-lower[contenders])].tolist():
         descent = _Descent(blocks, block, noise, bits, Draw(int(known[block]), width))
         while blocks.ceiling[block] + descent.high >= best:
             entrant, (least, most) = descent.next_alternative()
@@ -97,7 +93,7 @@ def race(blocks: Blocks, noise: Noise, bits: BitSource, *, width: int = WORD) ->
 def by_size(
     log_sizes: FloatArray, errors: FloatArray, exact_size: Callable[[int], int], bits: BitSource, *, width: int = WORD
 ) -> int:
-    """Return an index with probability proportional to its size: the block that wins a race of equal locations."""
+    """Return an index with probability proportional to its size: the winner of a race with equal locations."""
     known = bits.integers(len(log_sizes), width)
     smallest, largest = exponential_bounds(known, width)
     with np.errstate(divide="ignore"):
@@ -119,7 +115,7 @@ def by_size(
 
 
 class _Descent:
-    """The order statistics of one block's noise, downwards, each with the alternative that holds it."""
+    """The noises of one block in descending order, each with the alternative that has it."""
 
     def __init__(self, blocks: Blocks, block: int, noise: Noise, bits: BitSource, first: Draw) -> None:
         self._blocks = blocks
@@ -136,13 +132,13 @@ class _Descent:
         self._add(first)
 
     def _add(self, draw: Draw) -> None:
-        """Take the next exponential: E · M grows by e · M/(M − j), which is e for M beyond any count of draws."""
+        """Add the next exponential: E · M grows by e · M/(M − j), which is e for large M."""
         factor = 1.0 if math.isinf(self._size) else self._size / (self._size - len(self._draws))
         self._draws.append(draw)
         ends = exponential_bounds(np.array([draw.known], dtype=np.uint64), draw.width)
         self._sums = (self._sums[0] + float(ends[0][0]) * factor, self._sums[1] + float(ends[1][0]) * factor)
         log_size = math.log(self._size) if math.isfinite(self._size) else self._log_size
-        # For a size of at least 2⁴⁰, taking M/(M − j) as 1 moves log E by less than 2j/M.
+        # For M >= 2⁴⁰, replacing M/(M − j) by 1 changes log E by less than 2j/M.
         error = 0.0 if math.isfinite(self._size) else self._error + len(self._draws) * 2.0 / _SMALL
         with np.errstate(divide="ignore"):
             logs = np.log(np.array(self._sums)) - log_size
@@ -150,7 +146,7 @@ class _Descent:
         self.low, self.high = float(low[0]), float(high[0])
 
     def next_alternative(self) -> tuple[Entrant, tuple[float, float]]:
-        """Return the holder of the current order statistic, uniform among those not met, and bounds of its location."""
+        """Return a uniformly random alternative not met yet, with the current noise, and bounds on its location."""
         while True:
             alternative = self._blocks.draw(self._block, self._bits)
             if alternative.key not in self._met:
@@ -165,10 +161,11 @@ class _Descent:
 
     @cached_property
     def _exact_size(self) -> int:
+        """The exact number of alternatives, computed on first use."""
         return self._blocks.size(self._block)
 
     def _divisor(self, earlier: int) -> Callable[[int], Any]:
-        """Return M − j, of which the exact M is computed only for a contested comparison."""
+        """Return M − j as a function; the exact M is computed only for contested comparisons."""
         return lambda width: rational(self._exact_size - earlier)(width)
 
     @property
@@ -177,13 +174,13 @@ class _Descent:
         return len(self._met) >= self._size
 
     def advance(self) -> None:
-        """Go on to the next smaller noise."""
+        """Draw the next smaller noise."""
         width = self._draws[0].width
         self._add(Draw(int(self._bits.integers(1, width)[0]), width))
 
 
 def _bounds(location: Fraction) -> tuple[float, float]:
-    """Bound a location by two floats; one that is very far down is only bounded from above."""
+    """Return float bounds on a location; one below −SATURATED has no lower bound."""
     if location <= -SATURATED:
         return -math.inf, -SATURATED
     at = float(location)
@@ -193,10 +190,10 @@ def _bounds(location: Fraction) -> tuple[float, float]:
 def _noise_bounds(
     log_smallest: FloatArray, log_largest: FloatArray, error: FloatArray, noise: Noise
 ) -> tuple[FloatArray, FloatArray]:
-    """Bound the noise whose log-exponent lies between two values up to an error.
+    """Return bounds on a noise whose log-exponent lies between two values, each off by at most `error`.
 
-    |dz / d log E| <= 1 for gumbel, exponential and half-logistic noise (exactness.md, section 4), so the error
-    carries over.
+    |dz / d log E| <= 1 for gumbel, exponential and half-logistic noise (exactness.md, section 4), so z has the same
+    error.
     """
     low, high = noise.log_quantile(log_largest), noise.log_quantile(log_smallest)
     return low - error - SLACK * (1.0 + np.abs(low)), high + error + SLACK * (1.0 + np.abs(high))

@@ -1,12 +1,13 @@
-"""Noisy values against one noisy threshold, exactly: the tests of the sparse vector technique.
+"""Exact comparisons of noisy values with one noisy threshold: the tests of the sparse vector technique.
 
-The threshold's noise is drawn once and shared by all tests, so the answers must agree with one and the same number: its
-bits are kept, and further ones are appended when a test is too close to call (exactness.md, section 9).
+A test passes if `location + ν > height + ρ`: ν is standard Laplace noise of its own, ρ standard Laplace noise that all
+tests share. The bits of ρ are kept between tests, and more are appended if a comparison is too close to decide, so all
+answers refer to the same real number (exactness.md, section 9).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -17,8 +18,7 @@ import numpy as np
 from dpselect._arrays import BitArray, BoolArray, FloatArray
 from dpselect.sampling.balls import Draw, Entrant, rational, sort_exactly
 from dpselect.sampling.bits import BitSource
-from dpselect.sampling.exponent import exponential_bounds, known_exponential, within_margin
-from dpselect.sampling.field import Field
+from dpselect.sampling.bounds import Field, exponential_bounds, known_exponential, within_margin
 from dpselect.sampling.noise import NOISES
 
 WORD = 64
@@ -27,13 +27,12 @@ WORD = 64
 BLOCK = 1 << 16
 """Entrants whose noises are drawn at a time."""
 
-
 _LAPLACE = NOISES["laplace"]
 
 
 @dataclass(frozen=True)
 class MeasuredField(Field):
-    """A field whose locations are `scale · (value − origin)`, for an origin that is given."""
+    """A field whose locations are `scale · (value − origin)` for a given origin."""
 
     origin: Any = field(kw_only=True)
 
@@ -43,24 +42,8 @@ class MeasuredField(Field):
         return self.origin
 
 
-def exceeds(entrants: MeasuredField, height: Fraction, bits: BitSource, *, width: int = WORD) -> Iterator[bool]:
-    """Yield for one entrant after the other whether `location + ν > height + ρ`.
-
-    ν is standard Laplace noise of each entrant's own, ρ the same standard Laplace noise for all of them.
-    """
-    known = bits.integers(len(entrants.values) + 1, width)
-    passed, failed = _decided(entrants, height, known, width)
-    shared = Draw(int(known[0]), width)
-    for place, (above, below) in enumerate(zip(passed.tolist(), failed.tolist(), strict=True)):
-        if above or below:
-            yield above
-        else:
-            own = Draw(int(known[place + 1]), width)
-            yield _above(entrants, place, own, height, shared, bits, width)
-
-
 def passing_at_first(entrants: MeasuredField, height: Fraction, bits: BitSource, *, width: int = WORD) -> int:
-    """Return how many entrants `exceeds` says True of before it first says False."""
+    """Return how many entrants pass their test before the first one fails."""
     known = bits.integers(len(entrants.values) + 1, width)
     passed, failed = _decided(entrants, height, known, width)
     shared = Draw(int(known[0]), width)
@@ -74,9 +57,9 @@ def passing_at_first(entrants: MeasuredField, height: Fraction, bits: BitSource,
 def first_exceeding(
     fields: Iterable[MeasuredField], height: Fraction, bits: BitSource, *, width: int = WORD, block: int = BLOCK
 ) -> int | None:
-    """Return the first entrant, counted through all fields, of which `exceeds` would say True, or None.
+    """Return the index, counted through all fields, of the first entrant that passes its test, or None.
 
-    The noises of one block of entrants are drawn at a time, so that millions of them take little memory.
+    The noises of one block of entrants are drawn at a time, so millions of entrants take little memory.
     """
     word = bits.integers(1, width)
     shared = Draw(int(word[0]), width)
@@ -95,7 +78,7 @@ def first_exceeding(
 
 
 def _decided(entrants: MeasuredField, height: Fraction, known: BitArray, width: int) -> tuple[BoolArray, BoolArray]:
-    """Return which entrants certainly pass, and which certainly fail."""
+    """Return which entrants pass, and which fail, whatever the unknown bits are."""
     with np.errstate(divide="ignore", over="ignore"):
         low, high = _noises(known, width)
         locations = np.concatenate([[float(height)], entrants.locations(slice(None))])
@@ -104,7 +87,7 @@ def _decided(entrants: MeasuredField, height: Fraction, known: BitArray, width: 
 
 
 def _noises(known: BitArray, width: int) -> tuple[FloatArray, FloatArray]:
-    """Return bounds on the Laplace noises that are known to so many bits."""
+    """Return bounds on Laplace noises of which `width` bits are known."""
     if within_margin(known, width):
         noises = _LAPLACE.quantile(known_exponential(known))
         return noises, noises
@@ -115,7 +98,7 @@ def _noises(known: BitArray, width: int) -> tuple[FloatArray, FloatArray]:
 def _above(
     entrants: MeasuredField, place: int, own: Draw, height: Fraction, shared: Draw, bits: BitSource, step: int
 ) -> bool:
-    """Decide one test in balls; the threshold keeps the bits that this takes."""
+    """Decide one test in ball arithmetic; bits added to the threshold are kept in `shared`."""
     magnitude = max(abs(int(entrants.exact_location(place))), int(height)).bit_length()
     pair = [
         Entrant(True, entrants.location_ball(place), [own], [rational(1)], _LAPLACE, magnitude),

@@ -1,4 +1,4 @@
-"""Exactly uniform integers, sequences and subsets of ranges of any size."""
+"""Exactly uniform integers, sequences, subsets and permutations, for ranges of any size."""
 
 from __future__ import annotations
 
@@ -8,11 +8,25 @@ from dpselect._arrays import IntArray
 from dpselect.sampling.bits import BitSource
 
 WORD = 64
-"""Bits asked for at a time; a range wider than this is put together from several words."""
+"""Bits drawn at a time; a wider integer is put together from several words."""
 
 
 def uniform_integer(high: int, bits: BitSource) -> int:
-    """Return a uniform integer in 0..high−1, by rejection, for `high` of any size."""
+    """Return a uniform integer in 0..high−1, by rejection.
+
+    Parameters
+    ----------
+    high
+        A whole number of at least 1, of any size.
+    bits
+        The source of randomness.
+
+    Examples
+    --------
+    >>> from dpselect.sampling import SeededBits
+    >>> 0 <= uniform_integer(10**30, SeededBits(1)) < 10**30
+    True
+    """
     width = (high - 1).bit_length()
     while True:
         value = wide_integer(width, bits)
@@ -31,10 +45,26 @@ def wide_integer(width: int, bits: BitSource) -> int:
 
 
 def uniform_sequence(high: int, count: int, bits: BitSource) -> list[int]:
-    """Return `count` distinct integers of 0..high−1 as a uniformly random sequence.
+    """Return a uniformly random sequence of `count` distinct integers in 0..high−1.
 
-    Dense requests shuffle the range; sparse ones keep the first `count` distinct values of independent
-    uniform draws, which is the same law: given what was drawn before, the next new value is uniform over the rest.
+    If `count` is more than half of `high`, the whole range is shuffled. Otherwise the first `count` distinct values of
+    independent uniform draws are kept, which is the same law: given the values so far, the next new one is uniform
+    over the rest.
+
+    Parameters
+    ----------
+    high
+        Size of the range.
+    count
+        Length of the sequence, at most `high`.
+    bits
+        The source of randomness.
+
+    Examples
+    --------
+    >>> from dpselect.sampling import SeededBits
+    >>> len(set(uniform_sequence(10**18, 5, SeededBits(1))))
+    5
     """
     if 2 * count > high:
         return shuffled(high, bits)[:count].tolist()  # type: ignore[no-any-return]
@@ -46,7 +76,7 @@ def uniform_sequence(high: int, count: int, bits: BitSource) -> list[int]:
 
 
 def _uniform_integers(high: int, count: int, bits: BitSource) -> list[int]:
-    """Return at most `count` independent uniform integers in 0..high−1: rejected ones are left out."""
+    """Return up to `count` independent uniform integers in 0..high−1; rejected draws are left out."""
     width = (high - 1).bit_length()
     if width > WORD:
         return [uniform_integer(high, bits) for _ in range(count)]
@@ -58,7 +88,23 @@ def _uniform_integers(high: int, count: int, bits: BitSource) -> list[int]:
 
 
 def uniform_subset(high: int, count: int, bits: BitSource) -> list[int]:
-    """Return a uniformly random subset of 0..high−1 with `count` members, in ascending order."""
+    """Return a uniformly random subset of 0..high−1 with `count` members, in ascending order.
+
+    Parameters
+    ----------
+    high
+        Size of the range.
+    count
+        Size of the subset, at most `high`.
+    bits
+        The source of randomness.
+
+    Examples
+    --------
+    >>> from dpselect.sampling import SeededBits
+    >>> uniform_subset(4, 4, SeededBits(1))
+    [0, 1, 2, 3]
+    """
     if count == high:
         return list(range(high))
     if 2 * count > high:
@@ -70,7 +116,20 @@ def uniform_subset(high: int, count: int, bits: BitSource) -> list[int]:
 def shuffled(length: int, bits: BitSource) -> IntArray:
     """Return a uniformly random permutation of 0..length−1.
 
-    It sorts random keys; given that no two are equal every order is equally likely, and equal ones are drawn again.
+    It sorts random keys. If all keys differ, every order is equally likely; if two are equal, all are drawn again.
+
+    Parameters
+    ----------
+    length
+        Length of the permutation.
+    bits
+        The source of randomness.
+
+    Examples
+    --------
+    >>> from dpselect.sampling import SeededBits
+    >>> sorted(shuffled(3, SeededBits(1)).tolist())
+    [0, 1, 2]
     """
     while True:
         keys = bits.integers(length, WORD)

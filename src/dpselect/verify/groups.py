@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from dpselect.mechanisms import Gaussian, OneShot, Peeling
 from dpselect.sampling.laws import group_law
-from dpselect.sampling.noise import NOISES
-from dpselect.sampling.normal import NORMAL
+from dpselect.sampling.noise import NOISES, NORMAL
 
 Counts = tuple[int, ...]
 

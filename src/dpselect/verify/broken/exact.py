@@ -27,9 +27,7 @@ from dpselect.ranking.matrix import Walk
 from dpselect.ranking.sensitivity import Bounds
 from dpselect.ranking.stationary import stationary
 from dpselect.sampling import uniform_integer
-from dpselect.sampling.gamma import UNIFORM
-from dpselect.sampling.noise import NOISES
-from dpselect.sampling.normal import NORMAL
+from dpselect.sampling.noise import NOISES, NORMAL, UNIFORM
 from dpselect.verify import attained, drawn, enumeration, figures, words_of_signals
 from dpselect.verify.borders import Border, Entrant, check_borders
 from dpselect.verify.broken.small_mistakes import (

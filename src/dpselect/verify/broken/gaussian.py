@@ -13,7 +13,7 @@ from dpselect.mechanisms.gaussian import Gaussian
 from dpselect.privacy import Guarantee, Sensitivity
 from dpselect.privacy.calibration import unit_sigma
 from dpselect.sampling.laws import sequence_law
-from dpselect.sampling.normal import NORMAL
+from dpselect.sampling.noise import NORMAL
 from dpselect.scores import Scores
 from dpselect.verify.broken.base import Broken
 from dpselect.verify.privacy import Subject

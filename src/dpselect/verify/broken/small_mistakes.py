@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from dpselect.mechanisms import Canonical, Gaussian, Joint, OneShot, Peeling
-from dpselect.mechanisms.canonical_blocks import Geometry
+from dpselect.mechanisms.canonical import Geometry
 from dpselect.mechanisms.limited import LimitedDomain
-from dpselect.mechanisms.ranking import Ranking
 from dpselect.mechanisms.restricted import Restricted
 from dpselect.mechanisms.top_stable import TopStable
 from dpselect.multiselect.account import Account
@@ -32,7 +31,7 @@ from dpselect.ranking.matrix import Pairs, Walk
 from dpselect.ranking.sensitivity import Bounds
 from dpselect.ranking.stationary import stationary
 from dpselect.sampling import BitSource
-from dpselect.scores import Members, Scores
+from dpselect.scores import Members, Ranking, Scores
 
 
 class FastSampler(Canonical):

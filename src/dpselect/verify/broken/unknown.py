@@ -17,7 +17,7 @@ from dpselect.mechanisms.top_stable import TopStable
 from dpselect.mechanisms.unknown import UnknownDomain
 from dpselect.privacy import Guarantee
 from dpselect.privacy.calibration import laplace_threshold
-from dpselect.sampling.threshold_law import chance_of
+from dpselect.sampling.laws import threshold_probability
 from dpselect.verify.broken.base import Broken
 from dpselect.verify.broken.whole_noise import WholeNoise
 from dpselect.verify.domain import Chosen, Domain
@@ -82,7 +82,7 @@ class ThresholdWithoutSpread(BrokenUnknown):
 class _FreshNoise(Restricted):
     def ranked_law(self, scores: tuple[Fraction, ...], named: int, following: Fraction) -> Law:
         rate, height = self.rate(), self.height()
-        passes = [chance_of([float(rate * (score - following) - height)], []) for score in scores[:named]]
+        passes = [threshold_probability([float(rate * (score - following) - height)], []) for score in scores[:named]]
         passes += [0.0] * (len(scores) - named)
         law: Law = {}
         for chosen, probability in self.inner.law(list(scores)).items():
@@ -126,7 +126,7 @@ class _ByTrueScore(Restricted):
             for walk, share in _walks_down(sorted(chosen, key=lambda rank: -scores[rank]), scores):
                 for kept in range(len(walk) + 1):
                     passed = [margins[rank] for rank in walk[:kept]]
-                    chance = chance_of(passed, [margins[rank] for rank in walk[kept : kept + 1]])
+                    chance = threshold_probability(passed, [margins[rank] for rank in walk[kept : kept + 1]])
                     answer = frozenset(walk[:kept])
                     law[answer] = law.get(answer, 0.0) + probability * share * chance
         return {answer: probability for answer, probability in law.items() if probability}
@@ -233,7 +233,7 @@ def _law_of_gap_below(mechanism: TopStable, scores: tuple[float, ...]) -> Law:
     """Return the law for k = pool = 1: the gap behind rank 2 is tested, and the first is answered."""
     ranked = sorted((Fraction(score) for score in scores), reverse=True)
     gap = max(ranked[1] - ranked[2], Fraction(mechanism.sensitivity.spread))
-    passes = chance_of([float(mechanism.rate() * gap - mechanism.height())], [])
+    passes = threshold_probability([float(mechanism.rate() * gap - mechanism.height())], [])
     best = [place for place, score in enumerate(scores) if score == ranked[0]]
     law: Law = {frozenset(): 1 - passes if ranked[0] > 0 else 1.0}
     if ranked[0] > 0:

@@ -12,7 +12,7 @@ from dpselect.mechanisms import mechanism_for
 from dpselect.privacy.calibration import range_per_round
 
 TOTALS = pytest.mark.parametrize(
-    ("k", "epsilon", "delta"), [(1, 1.0, 1e-6), (2, 0.3, 1e-5), (10, 1.0, 1e-6), (50, 0.1, 1e-4), (100, 1.0, 1.25e-5)]
+    ("k", "epsilon", "delta"), [(1, 1.0, 1e-6), (2, 0.3, 1e-5), (10, 1.0, 1e-6), (100, 1.0, 1.25e-5)]
 )
 SCORES = [9, 7, 7, 4, 2, 1, 1, 1]
 
@@ -61,16 +61,14 @@ def test_a_named_form_draws_what_the_composed_object_draws() -> None:
 
 
 @TOTALS
-@pytest.mark.parametrize("name", ["restricted", "limited", "top-stable"])
-def test_a_name_keeps_to_the_total(name: str, k: int, epsilon: float, delta: float) -> None:
-    chosen = mechanism_for(name, k=k, epsilon=epsilon, delta=delta)
-    assert chosen.name == name
-    assert chosen.k == k
-    assert chosen.guarantee.epsilon <= epsilon
-    assert chosen.guarantee.delta <= delta
-    assert chosen.guarantee.epsilon >= epsilon * (1 - 1e-12)
-    assert chosen.guarantee.delta >= delta * (1 - 1e-12)
-    assert chosen.describe()["pool"] == 10 * k
+def test_a_name_keeps_to_the_total(k: int, epsilon: float, delta: float) -> None:
+    for name in ("restricted", "limited", "top-stable"):
+        chosen = mechanism_for(name, k=k, epsilon=epsilon, delta=delta)
+        assert chosen.name == name
+        assert chosen.k == k
+        assert epsilon * (1 - 1e-12) <= chosen.guarantee.epsilon <= epsilon
+        assert delta * (1 - 1e-12) <= chosen.guarantee.delta <= delta
+        assert chosen.describe()["pool"] == 10 * k
 
 
 @TOTALS
@@ -113,6 +111,7 @@ def test_the_split_can_be_set() -> None:
         ({"k": 0}, "k"),
         ({"epsilon": -1}, "epsilon"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_bad_totals_are_refused_by_name(change: dict[str, Any], argument: str) -> None:
     with pytest.raises(dps.InvalidInput) as caught:

@@ -16,7 +16,7 @@ finite = st.floats(min_value=5e-324, allow_infinity=False)
 
 
 @given(finite, st.integers(1, 12))
-def test_what_is_shown_lies_on_the_side_of_privacy_and_close_by(number: float, figures: int) -> None:
+def test_shown_numbers_are_rounded_towards_privacy_in_the_last_figure(number: float, figures: int) -> None:
     written = Decimal(repr(number))
     above, below = Decimal(shown_above(number, figures)), Decimal(shown_below(number, figures))
     assert below <= written <= above

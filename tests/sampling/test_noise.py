@@ -1,4 +1,4 @@
-"""Normal noise: its float64 values are as good as the proof assumes, and draws with it have exactly their law."""
+"""Normal noise: its float64 values are as accurate as the proof assumes, and draws have exactly their law."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from dpselect.sampling import Field, SeededBits, top_k
 from dpselect.sampling.laws import sequence_law, set_law
-from dpselect.sampling.normal import NORMAL
+from dpselect.sampling.noise import NORMAL
 from dpselect.sampling.topk import Widths
 from dpselect.verify.enumeration import contradictions, count_exactly
 
@@ -61,7 +61,10 @@ def test_the_noise_answers_to_its_exponent_as_the_proof_says():
     assert not (condition <= (1 + np.abs(z)) / 2).all()
 
 
-@pytest.mark.parametrize(("values", "most_undecided"), [([1, 1], 0.05), ([2, 1, 0], 0.3)])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("values", "most_undecided"), [([1, 1], 0.05), pytest.param([2, 1, 0], 0.3, marks=pytest.mark.long)]
+)
 def test_the_largest_by_counting_bits(values, most_undecided):
     field = Field(np.array(values), Fraction(1, 2), None, winners=1)
     decided, undecided = count_exactly(
@@ -81,7 +84,7 @@ def test_tied_groups_by_counting_bits():
     assert contradictions({0: law[1], 1: law[0]}, decided, undecided) != []
 
 
-@pytest.mark.parametrize("gap", [0.0, 1.0, 10.0, 30.0])
+@pytest.mark.parametrize("gap", [0.0, 30.0])
 def test_the_law_of_two_is_that_of_their_difference(gap):
     """The difference of two normal noises is normal with variance 2."""
     law = sequence_law([0.0, -gap], 1, NORMAL)

@@ -1,9 +1,8 @@
-"""Words of 64 bits that know a noise well enough for one float to stand for both of its bounds."""
+"""64-bit words for which one float can serve as both bounds of a noise."""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,8 @@ import pytest
 from dpselect._arrays import BitArray
 from dpselect.sampling import NOISES, Field, SeededBits, top_k
 from dpselect.sampling.balls import Draw
-from dpselect.sampling.exponent import LEAST, MOST, exponential_bounds, known_exponential, within_margin
-from dpselect.sampling.normal import NORMAL
-from dpselect.sampling.threshold import MeasuredField, exceeds, passing_at_first
+from dpselect.sampling.bounds import LEAST, MOST, exponential_bounds, known_exponential, within_margin
+from dpselect.sampling.noise import NORMAL
 from dpselect.sampling.topk import HOPELESS
 
 ALL = [*NOISES.values(), NORMAL]
@@ -30,7 +28,7 @@ def words() -> BitArray:
 
 
 @pytest.mark.parametrize("noise", ALL, ids=lambda noise: noise.name)
-def test_one_number_stands_for_both_bounds_of_the_exact_noise(noise: Any) -> None:
+def test_one_number_serves_as_both_bounds_of_the_exact_noise(noise: Any) -> None:
     import flint
 
     known = words()
@@ -56,7 +54,7 @@ def test_the_check_notices_words_beyond_the_margin() -> None:
 
 
 @pytest.mark.parametrize("noise", ALL, ids=lambda noise: noise.name)
-def test_who_is_hopeless_loses_whatever_the_words(noise: Any) -> None:
+def test_hopeless_entrants_lose_for_all_words(noise: Any) -> None:
     best, worst = (noise.quantile(known_exponential(np.array([word], dtype=np.uint64)))[0] for word in (LEAST, MOST))
     assert best - worst < 0.9 * -HOPELESS
 
@@ -78,17 +76,3 @@ def test_a_word_beyond_the_margin_can_win_from_far_behind() -> None:
     field = Field(np.array([40, 0, -1000]), Fraction(1), None, winners=1)
     assert top_k(field, NOISES["gumbel"], GivenBits(2**63, 2**3, 2**63)).tolist() == [1]
     assert top_k(field, NOISES["gumbel"], GivenBits(2**63, 2**40, 2**63)).tolist() == [0]
-
-
-def test_passing_at_first_counts_what_exceeds_answers() -> None:
-    counts = set()
-    for seed in range(60):
-        for width in (3, 64):
-            entrants = MeasuredField(np.array([2, 1, 1, 0]), Fraction(1), None, 1, origin=0)
-            answers = exceeds(entrants, Fraction(1), SeededBits(seed), width=width)
-            number = sum(1 for _ in takewhile(bool, answers))
-            assert passing_at_first(entrants, Fraction(1), SeededBits(seed), width=width) == number
-            counts.add(number)
-    assert counts == {0, 1, 2, 3, 4}
-    nobody = MeasuredField(np.array([]), Fraction(1), None, 1, origin=0)
-    assert passing_at_first(nobody, Fraction(1), SeededBits(0)) == 0

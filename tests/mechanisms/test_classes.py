@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import dpselect as dps
-from dpselect.mechanisms.level_steps import LevelSteps
-from dpselect.mechanisms.ranking import Ranking
+from dpselect.mechanisms.classes import LevelSteps
+from dpselect.scores import Ranking
 
 
 @pytest.mark.parametrize(
@@ -23,16 +23,17 @@ from dpselect.mechanisms.ranking import Ranking
         [Fraction(1, 3), Fraction(1, 7), Fraction(5, 3), Fraction(1, 3)],
         [10**12, 5, 3, 10**12 - 1],
     ],
+    ids=["uneven", "equal", "floats", "fractions", "far apart"],
 )
-@pytest.mark.parametrize("k", [1, 2, 3])
-def test_every_sequence_is_at_its_level(scores: list[float], k: int) -> None:
-    table = dps.Scores.of(scores)
-    steps = LevelSteps.of(k, Ranking.of(table.distinct))
+def test_every_sequence_is_at_its_level(scores: list[float]) -> None:
     top = sorted(scores, reverse=True)
-    losses = [max(top[row] - score for row, score in enumerate(sequence)) for sequence in permutations(scores, k)]
-    assert steps.losses.tolist() == sorted(set(losses))
-    assert np.exp(steps.log_sizes) == pytest.approx([losses.count(loss) for loss in sorted(set(losses))], rel=1e-12)
-    assert np.exp(steps.log_within) == pytest.approx(np.cumsum(np.exp(steps.log_sizes)), rel=1e-12)
+    for k in (1, 2, 3):
+        steps = LevelSteps.of(k, Ranking.of(dps.Scores.of(scores).distinct))
+        losses = [max(top[row] - score for row, score in enumerate(sequence)) for sequence in permutations(scores, k)]
+        distinct = sorted(set(losses))
+        assert steps.losses.tolist() == distinct
+        assert np.exp(steps.log_sizes) == pytest.approx([losses.count(loss) for loss in distinct], rel=1e-12)
+        assert np.exp(steps.log_within) == pytest.approx(np.cumsum(np.exp(steps.log_sizes)), rel=1e-12)
 
 
 def test_a_window_is_part_of_the_whole() -> None:

@@ -24,16 +24,16 @@ class FirstWord(SeededBits):
         return np.array([word], dtype=np.uint64)
 
 
-@pytest.mark.parametrize("word", [0, 1, 1000, 2**30, 2**63, 2**64 - 1000, 2**64 - 1])
 @pytest.mark.parametrize("shape", [2, 3, 101, 10**6])
-def test_the_enclosure_is_sharp_and_holds_the_quantile(shape: int, word: int) -> None:
+def test_the_enclosure_is_sharp_and_contains_the_quantile(shape: int) -> None:
     from scipy.stats import gamma
 
-    drawn = GammaDraw(shape, FirstWord(word))
-    with working_precision(800):
-        assert drawn.ball(64).rel_accuracy_bits() >= ACCURACY
-    if 1000 < word < 2**63 + 1:
-        assert drawn.approximate == pytest.approx(gamma.isf(word / 2**64, shape), rel=1e-9)
+    for word in (0, 1, 1000, 2**30, 2**63, 2**64 - 1000, 2**64 - 1):
+        drawn = GammaDraw(shape, FirstWord(word))
+        with working_precision(800):
+            assert drawn.ball(64).rel_accuracy_bits() >= ACCURACY
+        if 1000 < word < 2**63 + 1:
+            assert drawn.approximate == pytest.approx(gamma.isf(word / 2**64, shape), rel=1e-9)
 
 
 def test_the_law_is_gamma() -> None:

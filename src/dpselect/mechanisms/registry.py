@@ -1,0 +1,146 @@
+"""Mechanisms by name, and the choice that "auto" makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from fractions import Fraction
+from typing import Any
+
+from dpselect._format import shown_above
+from dpselect._numbers import positive_integer, positive_number
+from dpselect.errors import InvalidInput
+from dpselect.mechanisms.base import Mechanism, check_agreement
+from dpselect.mechanisms.canonical import Canonical
+from dpselect.mechanisms.gamma import Gamma
+from dpselect.mechanisms.gaussian import Gaussian
+from dpselect.mechanisms.joint import Joint
+from dpselect.mechanisms.limited import LimitedDomain
+from dpselect.mechanisms.oneshot import OneShot
+from dpselect.mechanisms.peeling import Peeling
+from dpselect.mechanisms.restricted import GUMBEL_FOR_EXPONENTIAL, Restricted, restricted_for
+from dpselect.mechanisms.top_stable import TopStable
+from dpselect.mechanisms.unknown import UnknownDomain
+from dpselect.privacy.calibration import range_per_round
+from dpselect.privacy.guarantee import probability_of_failure
+from dpselect.privacy.sensitivity import COUNTS, Sensitivity
+
+MECHANISMS: dict[str, type[Mechanism]] = {
+    mechanism.name: mechanism for mechanism in (Canonical, Gamma, Gaussian, Joint, OneShot, Peeling)
+}
+"""Mechanisms for known domains."""
+
+FOR_UNKNOWN_DOMAINS: dict[str, type[UnknownDomain]] = {
+    mechanism.name: mechanism for mechanism in (Restricted, LimitedDomain, TopStable)
+}
+"""Mechanisms that also hide which items exist."""
+
+
+def mechanism_for(
+    mechanism: str | Mechanism,
+    *,
+    k: int | None,
+    epsilon: float | None,
+    delta: float | None = None,
+    sensitivity: Sensitivity = COUNTS,
+    ordered: bool = False,
+    **parameters: Any,
+) -> Mechanism:
+    """Return the mechanism with a name, or a mechanism object if it agrees with the other arguments.
+
+    Parameters
+    ----------
+    mechanism
+        "auto", a name, or a mechanism object. "auto" is decided from the other arguments, never from the scores.
+    k, epsilon
+        As in `Mechanism`; may be None if `mechanism` is an object.
+    delta
+        The δ that the mechanism may use; one that cannot use it has δ = 0. If None, it is 0, or that of the object.
+    sensitivity
+        How far one person can move each score.
+    ordered
+        Whether the order of the answer must be meaningful.
+    **parameters
+        Further arguments of the mechanism.
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is out of range, or does not agree with the mechanism object.
+
+    Examples
+    --------
+    >>> mechanism_for("auto", k=10, epsilon=1.0).name
+    'canonical'
+    >>> mechanism_for("auto", k=10, epsilon=1.0, ordered=True).name
+    'joint'
+    """
+    allowed = 0.0 if delta is None else probability_of_failure(delta)
+    if isinstance(mechanism, Mechanism):
+        chosen = mechanism
+        given_sensitivity = None if sensitivity == COUNTS else sensitivity
+        check_agreement("k", k, chosen.k, "mechanism object")
+        check_agreement("epsilon", epsilon, chosen.epsilon, "mechanism object")
+        check_agreement("sensitivity", given_sensitivity, chosen.sensitivity, "mechanism object")
+    else:
+        if k is None or epsilon is None:
+            missing = "k" if k is None else "epsilon"
+            raise InvalidInput(missing, None, "must be a number unless mechanism is a mechanism object")
+        k, epsilon = positive_integer("k", k), positive_number("epsilon", epsilon)
+        make: Callable[..., Mechanism]
+        if isinstance(mechanism, str) and mechanism == "auto":
+            make, chosen_parameters = _best(k, epsilon, allowed, ordered)
+        else:
+            kind = _named(mechanism)
+            make = restricted_for if kind is Restricted else kind
+            chosen_parameters = {"delta": allowed} if kind.may_stop else _with_delta(kind, allowed, parameters)
+        chosen = make(k=k, epsilon=epsilon, sensitivity=sensitivity, **{**chosen_parameters, **parameters})
+    if delta is not None and chosen.guarantee.delta > allowed:
+        needed = shown_above(chosen.guarantee.delta)
+        raise InvalidInput(
+            "delta", delta, f"must be at least {needed}, as the mechanism object states; or leave it out"
+        )
+    if ordered and not chosen.ordered:
+        others = "restricted or limited" if chosen.may_stop else "joint or peeling"
+        raise InvalidInput(
+            "mechanism", chosen.name, f"must have an ordered answer, such as {others}; or leave out ordered"
+        )
+    return chosen
+
+
+def _named(name: Any) -> type[Mechanism]:
+    """Return the mechanism class with a name."""
+    every = {**MECHANISMS, **FOR_UNKNOWN_DOMAINS}
+    if not isinstance(name, str) or name not in every:
+        raise InvalidInput("mechanism", name, "must be one of auto, " + ", ".join(every))
+    return every[name]
+
+
+def _with_delta(kind: type[Mechanism], delta: float, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return delta as a parameter if the mechanism can use it with its noise."""
+    defaults = {field.name: field.default for field in fields(kind)}
+    if not delta or "delta" not in defaults:
+        return {}
+    noise = parameters.get("noise", defaults.get("noise"))
+    return {"delta": delta} if noise in getattr(kind, "noises_with_delta", (noise,)) else {}
+
+
+def _best(k: int, epsilon: float, delta: float, ordered: bool) -> tuple[type[Mechanism], dict[str, Any]]:
+    """Return what "auto" means: the mechanism with the least noise as far as public facts tell (docs/mechanisms.md).
+
+    Sets: Canonical needs the smallest ε of all pure mechanisms for the exact top k. For k = 1 it uses γ = 1, which is
+    permute-and-flip: one item is best judged by its own score alone. Sequences: Joint divides ε by 2 and Peeling by k,
+    so Joint is better from k = 3 on, unless counts are small compared with 2 k log(d) / ε, which depends on private
+    data. With δ: CDP-PEEL, for sets without its order, if it tells two items apart at a smaller gap.
+    """
+    divided = Fraction(epsilon) / (min(k, 2) if ordered else 1)
+    if delta and range_per_round(epsilon, delta, k) > GUMBEL_FOR_EXPONENTIAL * divided:
+        return (Peeling if ordered else OneShot), {"noise": "gumbel", "delta": delta}
+    if not ordered:
+        return Canonical, {"gamma": 1.0} if k == 1 else {}
+    return (Joint if k >= 3 else Peeling), {}
