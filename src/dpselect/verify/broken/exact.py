@@ -13,7 +13,7 @@ from dpselect.mechanisms import Canonical, Gaussian, Mechanism, OneShot, Peeling
 from dpselect.mechanisms.limited import LimitedDomain
 from dpselect.mechanisms.restricted import Restricted
 from dpselect.multiselect.account import Account
-from dpselect.multiselect.grid import GridNoise
+from dpselect.multiselect.noise import GridNoise
 from dpselect.multiselect.ring import Ring
 from dpselect.privacy.conversion import (
     epsilon_of_ranges,

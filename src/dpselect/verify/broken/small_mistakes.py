@@ -18,7 +18,7 @@ from dpselect.mechanisms.ranking import Ranking
 from dpselect.mechanisms.restricted import Restricted
 from dpselect.mechanisms.top_stable import TopStable
 from dpselect.multiselect.account import Account
-from dpselect.multiselect.grid import DistanceGuarantee, GridNoise
+from dpselect.multiselect.noise import DistanceGuarantee, GridNoise
 from dpselect.multiselect.ring import Ring
 from dpselect.privacy import Guarantee
 from dpselect.privacy.calibration import guarantee_of_rounds, range_per_round
