@@ -131,7 +131,7 @@ BAD_SETTINGS: list[Any] = [
     (([1.0, 2.0], 3, 1.0), "k must be at most 2 (the number of results), got 3"),
     (([1.0, 2.0], 0, 1.0), "k"),
     (([], 1, 1.0), "catalogue must hold positions of at least one result"),
-    (([1.0, math.nan], 1, 1.0), "catalogue must hold positions"),
+    (([1.0, math.nan], 1, 1.0), "catalogue must have finite positions, got NaN or infinity at index 1"),
     ((["a"], 1, 1.0), "catalogue must hold positions"),
     ((None, 1, 1.0), "catalogue must hold positions"),
     (([[1.0, 2.0]], 1, 1.0), "catalogue must hold positions"),

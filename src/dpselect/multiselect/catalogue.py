@@ -157,7 +157,8 @@ def _checked_positions(positions: Any) -> FloatArray:
         raise InvalidInput("catalogue", plain("something else" if numbers.ndim != 1 else "no result"), _REQUIREMENT)
     if not np.isfinite(numbers).all():
         first = int(np.argmin(np.isfinite(numbers)))
-        raise InvalidInput("catalogue", plain(f"NaN or infinity at index {first} (counted from 0)"), _REQUIREMENT)
+        given = plain(f"NaN or infinity at index {first} (counted from 0)")
+        raise InvalidInput("catalogue", given, "must have finite positions")
     return numbers
 
 

@@ -18,9 +18,8 @@ from dpselect.plan import Plan, plan_release
 from dpselect.privacy.ledger import Ledger, reservation
 from dpselect.privacy.naming import WHERE_OTHERS_HAVE_THE_SAME
 from dpselect.privacy.sensitivity import Sensitivity
-from dpselect.ranking.matrix import Pairs, Walk
-from dpselect.ranking.sensitivity import DEFAULT_DAMPING, Bounds
-from dpselect.ranking.stationary import stationary
+from dpselect.ranking.bounds import DEFAULT_DAMPING, Bounds
+from dpselect.ranking.walk import Pairs, Walk, stationary
 from dpselect.release import PUBLIC, ROWS, Release, StatedDomain
 from dpselect.sampling import BitSource, bit_source
 from dpselect.scores import Scores

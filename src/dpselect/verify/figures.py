@@ -21,9 +21,8 @@ from dpselect.privacy.conversion import epsilon_of_ranges, epsilon_of_zcdp, mean
 from dpselect.privacy.gaussian import unit_sigma
 from dpselect.privacy.sensitivity import Sensitivity
 from dpselect.privacy.thresholds import gumbel_threshold, laplace_threshold
-from dpselect.ranking.matrix import Walk
-from dpselect.ranking.sensitivity import Bounds
-from dpselect.ranking.stationary import stationary
+from dpselect.ranking.bounds import Bounds
+from dpselect.ranking.walk import Walk, stationary
 from dpselect.sampling.balls import ball, working_precision
 from dpselect.verify.exact import ExactCheck
 

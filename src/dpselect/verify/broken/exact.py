@@ -23,10 +23,8 @@ from dpselect.privacy.conversion import (
 )
 from dpselect.privacy.gaussian import unit_sigma
 from dpselect.privacy.thresholds import STEP, laplace_threshold
-from dpselect.ranking.caps import thinned
-from dpselect.ranking.matrix import Walk
-from dpselect.ranking.sensitivity import Bounds
-from dpselect.ranking.stationary import stationary
+from dpselect.ranking.bounds import Bounds
+from dpselect.ranking.walk import Walk, stationary, thinned
 from dpselect.sampling import uniform_integer
 from dpselect.sampling.gamma import UNIFORM
 from dpselect.sampling.noise import NOISES

@@ -27,10 +27,8 @@ from dpselect.privacy.conversion import (
     rate_of_oneshot_laplace,
     upper_bound,
 )
-from dpselect.ranking.caps import thinned
-from dpselect.ranking.matrix import Pairs, Walk
-from dpselect.ranking.sensitivity import Bounds
-from dpselect.ranking.stationary import stationary
+from dpselect.ranking.bounds import Bounds
+from dpselect.ranking.walk import Pairs, Walk, stationary, thinned
 from dpselect.sampling import BitSource
 from dpselect.scores import Members, Scores
 
