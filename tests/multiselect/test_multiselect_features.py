@@ -11,8 +11,8 @@ import pytest
 from scipy.stats import chi2
 
 import dpselect as dps
-from dpselect.multiselect import FeatureClient, FeatureServer, GridNoise, VectorNoise, expected_cost
-from dpselect.multiselect.features import feature_offsets, offset_cost, principal_directions
+from dpselect.multiselect import FeatureClient, FeatureServer, GridNoise, expected_cost
+from dpselect.multiselect.features import VectorNoise, feature_offsets, offset_cost, principal_directions
 from dpselect.sampling import BitSource, bit_source
 
 LOW, HIGH = -3, 6

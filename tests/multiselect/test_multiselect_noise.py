@@ -15,7 +15,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import dpselect as dps
-from dpselect.multiselect import Client, DistanceGuarantee, Geographic, GridNoise
+from dpselect.multiselect import Client, Geographic, GridNoise
+from dpselect.multiselect.noise import DistanceGuarantee
 from dpselect.sampling import SeededBits
 
 POSITIONS = [Fraction(number, 16) for number in range(-40, 41)]

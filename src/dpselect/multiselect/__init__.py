@@ -11,19 +11,18 @@ The proofs are in `multiselect.md`, `noise.md`, `ring.md` and `features.md`.
 from dpselect.multiselect.catalogue import Catalogue, Result, catalogue_cost, shift_needed
 from dpselect.multiselect.client import Client
 from dpselect.multiselect.disutility import Disutility, as_disutility
-from dpselect.multiselect.features import FeatureClient, FeatureResult, FeatureServer, VectorGuarantee, VectorNoise
-from dpselect.multiselect.noise import DistanceGuarantee, Geographic, GridNoise
+from dpselect.multiselect.features import FeatureClient, FeatureResult, FeatureServer
+from dpselect.multiselect.noise import Geographic, GridNoise
 from dpselect.multiselect.offsets import Answers, best_answers, expected_cost, optimal_offsets
 from dpselect.multiselect.quantiles import Noise, noise_cost, quantile_bound, quantile_offsets
 from dpselect.multiselect.ring import Ring, laplace_ring, optimal_ring
 from dpselect.multiselect.server import Server, checked_signal
-from dpselect.multiselect.simulation import Simulation, Simulations, simulate, simulate_catalogue, simulate_up_to
+from dpselect.multiselect.simulation import Simulation, simulate, simulate_catalogue, simulate_up_to
 
 __all__ = [
     "Answers",
     "Catalogue",
     "Client",
-    "DistanceGuarantee",
     "Disutility",
     "FeatureClient",
     "FeatureResult",
@@ -35,9 +34,6 @@ __all__ = [
     "Ring",
     "Server",
     "Simulation",
-    "Simulations",
-    "VectorGuarantee",
-    "VectorNoise",
     "as_disutility",
     "best_answers",
     "catalogue_cost",

@@ -170,10 +170,8 @@ def shift_needed(user: float, results: npt.ArrayLike) -> FloatArray:
 
     Parameters
     ----------
-    user
-        Position of the user.
-    results
-        Positions of the results.
+    user, results
+        Position of the user, and positions of the results.
 
     Returns
     -------
@@ -212,16 +210,10 @@ def catalogue_cost(
 
     Parameters
     ----------
-    user
-        Position of the user.
-    results
-        Positions of the results.
-    answers
-        k, for the optimal offsets, or a list of offsets.
-    epsilon
-        Privacy loss per unit of distance.
-    disutility
-        What a distance costs: see `as_disutility`.
+    user, results
+        Position of the user, and positions of the results.
+    answers, epsilon, disutility
+        As in `expected_cost`.
 
     Returns
     -------

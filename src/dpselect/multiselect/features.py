@@ -52,21 +52,6 @@ class VectorGuarantee:
     For vectors v and v' with grid step r, and for every set of signals S,
     `P[S | v] <= exp(ε r Σ_i ⌈|v_i − v'_i| / r⌉) · P[S | v']`: ε times the ℓ1 distance, with each coordinate rounded up
     to whole steps.
-
-    Parameters
-    ----------
-    epsilon
-        Privacy loss per unit of ℓ1 distance.
-    step
-        Step of the public grid.
-    dimensions
-        Number of coordinates.
-
-    Examples
-    --------
-    >>> from dpselect.multiselect import FeatureClient
-    >>> FeatureClient(epsilon=0.5, dimensions=3, grid=0.25).guarantee.loss([1.0, -2.0, 0.5])
-    1.75
     """
 
     epsilon: float
@@ -103,28 +88,7 @@ class VectorGuarantee:
 
 @dataclass(frozen=True)
 class VectorNoise:
-    """Independent two-sided geometric noise on every coordinate, each on the multiples of a public step (noise.md).
-
-    Parameters
-    ----------
-    epsilon
-        Privacy loss per unit of ℓ1 distance.
-    dimensions
-        Number of coordinates.
-    step
-        Step of the grid; see `GridNoise` for the default.
-
-    Raises
-    ------
-    InvalidInput
-        If a parameter is out of range.
-
-    Examples
-    --------
-    >>> from dpselect.multiselect import VectorNoise
-    >>> VectorNoise(epsilon=1.0, dimensions=2, step=0.5).nearest([0.6, 1.0])
-    (1, 2)
-    """
+    """Independent two-sided geometric noise on every coordinate, each on the multiples of a public step (noise.md)."""
 
     epsilon: float
     dimensions: int

@@ -40,22 +40,8 @@ class DistanceGuarantee:
     """ε-geographic differential privacy on a grid: ε per unit of distance.
 
     For positions u and u' with grid step r, and for every set of signals S,
-    `P[S | u] <= exp(ε r ⌈|u − u'| / r⌉) · P[S | u']`: ε times the distance, rounded up to whole steps.
-
-    Parameters
-    ----------
-    epsilon
-        Privacy loss per unit of distance.
-    step
-        Step of the public grid.
-    premise
-        What must be true of the user for the guarantee to hold; usually nothing.
-
-    Examples
-    --------
-    >>> from dpselect.multiselect import Client
-    >>> Client(epsilon=0.5, grid=0.25).guarantee.loss(2.1)
-    1.125
+    `P[S | u] <= exp(ε r ⌈|u − u'| / r⌉) · P[S | u']`: ε times the distance, rounded up to whole steps. `premise` is
+    what must be true of the user for the guarantee to hold; usually nothing.
     """
 
     epsilon: float

@@ -83,10 +83,8 @@ def expected_cost(answers: int | npt.ArrayLike, epsilon: float, disutility: obje
     ----------
     answers
         k, for the optimal offsets, or a list of offsets.
-    epsilon
-        Privacy loss per unit of distance.
-    disutility
-        What a distance costs: see `as_disutility`.
+    epsilon, disutility
+        As in `optimal_offsets`.
 
     Returns
     -------
@@ -174,12 +172,8 @@ def best_answers(k: int, epsilon: float, disutility: object = "linear") -> Answe
 
     Parameters
     ----------
-    k
-        Number of answers.
-    epsilon
-        Privacy loss per unit of distance.
-    disutility
-        What a distance costs: see `as_disutility`.
+    k, epsilon, disutility
+        As in `optimal_offsets`.
 
     Returns
     -------

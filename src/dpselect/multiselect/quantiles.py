@@ -160,10 +160,8 @@ def noise_cost(answers: int | npt.ArrayLike, noise: object, disutility: object =
     ----------
     answers
         k, for the quantile offsets, or a list of offsets.
-    noise
-        As in `quantile_offsets`.
-    disutility
-        What a distance costs: see `as_disutility`.
+    noise, disutility
+        As in `quantile_offsets` and `as_disutility`.
 
     Returns
     -------

@@ -58,19 +58,7 @@ class Simulation:
 
 @dataclass(frozen=True)
 class Simulations:
-    """Simulations for several k, to be shown together; made by `simulate_up_to`.
-
-    Attributes
-    ----------
-    parts
-        A Simulation for each k, ascending.
-
-    Examples
-    --------
-    >>> from dpselect.multiselect import simulate_up_to
-    >>> [part.k for part in simulate_up_to(3, epsilon=1.0, trials=1000, seed=1).parts]
-    [1, 2, 3]
-    """
+    """Simulations for several k, ascending; made by `simulate_up_to`."""
 
     parts: tuple[Simulation, ...]
 
@@ -112,12 +100,8 @@ def simulate(
 
     Parameters
     ----------
-    k
-        Number of answers.
-    epsilon
-        Privacy loss per unit of distance.
-    disutility
-        What a distance costs: see `as_disutility`.
+    k, epsilon, disutility
+        As in `optimal_offsets`.
     trials
         Number of simulated users.
     grid
