@@ -81,6 +81,8 @@ def test_walks_keep_both_caps() -> None:
     units = capped.into_winners.toarray().T
     assert (units + units.T).max() <= 8
     assert units.sum(axis=1).max() == capped.lost.max() == capped.denominator == 16
+    pairs_only = Walk.of(Pairs(size, low, high, *results), Bounds(4, 11), bit_source(3)).into_winners.toarray()
+    assert (pairs_only + pairs_only.T).max() == 8
     generous = Walk.of(Pairs(size, low, high, *results), Bounds(30, 11), bit_source(3))
     expected = np.zeros((size, size))
     expected[low, high], expected[high, low] = 2 * results[1] + results[2], 2 * results[0] + results[2]
