@@ -17,8 +17,8 @@ import numpy as np
 
 from benchmarks.timing import Result, best_times
 from dpselect.ranking import Bounds, rank
-from dpselect.ranking.matrix import Pairs, Walk
-from dpselect.ranking.simulate import Contests, ladder, simulate
+from dpselect.ranking.simulate import Contests, ladder, simulate_comparisons
+from dpselect.ranking.walk import Pairs, Walk
 from dpselect.sampling import bit_source
 
 LIMIT = 3.0
@@ -34,7 +34,9 @@ def measurements(quick: bool) -> Iterator[Result]:
     import pyarrow.parquet
 
     items, share = (100, 0.2) if quick else (10_000, 0.02)
-    contests = simulate(ladder(items, ratio=20.0), comparisons_per_pair=PER_PAIR, share_of_pairs=share, seed=1)
+    contests = simulate_comparisons(
+        ladder(items, ratio=20.0), comparisons_per_pair=PER_PAIR, share_of_pairs=share, seed=1
+    )
     bounds = Bounds(comparisons_per_pair=PER_PAIR, max_degree=round(1.5 * share * items))
     rows = contests.rows()
     np.random.default_rng(2).shuffle(rows)

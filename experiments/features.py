@@ -16,8 +16,7 @@ import numpy as np
 
 from dpselect._arrays import FloatArray
 from dpselect.multiselect import FeatureServer
-from dpselect.multiselect.feature_server import offset_cost
-from dpselect.multiselect.features import VectorNoise
+from dpselect.multiselect.features import VectorNoise, offset_cost
 from dpselect.reproduce.drawing import STYLES, legend, line, log_axis, panels
 from dpselect.sampling import bit_source
 

@@ -18,10 +18,8 @@ import numpy.typing as npt
 
 import dpselect as dps
 from dpselect.ranking import DEFAULT_DAMPING, Bounds
-from dpselect.ranking.likelihood import strengths_of_greatest_likelihood
-from dpselect.ranking.matrix import Pairs, Walk
-from dpselect.ranking.simulate import Contests, ladder, simulate
-from dpselect.ranking.stationary import stationary
+from dpselect.ranking.simulate import Contests, ladder, simulate_comparisons, strengths_of_greatest_likelihood
+from dpselect.ranking.walk import Pairs, Walk, stationary
 from dpselect.reproduce.drawing import STYLES, legend, line, log_axis, panels
 from dpselect.sampling import bit_source
 
@@ -89,7 +87,7 @@ def rows(data: Path | None = None, settings: list[Setting] = SETTINGS, seeds: in
 
 def shares(setting: Setting, seed: int) -> dict[str, float]:
     """Return the share of the true top k that each way finds in one simulated set of comparisons."""
-    contests = simulate(
+    contests = simulate_comparisons(
         ladder(setting.items, ratio=RATIO),
         comparisons_per_pair=setting.per_pair,
         share_of_pairs=setting.share_of_pairs,

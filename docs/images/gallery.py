@@ -1,7 +1,7 @@
 """Make docs/gallery.md and its pictures: run `python docs/images/gallery.py DATA [OUT]`.
 
-DATA is the folder with the data sets, OUT a folder that keeps what is computed (default: reproduced), so that a run
-that was interrupted goes on where it stopped.
+DATA is the folder with the data sets, OUT a folder for the results (default: reproduced), from which an interrupted
+run continues.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ IMAGES = Path(__file__).parent
 PAGE = IMAGES.parent / "gallery.md"
 INTRODUCTION = """# The papers' figures, computed again
 
-Each picture below was computed by this package: what the paper claims stands beside what came out. A claim holds
-if it is true in every setting that was computed; otherwise the settings in which it is true are counted, and the
-exceptions named. The page and its pictures are made by one command, from a folder with the data sets:
+Each figure below was computed by this package and is compared with the claim of the paper. A claim holds
+if it is true in every setting that was computed; otherwise the page counts the settings in which it is true, and names
+the exceptions. One command makes the page and its figures, from a folder with the data sets:
 
 ```
 python docs/images/gallery.py DATA
@@ -33,9 +33,9 @@ dpselect reproduce canonical --data DATA --out reproduced
 dpselect reproduce joint --figure 1 --data DATA --quick
 ```
 
-`--quick` takes fewer points or draws, and about a minute at most. A run that was interrupted goes on where it stopped.
-Pictures are meant to be read without colour: lines differ in dash and marker. Where a data set of a paper is not to be
-had, the text says what stands in its place. Times are those of the machine that ran this.
+`--quick` uses fewer points or draws, and takes about a minute at most. An interrupted run continues where it stopped.
+The figures can be read without colour: lines differ in dash and marker. If a data set of a paper is not
+available, the text names its replacement. Times are those of the machine that ran this.
 """
 
 

@@ -16,9 +16,8 @@ from dpselect._numbers import positive_integer, seed_or_none
 from dpselect.errors import InvalidInput, plain
 from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, Gaussian, Mechanism, UnknownDomain
 from dpselect.privacy.guarantee import WHERE_OTHERS_HAVE_THE_SAME
-from dpselect.ranking.matrix import Pairs, Walk
-from dpselect.ranking.sensitivity import DEFAULT_DAMPING, Bounds
-from dpselect.ranking.stationary import stationary
+from dpselect.ranking.bounds import DEFAULT_DAMPING, Bounds
+from dpselect.ranking.walk import Pairs, Walk, stationary
 from dpselect.release import (
     PUBLIC,
     ROWS,

@@ -1,4 +1,4 @@
-"""Clients pay for each signal, remember what they sent, and choose without telling."""
+"""Clients charge each signal, repeat signals only where allowed, and choose without sending anything."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
 import dpselect as dps
+from dpselect.multiselect import Client, FeatureClient, Result
 from dpselect.multiselect.account import Account
-from dpselect.multiselect.catalogue import Result
-from dpselect.multiselect.client import Client
-from dpselect.multiselect.features import FeatureClient
 
 
 def test_a_signal_is_a_multiple_of_the_step() -> None:
@@ -37,7 +36,7 @@ def test_a_seed_repeats_the_signals_and_protects_nobody() -> None:
     assert Client(1.0).secure
 
 
-def test_signals_add_up_until_the_budget_is_gone() -> None:
+def test_signals_add_up_exactly_until_the_budget_is_spent() -> None:
     client = Client(0.1, 0.25, budget=0.3)
     assert (client.spent, client.remaining) == (0.0, 0.3)
     for _ in range(2):
@@ -53,7 +52,7 @@ def test_signals_add_up_until_the_budget_is_gone() -> None:
 
 
 def pattern(client: Client, journey: tuple[float, ...]) -> list[str]:
-    """Return what can be observed besides the signals themselves: at which requests one is sent."""
+    """Return what can be observed besides the signals: which requests are answered."""
     shown = []
     for value in journey:
         try:
@@ -64,9 +63,9 @@ def pattern(client: Client, journey: tuple[float, ...]) -> list[str]:
     return shown
 
 
-@pytest.mark.parametrize("journey", [(1.0, 1.0, 1.0), (1.0, 1.0, 1.5), (1.0, 3.0, 1.0), (0.0, 1e300, -5e300)], ids=str)
-def test_when_a_client_refuses_depends_on_the_number_of_requests_alone(journey: tuple[float, ...]) -> None:
-    assert pattern(Client(1.0, 0.5, budget=2.0), journey) == ["sent", "sent", "refused"]
+def test_refusals_depend_on_the_number_of_requests_only() -> None:
+    for journey in ((1.0, 1.0, 1.0), (1.0, 1.0, 1.5), (1.0, 3.0, 1.0), (0.0, 1e300, -5e300)):
+        assert pattern(Client(1.0, 0.5, budget=2.0), journey) == ["sent", "sent", "refused"]
 
 
 def test_reuse_states_its_premise_in_the_guarantee() -> None:
@@ -79,7 +78,7 @@ def test_reuse_states_its_premise_in_the_guarantee() -> None:
         assert without.guarantee.loss(1) == premise.loss(1)
 
 
-def test_with_reuse_the_last_signal_is_sent_again_for_the_same_grid_point_only() -> None:
+def test_with_reuse_the_last_signal_is_repeated_for_the_same_grid_point_only() -> None:
     client = Client(1.0, 0.5, budget=3.0, reuse=True)
     client.signal(1.0)
     last, other = client.signal(1.2), client.signal(4)
@@ -91,8 +90,8 @@ def test_with_reuse_the_last_signal_is_sent_again_for_the_same_grid_point_only()
             client.signal(value)
 
 
-class Hesitating(Account):
-    """Waits after it has looked up what is spent, so that threads that do not take turns all see the same."""
+class SlowAccount(Account):
+    """Waits after reading what is spent, so that threads without a lock all read the same value."""
 
     @property
     def _spent(self) -> Fraction:
@@ -105,13 +104,17 @@ class Hesitating(Account):
         self.kept = spent
 
 
-def clients() -> list[tuple[Client | FeatureClient, object]]:
-    return [(Client(1.0, 0.5, budget=3.0), 1), (FeatureClient(1.0, 1, 0.5, budget=3.0), [1])]
+EITHER_CLIENT = pytest.mark.parametrize(
+    ("make", "value"),
+    [(lambda: Client(1.0, 0.5, budget=3.0), 1), (lambda: FeatureClient(1.0, 1, 0.5, 3.0), [1])],
+    ids=["line", "features"],
+)
 
 
-@pytest.mark.parametrize(("client", "value"), clients(), ids=repr)
-def test_threads_do_not_overspend_together(client: Client | FeatureClient, value: object) -> None:
-    client._account = Hesitating(3.0)
+@EITHER_CLIENT
+def test_threads_do_not_overspend_together(make: Any, value: object) -> None:
+    client = make()
+    client._account = SlowAccount(3.0)
     start = threading.Barrier(8)
 
     def ask() -> bool:
@@ -127,10 +130,9 @@ def test_threads_do_not_overspend_together(client: Client | FeatureClient, value
     assert answered == client.spent == 3
 
 
-@pytest.mark.parametrize(("client", "value"), clients(), ids=repr)
-def test_a_client_is_written_down_nowhere_and_its_account_not_copied(
-    client: Client | FeatureClient, value: object
-) -> None:
+@EITHER_CLIENT
+def test_a_client_cannot_be_pickled_and_its_account_not_copied(make: Any, value: object) -> None:
+    client = make()
     client.signal(value)
     for copied in (copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match="spend the whole budget again"):
@@ -148,12 +150,12 @@ def test_another_process_cannot_spend_the_budget_again(monkeypatch: pytest.Monke
     assert client.spent == 0
 
 
-def test_signals_beyond_what_floats_hold_stay_at_the_end() -> None:
+def test_signals_beyond_the_range_of_floats_are_clamped() -> None:
     client = Client(5e-324, 2.0**900, seed=1)
     assert {abs(client.signal(0)) for _ in range(5)} == {sys.float_info.max}
 
 
-def test_the_nearest_result_is_chosen_in_every_form() -> None:
+def test_the_nearest_result_is_chosen_from_objects_and_from_json() -> None:
     client = Client(0.01, 0.5)
     client.signal(10.2)
     results = [Result("a", 7.0), Result("b", 10.0), Result("c", 10.5), Result("d", 90.0)]
@@ -165,7 +167,7 @@ def test_the_nearest_result_is_chosen_in_every_form() -> None:
     assert client.choose([Result("left", 87.0), Result("right", 89.0)]).item == "left"
 
 
-def test_a_refused_position_does_not_become_the_one_to_choose_for() -> None:
+def test_a_refused_position_is_not_used_for_choosing() -> None:
     client = Client(1.0, 0.5, budget=1.0)
     client.signal(0)
     with pytest.raises(dps.BudgetExceeded):
@@ -182,23 +184,21 @@ def test_neither_text_nor_errors_show_the_position() -> None:
     assert "654" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "results", [[], {}, {"results": []}, "text", None, [{"item": 1}], [Result("a", math.nan)], [3.0]], ids=str
-)
-def test_answers_that_cannot_be_used_are_refused(results: object) -> None:
+def test_choosing_needs_a_signal_and_results_with_positions() -> None:
     client = Client(1.0, 0.5)
+    with pytest.raises(dps.InvalidInput, match="results must follow a signal, got an answer; call signal"):
+        client.choose([Result("a", 1.0)])
     client.signal(1)
-    with pytest.raises(dps.InvalidInput, match="results"):
-        client.choose(results)
+    for results in ([], {}, {"results": []}, "text", None):
+        with pytest.raises(dps.InvalidInput, match="results must be the answer of a server"):
+            client.choose(results)
+    for results in ([{"item": 1}], [Result("a", math.nan)], [3.0]):
+        with pytest.raises(dps.InvalidInput, match="results must each have a position"):
+            client.choose(results)
 
 
-def test_choosing_needs_a_signal_first() -> None:
-    with pytest.raises(dps.InvalidInput, match="ask for a signal first"):
-        Client(1.0, 0.5).choose([Result("a", 1.0)])
-
-
-@pytest.mark.parametrize("bad", [{"budget": 0}, {"budget": math.nan}, {"seed": -1}, {"epsilon": 0}, {"grid": -1}])
-def test_bad_settings_name_the_argument(bad: dict[str, float]) -> None:
-    with pytest.raises(dps.InvalidInput) as caught:
-        Client(**{"epsilon": 1.0, "grid": 0.5, **bad})  # type: ignore[arg-type]
-    assert caught.value.argument == next(iter(bad))
+def test_bad_settings_name_the_argument() -> None:
+    for argument, value in (("budget", 0), ("budget", math.nan), ("seed", -1), ("epsilon", 0), ("grid", -1)):
+        with pytest.raises(dps.InvalidInput) as caught:
+            Client(**{"epsilon": 1.0, "grid": 0.5, argument: value})  # type: ignore[arg-type]
+        assert caught.value.argument == argument

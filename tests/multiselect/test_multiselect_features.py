@@ -1,4 +1,4 @@
-"""Feature vectors: ε per unit of ℓ1 distance over all pairs, signals that follow their law, and answers that help."""
+"""Feature vectors: ε per unit of ℓ1 distance over all pairs, signals that follow their law, and useful answers."""
 
 from __future__ import annotations
 
@@ -11,15 +11,8 @@ import pytest
 from scipy.stats import chi2
 
 import dpselect as dps
-from dpselect.multiselect import expected_cost
-from dpselect.multiselect.feature_server import (
-    FeatureServer,
-    feature_offsets,
-    offset_cost,
-    principal_directions,
-)
-from dpselect.multiselect.features import FeatureClient, VectorNoise
-from dpselect.multiselect.grid import GridNoise
+from dpselect.multiselect import FeatureClient, FeatureServer, GridNoise, expected_cost
+from dpselect.multiselect.features import VectorNoise, feature_offsets, offset_cost, principal_directions
 from dpselect.sampling import BitSource, bit_source
 
 LOW, HIGH = -3, 6
@@ -27,12 +20,14 @@ Law = dict[tuple[int, ...], float]
 
 
 class SharedNoise(VectorNoise):
-    """A broken twin: one noise for all coordinates, so that their difference shows."""
+    """A broken twin: one noise for all coordinates, which reveals their difference."""
 
     def law(self, vector: Any, low: int, high: int) -> Law:
         first, *others = self.nearest(vector)
         single = self.single.law(vector[0], low, high)
-        return {(place, *(place + other - first for other in others)): chance for place, chance in single.items()}
+        return {
+            (place, *(place + other - first for other in others)): probability for place, probability in single.items()
+        }
 
     def draw(self, places: tuple[int, ...], bits: BitSource) -> tuple[int, ...]:
         noise = self.single.draw(0, bits)
@@ -52,35 +47,31 @@ class BareCoordinate(VectorNoise):
 
     def law(self, vector: Any, low: int, high: int) -> Law:
         last = self.nearest(vector)[-1]
-        return {(place, last): chance for place, chance in self.single.law(vector[0], low, high).items()}
+        return {(place, last): probability for place, probability in self.single.law(vector[0], low, high).items()}
 
 
 def worst_excess(noise: VectorNoise, vectors: list[tuple[float, ...]]) -> float:
-    """Return the most by which a loss exceeds what is stated, over all pairs of vectors and all signals."""
+    """Return the largest excess of a loss over the guarantee, over all pairs of vectors and all signals."""
     laws = [noise.law(vector, LOW, HIGH) for vector in vectors]
     worst = -math.inf
     for one, other in combinations(range(len(vectors)), 2):
         stated = noise.guarantee.loss(np.subtract(vectors[one], vectors[other]).tolist())
         if laws[one].keys() != laws[other].keys():
             return math.inf
-        losses = [abs(math.log(chance / laws[other][places])) for places, chance in laws[one].items()]
+        losses = [abs(math.log(probability / laws[other][places])) for places, probability in laws[one].items()]
         worst = max(worst, max(losses) - stated)
     return worst
 
 
-VECTORS = list(product((0.0, 0.2, 0.5, 1.25), repeat=2))
+VECTORS = list(product((0.0, 0.2, 0.5), repeat=2))
 
 
-@pytest.mark.parametrize(("epsilon", "step"), [(1.0, 0.5), (0.4, 0.25), (3.0, 1.0)])
-def test_no_signal_tells_more_than_epsilon_per_unit_of_l1_distance(epsilon: float, step: float) -> None:
-    noise = VectorNoise(epsilon, 2, step)
+def test_no_signal_costs_more_than_epsilon_per_unit_of_l1_distance() -> None:
+    noise = VectorNoise(1.0, 2, 0.5)
     assert all(math.fsum(noise.law(vector, LOW, HIGH).values()) == pytest.approx(1) for vector in VECTORS)
     assert worst_excess(noise, VECTORS) <= 1e-12
-
-
-@pytest.mark.parametrize("broken", [SharedNoise, EuclideanNoise, BareCoordinate])
-def test_broken_twins_are_rejected(broken: type[VectorNoise]) -> None:
-    assert worst_excess(broken(1.0, 2, 0.5), VECTORS) > 0.1
+    for broken in (SharedNoise, EuclideanNoise, BareCoordinate):
+        assert worst_excess(broken(1.0, 2, 0.5), VECTORS) > 0.1
 
 
 def test_the_loss_is_that_of_the_l1_distance() -> None:
@@ -89,7 +80,7 @@ def test_the_loss_is_that_of_the_l1_distance() -> None:
     assert guarantee.loss([0.01, 0.0, 0.0]) == 0.5 * 0.25, "rounded up to a whole step"
     assert "0.5 per unit of l1 distance" in str(guarantee)
     assert guarantee.to_dict()["dimensions"] == 3
-    with pytest.raises(dps.InvalidInput, match="difference: 2 numbers was given; 3 are needed"):
+    with pytest.raises(dps.InvalidInput, match="difference must be 3 numbers, one for each coordinate, got 2 numbers"):
         guarantee.loss([1.0, 2.0])
 
 
@@ -100,13 +91,15 @@ def statistic(noise: VectorNoise, sampler: VectorNoise, vector: tuple[float, ...
     counts: dict[tuple[int, ...], int] = {}
     for place in map(tuple, places.tolist()):
         counts[place] = counts.get(place, 0) + 1
-    return sum((counts.get(place, 0) - draws * chance) ** 2 / (draws * chance) for place, chance in law.items())
+    return sum(
+        (counts.get(place, 0) - draws * probability) ** 2 / (draws * probability) for place, probability in law.items()
+    )
 
 
 def test_signals_follow_the_law_and_those_of_broken_twins_do_not() -> None:
-    """The limit is Pearson's at a failure rate of 1e-6; each of the 36 cells expects more than ten of the draws."""
-    noise, vector, draws = VectorNoise(1.0, 2, 0.5), (0.6, 1.0), 3000
-    assert min(noise.law(vector, -1, 4).values()) * draws > 10
+    """A correct sampler exceeds the limit with a probability of 1e-6; each of 36 cells expects over eight draws."""
+    noise, vector, draws = VectorNoise(1.0, 2, 0.5), (0.6, 1.0), 2000
+    assert min(noise.law(vector, -1, 4).values()) * draws > 8
     limit = float(chi2.isf(1e-6, 35))
     assert statistic(noise, noise, vector, draws) < limit
     assert statistic(noise, SharedNoise(1.0, 2, 0.5), vector, draws) > limit
@@ -125,7 +118,7 @@ def test_a_client_sends_grid_points_and_stops_at_its_budget() -> None:
     assert "0.3" not in repr(client)
 
 
-def test_a_client_keeps_the_vector_as_it_was_when_asked_about() -> None:
+def test_a_client_keeps_a_copy_of_the_vector() -> None:
     client, vector = FeatureClient(1.0, 2, seed=1), np.array([1.0, 1.0])
     client.signal(vector)
     vector[:] = 50.0
@@ -134,25 +127,23 @@ def test_a_client_keeps_the_vector_as_it_was_when_asked_about() -> None:
 
 def test_a_client_keeps_the_nearest_result() -> None:
     client = FeatureClient(1.0, 2, seed=1)
-    with pytest.raises(dps.InvalidInput, match="ask for a signal first"):
+    with pytest.raises(dps.InvalidInput, match="results must follow a signal"):
         client.choose([{"vector": [0, 0]}])
     client.signal([1.0, 1.0])
     results = [{"item": "far", "vector": [3, 3]}, {"item": "near", "vector": [1, 2]}]
     assert client.choose({"results": results})["item"] == client.choose(results)["item"] == "near"
     for wrong in ([], "text", None, [{"item": "bare"}], [{"vector": [1, 2, 3]}]):
-        with pytest.raises(dps.InvalidInput, match="results: "):
+        with pytest.raises(dps.InvalidInput, match="results must"):
             client.choose(wrong)
 
 
-@pytest.mark.parametrize(
-    "vector", [[1.0], [1.0, math.nan], [math.inf, 0], [1e308, 0], "secret", None, [[1, 2]], [1.0, "x"]]
-)
-def test_a_vector_that_is_none_is_refused_without_showing_it(vector: Any) -> None:
-    with pytest.raises(dps.InvalidInput, match="vector: something else") as error:
-        FeatureClient(1.0, 2).signal(vector)
-    assert "secret" not in str(error.value)
-    with pytest.raises(dps.InvalidInput, match="signal: something else"):
-        FeatureServer(np.eye(2), 1, 1.0, dimensions=1).answer(vector)
+def test_a_bad_vector_is_refused_without_being_shown() -> None:
+    for vector in ([1.0], [1.0, math.nan], [math.inf, 0], [1e308, 0], "secret", None, [[1, 2]], [1.0, "x"]):
+        with pytest.raises(dps.InvalidInput) as error:
+            FeatureClient(1.0, 2).signal(vector)
+        assert str(error.value) == "vector must be 2 finite numbers within ±1e+100, got something else (not shown)"
+        with pytest.raises(dps.InvalidInput, match="signal must be 2 finite numbers"):
+            FeatureServer(np.eye(2), 1, 1.0, dimensions=1).answer(vector)
 
 
 def test_directions_are_those_of_the_largest_variance() -> None:
@@ -165,16 +156,15 @@ def test_directions_are_those_of_the_largest_variance() -> None:
     assert np.allclose(np.sort(np.linalg.eigvalsh(np.cov(vectors.T)))[:1:-1], spread.var(axis=0, ddof=1))
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 5, 8])
-def test_in_one_dimension_offsets_cost_what_the_formula_says(k: int) -> None:
+def test_in_one_dimension_offsets_cost_the_expected_cost() -> None:
     """Within 3%: the offsets come from sampled noise, and their cost from other draws, all from fixed seeds."""
     line = np.eye(1)
-    assert offset_cost(feature_offsets(k, 2.0, line), 2.0, line) == pytest.approx(expected_cost(k, 2.0), rel=0.03)
+    for k in (1, 3, 8):
+        assert offset_cost(feature_offsets(k, 2.0, line), 2.0, line) == pytest.approx(expected_cost(k, 2.0), rel=0.03)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("dimensions", [2, 3])
-def test_the_cost_falls_as_promised(dimensions: int) -> None:
+@pytest.mark.parametrize("dimensions", [2, pytest.param(3, marks=pytest.mark.long)])
+def test_the_cost_falls_with_k_as_in_the_theorem(dimensions: int) -> None:
     """O(1/(ε k^{1/d'})): `ε k^{1/d'}` times the cost stays bounded, whatever n is; and ε only scales."""
     directions = np.linalg.qr(np.random.default_rng(3).normal(size=(12, dimensions)))[0]
     costs = {k: offset_cost(feature_offsets(k, 1.0, directions), 1.0, directions) for k in (1, 4, 16, 32)}
@@ -188,7 +178,7 @@ def test_a_server_answers_with_k_different_results_about_the_signal() -> None:
     generator = np.random.default_rng(1)
     vectors = generator.normal(size=(300, 5)) * [3.0, 2.0, 0.2, 0.1, 0.1]
     names = [f"film {number}" for number in range(300)]
-    for k in (1, 4, 20, 300):
+    for k in (1, 20, 300):
         server = FeatureServer(vectors, k, 1.0, items=names)
         results = server.answer(vectors[7] + 0.3)
         assert len({result.item for result in results}) == k
@@ -199,17 +189,16 @@ def test_a_server_answers_with_k_different_results_about_the_signal() -> None:
     assert sure.answer(vectors[7])[0].to_dict()["vector"] == vectors[7].tolist()
 
 
-def test_results_at_one_place_are_still_different() -> None:
+def test_results_with_equal_vectors_are_different_results() -> None:
     server = FeatureServer(np.ones((6, 3)), 5, 1.0)
     assert len({result.item for result in server.answer([1.0, 1.0, 1.0])}) == 5
 
 
-@pytest.mark.slow
 def test_more_results_bring_the_best_one_nearer() -> None:
     generator = np.random.default_rng(2)
     vectors = generator.normal(size=(3000, 6)) * [2.0, 1.5, 0.05, 0.05, 0.05, 0.05]
     noise, bits = VectorNoise(2.0, 6), bit_source(3)
-    signals = [noise.position(noise.draw(noise.nearest(vector), bits)) for vector in vectors[:150]]
+    signals = [noise.position(noise.draw(noise.nearest(vector), bits)) for vector in vectors[:100]]
     means = []
     for k in (1, 4, 16):
         server = FeatureServer(vectors, k, 2.0)
@@ -221,23 +210,22 @@ def test_more_results_bring_the_best_one_nearer() -> None:
     assert means[0] > 1.3 * means[1] > 1.3**2 * means[2]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"k": 4}, "k: 4 was given; at most 3 are needed"),
-        ({"k": 0}, "k: 0 was given"),
-        ({"epsilon": -1}, "epsilon: -1 was given"),
-        ({"dimensions": 3}, "dimensions: 3 was given; at most 2"),
-        ({"items": ["a"]}, "items: 1 of them was given; 3 are needed"),
-        ({"vectors": []}, "vectors: something else was given"),
-        ({"vectors": [[1.0, math.nan]]}, "vectors: something else was given"),
-        ({"vectors": [[1.0], [1.0, 2.0]]}, "vectors: something else was given"),
-        ({"vectors": [[1e200, 1.0], [1.0, 2.0], [1.0, 3.0]]}, "vectors: something else was given"),
-        ({"epsilon": 1e-300}, "epsilon: 1e-300 was given"),
-    ],
-)
-def test_bad_input_is_refused(arguments: dict[str, Any], message: str) -> None:
-    given = {"vectors": [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]], "k": 1, "epsilon": 1.0, **arguments}
-    with pytest.raises(dps.InvalidInput) as error:
-        FeatureServer(**given)
-    assert str(error.value).startswith(message)
+BAD_ARGUMENTS: list[Any] = [
+    ({"k": 4}, "k must be at most 3 (the number of results), got 4"),
+    ({"epsilon": -1}, "epsilon"),
+    ({"epsilon": 1e-300}, "epsilon must be from 1e-150 to 1e150, got 1e-300"),
+    ({"dimensions": 3}, "dimensions must be at most 2"),
+    ({"items": ["a"]}, "items must be as many as vectors (3), got 1"),
+    ({"vectors": []}, "vectors must be vectors of the same length"),
+    ({"vectors": [[1.0, math.nan]]}, "vectors must be vectors of the same length"),
+    ({"vectors": [[1.0], [1.0, 2.0]]}, "vectors must be vectors of the same length"),
+    ({"vectors": [[1e200, 1.0], [1.0, 2.0], [1.0, 3.0]]}, "vectors must be vectors of the same length"),
+]
+
+
+def test_bad_arguments_are_refused() -> None:
+    for arguments, message in BAD_ARGUMENTS:
+        given = {"vectors": [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]], "k": 1, "epsilon": 1.0, **arguments}
+        with pytest.raises(dps.InvalidInput) as error:
+            FeatureServer(**given)
+        assert str(error.value).startswith(message)

@@ -1,4 +1,4 @@
-"""Invented comparisons follow their model, and the strengths of greatest likelihood are just that."""
+"""Simulated comparisons follow their model, and estimated strengths maximise the likelihood."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 import dpselect as dps
-from dpselect.ranking.likelihood import strengths_of_greatest_likelihood
-from dpselect.ranking.simulate import Contests, ladder, simulate
+from dpselect.ranking.simulate import Contests, ladder, simulate_comparisons, strengths_of_greatest_likelihood
 
 
 def test_every_pair_meets_as_often_as_asked() -> None:
-    contests = simulate(ladder(7, ratio=3.0), comparisons_per_pair=4, seed=1)
+    contests = simulate_comparisons(ladder(7, ratio=3.0), comparisons_per_pair=4, seed=1)
     met = list(zip(contests.first.tolist(), contests.second.tolist(), strict=True))
     assert met == list(combinations(range(7), 2))
     assert (contests.wins + contests.losses == 4).all()
@@ -21,9 +20,10 @@ def test_every_pair_meets_as_often_as_asked() -> None:
 
 
 def test_a_share_of_the_pairs_meets_and_every_pair_may() -> None:
-    """Of 1,225 pairs, each with chance 0.3 in 200 draws; six standard deviations are passed below 1e-8 of the time."""
+    """1,225 pairs with probability 0.3 in 200 draws; six standard errors, exceeded with probability below 1e-8."""
     draws = [
-        simulate(ladder(50, ratio=3.0), comparisons_per_pair=1, share_of_pairs=0.3, seed=seed) for seed in range(200)
+        simulate_comparisons(ladder(50, ratio=3.0), comparisons_per_pair=1, share_of_pairs=0.3, seed=seed)
+        for seed in range(200)
     ]
     sizes = np.array([contests.size for contests in draws])
     assert abs(sizes.mean() - 367.5) < 6 * np.sqrt(1225 * 0.21 / 200)
@@ -34,17 +34,17 @@ def test_a_share_of_the_pairs_meets_and_every_pair_may() -> None:
 
 
 def wins_of_the_first(strengths: list[float]) -> float:
-    contests = simulate(strengths, comparisons_per_pair=1_000_000, seed=3)
+    contests = simulate_comparisons(strengths, comparisons_per_pair=1_000_000, seed=3)
     return float(contests.wins[0]) / 1_000_000
 
 
-def test_the_stronger_wins_in_proportion() -> None:
-    """Within six standard deviations of 3/4, 0.0026; passed below 1e-8 of the time. A wrong law is far outside."""
+def test_the_stronger_item_wins_in_proportion_to_its_strength() -> None:
+    """Within six standard errors of 3/4, 0.0026, exceeded with probability below 1e-8. A wrong law is far outside."""
     assert abs(wins_of_the_first([3.0, 1.0]) - 0.75) < 0.0026
     assert abs(wins_of_the_first([2.9, 1.0]) - 0.75) > 0.0026
 
 
-def test_rows_say_who_won() -> None:
+def test_rows_name_winner_and_loser() -> None:
     contests = Contests(3, np.array([0, 0]), np.array([1, 2]), np.array([2, 0]), np.array([1, 1]))
     assert contests.rows().tolist() == [[0, 1], [0, 1], [1, 0], [2, 0]]
 
@@ -54,29 +54,26 @@ def test_a_ladder_has_even_steps_and_a_gap() -> None:
     assert ladder(4, ratio=8.0, k=2, gap=3.0) == pytest.approx([24.0, 12.0, 2.0, 1.0])
 
 
-@pytest.mark.parametrize("strengths", [[1.0], [1.0, 0.0], [1.0, float("nan")], [[1.0, 2.0]]])
-def test_what_is_no_strength_is_refused(strengths: object) -> None:
-    with pytest.raises(dps.InvalidInput, match="strengths"):
-        simulate(strengths, comparisons_per_pair=1)
-
-
-def test_what_is_no_share_is_refused() -> None:
-    with pytest.raises(dps.InvalidInput, match="share_of_pairs"):
-        simulate([1.0, 2.0], comparisons_per_pair=1, share_of_pairs=1.5)
+def test_bad_strengths_and_shares_are_refused() -> None:
+    for strengths in ([1.0], [1.0, 0.0], [1.0, float("nan")], [[1.0, 2.0]]):
+        with pytest.raises(dps.InvalidInput, match="strengths must be at least two positive numbers"):
+            simulate_comparisons(strengths, comparisons_per_pair=1)
+    with pytest.raises(dps.InvalidInput, match="share_of_pairs must be above 0 and at most 1"):
+        simulate_comparisons([1.0, 2.0], comparisons_per_pair=1, share_of_pairs=1.5)
 
 
 def log_likelihood(contests: Contests, strengths: np.ndarray, prior: float) -> float:
-    chance = strengths[contests.first] / (strengths[contests.first] + strengths[contests.second])
+    probability = strengths[contests.first] / (strengths[contests.first] + strengths[contests.second])
     own = strengths / (strengths + 1)
     return float(
-        contests.wins @ np.log(chance)
-        + contests.losses @ np.log(1 - chance)
+        contests.wins @ np.log(probability)
+        + contests.losses @ np.log(1 - probability)
         + prior * (np.log(own) + np.log(1 - own)).sum()
     )
 
 
-def test_no_other_strengths_are_more_likely() -> None:
-    contests = simulate(ladder(8, ratio=10.0), comparisons_per_pair=5, share_of_pairs=0.7, seed=2)
+def test_no_other_strengths_have_a_larger_likelihood() -> None:
+    contests = simulate_comparisons(ladder(8, ratio=10.0), comparisons_per_pair=5, share_of_pairs=0.7, seed=2)
     best = strengths_of_greatest_likelihood(contests, prior=0.3)
     likelihood = log_likelihood(contests, best, 0.3)
     generator = np.random.default_rng(5)
@@ -86,14 +83,14 @@ def test_no_other_strengths_are_more_likely() -> None:
             assert log_likelihood(contests, other, 0.3) < likelihood
 
 
-def test_likelihood_finds_the_strengths_of_many_comparisons() -> None:
-    """Standard errors are about 0.007; six of them are passed below 1e-8 of the time."""
+def test_estimates_from_many_comparisons_are_near_the_true_strengths() -> None:
+    """Standard errors are about 0.007; eight of them are exceeded with probability below 1e-8."""
     true = ladder(6, ratio=5.0)
-    found = strengths_of_greatest_likelihood(simulate(true, comparisons_per_pair=20_000, seed=4))
+    found = strengths_of_greatest_likelihood(simulate_comparisons(true, comparisons_per_pair=20_000, seed=4))
     assert np.abs(np.log(found / found[0]) - np.log(true / true[0])).max() < 0.06
 
 
-def test_likelihood_has_an_answer_where_items_never_met_or_never_lost() -> None:
+def test_strengths_exist_also_for_items_that_never_met_or_never_lost() -> None:
     nobody = np.array([], dtype=np.int64)
     assert strengths_of_greatest_likelihood(Contests(3, nobody, nobody, nobody, nobody)) == pytest.approx([1, 1, 1])
     always = Contests(3, np.array([0]), np.array([1]), np.array([9]), np.array([0]))

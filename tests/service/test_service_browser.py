@@ -18,8 +18,7 @@ from typing import Any
 import pytest
 from serving import Served, served
 
-from dpselect.multiselect.costs import expected_cost
-from dpselect.multiselect.grid import GridNoise
+from dpselect.multiselect import GridNoise, expected_cost
 from dpselect.service import Offer
 from dpselect.service.offer import coast
 

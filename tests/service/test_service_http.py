@@ -18,10 +18,7 @@ import pytest
 from serving import Served, served
 
 import dpselect as dps
-from dpselect.multiselect.catalogue import Catalogue
-from dpselect.multiselect.client import Client
-from dpselect.multiselect.costs import expected_cost
-from dpselect.multiselect.server import Server
+from dpselect.multiselect import Catalogue, Client, Server, expected_cost
 from dpselect.service import Offer, RemoteServer, create_app
 from dpselect.service.app import LARGEST_BODY
 

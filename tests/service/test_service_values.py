@@ -107,8 +107,8 @@ def test_numbers_of_any_kind_are_fine_as_settings() -> None:
     ("columns", "said"),
     [
         ({"item": [1.0, NAN], "position": [1.0, 2.0]}, "items: what JSON cannot hold at index 1"),
-        ({"item": ["a", "b"], "position": [INFINITE, 2.0]}, "FILE: NaN or infinity at index 0"),
-        ({"item": ["a", "b"], "position": [1.0, None]}, "FILE: NaN or infinity at index 1"),
+        ({"item": ["a", "b"], "position": [INFINITE, 2.0]}, "finite positions, got NaN or infinity at index 0"),
+        ({"item": ["a", "b"], "position": [1.0, None]}, "finite positions, got NaN or infinity at index 1"),
     ],
     ids=["item", "position", "null"],
 )

@@ -47,7 +47,7 @@ def offsets_command(
     [bold]dpselect multiselect offsets -k 5 --epsilon 0.5[/bold]
     """
     from dpselect.forecast import check_plot, write_plot
-    from dpselect.multiselect.answers import best_answers
+    from dpselect.multiselect import best_answers
 
     if plot is not None:
         check_plot(plot)
@@ -79,7 +79,7 @@ def simulate_command(
     [bold]dpselect multiselect simulate -k 8 --epsilon 0.5[/bold]
     """
     from dpselect.forecast import check_plot, write_plot
-    from dpselect.multiselect.simulation import simulate_up_to
+    from dpselect.multiselect import simulate_up_to
 
     if plot is not None:
         check_plot(plot)

@@ -1,4 +1,4 @@
-"""What a user's signals cost together."""
+"""The privacy budget of a client, spent signal by signal."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dpselect.privacy.conversion import float_above
 
 
 class Account:
-    """Adds up costs exactly, and says when a budget does not allow another.
+    """Adds up the costs of signals exactly and refuses those that exceed the budget.
 
-    Threads may share it. A copy or a forked process would spend the whole budget again, so there are none.
+    Threads may share it. It cannot be copied or used in a forked process, which would spend the whole budget again.
     """
 
     def __init__(self, budget: Any = None) -> None:
@@ -32,18 +32,18 @@ class Account:
 
     @property
     def spent(self) -> float:
-        """What was spent, rounded up."""
+        """The sum of all charges, rounded up."""
         return float_above(self._spent) if self._spent else 0.0
 
     @property
     def remaining(self) -> float | None:
-        """What is left of the budget, rounded down; None without a budget."""
+        """The remaining budget, rounded down; None without a budget."""
         return None if self._budget is None else float_below(self._budget - self._spent)
 
     def charge(self, cost: float) -> bool:
-        """Write a cost down if the budget allows it, and say whether it does."""
+        """Charge a cost if the budget allows it; return whether it does."""
         if os.getpid() != self._process:
-            raise DpSelectError("this client belongs to another process; make one in each and share the budget out")
+            raise DpSelectError("this client belongs to another process; make one in each, with a part of the budget")
         with self._lock:
             spent = self._spent + Fraction(cost)
             if self._budget is not None and spent > self._budget:
@@ -54,4 +54,4 @@ class Account:
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be copied or pickled."""
-        raise TypeError("a client cannot be pickled or copied as a whole: each copy would spend the whole budget again")
+        raise TypeError("a client cannot be pickled or copied: each copy would spend the whole budget again")

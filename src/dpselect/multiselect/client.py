@@ -1,4 +1,4 @@
-"""The user's side of multi-selection: noise is added here, and the choice among the answers is made here."""
+"""The user's side of multi-selection: it adds the noise, and it chooses among the answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from dpselect._numbers import finite_number, seed_or_none
 from dpselect.errors import BudgetExceeded, InvalidInput, plain
 from dpselect.multiselect.account import Account
-from dpselect.multiselect.grid import DistanceGuarantee, GridNoise
+from dpselect.multiselect.noise import DistanceGuarantee, GridNoise
 from dpselect.sampling.bits import bit_source
 
 STAYING = (
@@ -21,21 +21,42 @@ STAYING = (
 
 
 class Client:
-    """Sends signals about private positions, keeps account of what they tell, and chooses among the answers.
+    """Sends signals about private positions, adds up their privacy loss, and chooses among the answers.
 
-    Each signal is private by itself: ε per unit of distance (`guarantee`). Several add up: m of them tell at most m ε
-    per unit of distance. With a `budget`, the most that all signals together may cost, the client refuses every signal
-    that would exceed it with BudgetExceeded. When it refuses depends on the number of signals alone, so a refusal
-    tells nothing about any position.
+    One signal costs ε per unit of distance (`guarantee`), m signals at most m ε. A signal that would exceed the budget
+    is refused with BudgetExceeded. Refusals depend on the number of signals only, so they reveal no position.
 
-    `reuse=True` is for a user who stays at one place: after the budget is spent the client sends the last signal for
-    the same grid point again, which tells nothing new about that point, and refuses other positions. If the user
-    moves, sending and refusing show whether the user is back at an earlier place; `guarantee` states this premise.
-
-    Threads may share a client, and `choose` is then about the last position of them all. It cannot be pickled or
+    Threads may share a client; `choose` then refers to the latest position of any thread. A client cannot be pickled or
     used in a forked process, which would spend the whole budget again.
 
-    A seed makes signals reproducible, for tests and examples; `secure` is then False.
+    Parameters
+    ----------
+    epsilon
+        Privacy loss of one signal per unit of distance.
+    grid
+        Step of the public grid that signals lie on; see `GridNoise` for the default.
+    budget
+        Largest sum of the epsilons of all signals; unlimited by default.
+    seed
+        Makes signals reproducible, for tests and examples; `secure` is then False.
+    reuse
+        For a user who stays at one place. After the budget is spent, the client repeats the last signal for the same
+        grid point, which reveals nothing new about that point, and refuses other positions. If the user moves, this
+        shows whether the user is back at an earlier place; `guarantee` states this premise.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> from dpselect.multiselect import Client, Server
+    >>> server = Server({"harbour": 0.4, "market": 3.1, "mill": 7.9}, k=2, epsilon=0.5)
+    >>> client = Client(epsilon=0.5, grid=0.25, budget=2.0)
+    >>> results = server.answer(client.signal(4.2))
+    >>> client.choose(results) in results, client.remaining
+    (True, 1.5)
     """
 
     def __init__(
@@ -56,7 +77,7 @@ class Client:
 
     @property
     def epsilon(self) -> float:
-        """What one signal costs per unit of distance."""
+        """The cost of one signal per unit of distance."""
         return self._noise.epsilon
 
     @property
@@ -66,35 +87,35 @@ class Client:
 
     @property
     def guarantee(self) -> DistanceGuarantee:
-        """What one signal promises, with the premise of `reuse=True` where that is asked for."""
+        """The guarantee of one signal, with the premise of `reuse=True` if that applies."""
         if self._reuse and self._account.limited:
             return replace(self._noise.guarantee, premise=STAYING)
         return self._noise.guarantee
 
     @property
     def secure(self) -> bool:
-        """False when a seed was given."""
+        """False if a seed was given."""
         return self._bits.secure
 
     @property
     def signals(self) -> int:
-        """How many signals were drawn; those sent again do not count."""
+        """The number of signals drawn, without repeated ones."""
         return self._account.charges
 
     @property
     def spent(self) -> float:
-        """What all signals together cost per unit of distance, rounded up."""
+        """The cost of all signals together per unit of distance, rounded up."""
         return self._account.spent
 
     @property
     def remaining(self) -> float | None:
-        """What is left of the budget, rounded down; None without a budget."""
+        """The remaining budget, rounded down; None without a budget."""
         return self._account.remaining
 
     def signal(self, value: Any) -> float:
         """Return what to send in place of a private position: a multiple of the grid step, with noise.
 
-        The position stays here, for `choose`. The cost is written down before the noise is drawn.
+        The position stays in the client, for `choose`. The cost is charged before the noise is drawn.
         """
         place = self._noise.nearest(value)
         if self._account.charge(self.epsilon):
@@ -109,27 +130,25 @@ class Client:
         return signal
 
     def choose(self, results: Any) -> Any:
-        """Return the result nearest to the last private position, the first of equals; nothing is sent.
+        """Return the result nearest to the latest private position, the first of equals. Nothing is sent.
 
         `results` is what `Server.answer` returns, or the JSON of the service.
         """
-        if self._value is None:
-            raise InvalidInput(
-                "results", plain("an answer"), "ask for a signal first: the choice is about its position"
-            )
         value = self._value
-        answers = _listed(results)
-        return min(answers, key=lambda result: abs(_position(result) - value))
+        if value is None:
+            raise InvalidInput("results", plain("an answer"), "must follow a signal; call signal() first")
+        return min(listed_results(results), key=lambda result: abs(_position(result) - value))
 
     def __repr__(self) -> str:
-        """Show what is public; positions and signals are not."""
+        """Show public settings only; positions and signals are private."""
         return f"Client(epsilon={self.epsilon!r}, grid={self.grid!r}, signals={self.signals})"
 
 
-def _listed(results: Any) -> Sequence[Any]:
+def listed_results(results: Any) -> Sequence[Any]:
+    """Return the results of an answer, which is a list or the JSON of the service."""
     answers = results.get("results") if isinstance(results, Mapping) else results
     if not isinstance(answers, Sequence) or isinstance(answers, str | bytes) or not answers:
-        raise InvalidInput("results", results, "the answer of a server is needed: at least one result with a position")
+        raise InvalidInput("results", results, "must be the answer of a server, with at least one result")
     return answers
 
 
@@ -138,4 +157,5 @@ def _position(result: Any) -> Fraction:
     try:
         return Fraction(finite_number("results", position))
     except InvalidInput:
-        raise InvalidInput("results", plain("a result without a position"), "a finite number is needed") from None
+        given = plain("a result without one")
+        raise InvalidInput("results", given, "must each have a position, a finite number") from None

@@ -1,4 +1,4 @@
-"""Pictures of answers and their costs that can be read without colour."""
+"""Plots of answers and their costs, readable without colour."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from dpselect.errors import InvalidInput, plain
 
 if TYPE_CHECKING:
-    from dpselect.multiselect.answers import Answers
+    from dpselect.multiselect.offsets import Answers
     from dpselect.multiselect.simulation import Simulation
 
 
 def draw_answers(answers: Answers, axes: Any = None) -> Any:
-    """Draw the density of what separates a user from their signal, with the answers as dots on it."""
+    """Draw the density of the user's position around the signal, with the answers as dots on it."""
     axes = _new_axes() if axes is None else axes
     offsets, epsilon = np.array(answers.offsets), answers.epsilon
     reach = max(1.15 * offsets[-1], 3 / epsilon)
@@ -31,7 +31,7 @@ def draw_answers(answers: Answers, axes: Any = None) -> Any:
 
 
 def draw_costs(simulations: Sequence[Simulation], axes: Any = None) -> Any:
-    """Draw the cost against k on two logarithmic axes: simulated, in theory, and a line that falls like 1/k."""
+    """Draw the cost against k on logarithmic axes: simulated, expected, and a line proportional to 1/k."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axes = _new_axes() if axes is None else axes
@@ -41,9 +41,7 @@ def draw_costs(simulations: Sequence[Simulation], axes: Any = None) -> Any:
     above = [part.high for part in simulations] - costs
     theory = [part.theory for part in simulations]
     axes.plot(answers, theory, color="black", linewidth=1.4, label="theory")
-    axes.plot(
-        answers, theory[0] / answers, color="0.55", linewidth=1.2, linestyle="--", label="the first, divided by k"
-    )
+    axes.plot(answers, theory[0] / answers, color="0.55", linewidth=1.2, linestyle="--", label="proportional to 1/k")
     axes.errorbar(
         answers,
         costs,
@@ -53,7 +51,7 @@ def draw_costs(simulations: Sequence[Simulation], axes: Any = None) -> Any:
         markerfacecolor="white",
         markersize=5,
         capsize=3,
-        label=f"{simulations[0].trials:,} trials, with the interval of 95%",
+        label=f"{simulations[0].trials:,} trials, 95% interval",
     )
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -76,7 +74,8 @@ def _new_axes() -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise InvalidInput("plot", plain("no Matplotlib"), "install it: pip install 'dpselect[plot]'") from None
+        requirement = "must have Matplotlib; install it with pip install 'dpselect[plot]'"
+        raise InvalidInput("plot", plain("no such package"), requirement) from None
     axes = Figure(figsize=(7.5, 4.6), layout="constrained").subplots()
     axes.grid(True, color="0.9", linewidth=0.6)
     axes.set_axisbelow(True)

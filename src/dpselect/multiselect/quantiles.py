@@ -1,4 +1,4 @@
-"""Answers at the quantiles of any symmetric log-concave noise, where the user cannot add Laplace noise."""
+"""Answers at the quantiles of any symmetric log-concave noise, for servers whose users do not send Laplace noise."""
 
 from __future__ import annotations
 
@@ -13,23 +13,39 @@ import numpy.typing as npt
 from dpselect._arrays import FloatArray
 from dpselect._numbers import positive_number
 from dpselect.errors import InvalidInput, plain
-from dpselect.multiselect.costs import given_offsets
 from dpselect.multiselect.disutility import as_disutility
-from dpselect.multiselect.offsets import checked_answers
+from dpselect.multiselect.offsets import checked_answers, checked_offsets
 
-NAMES = ("laplace", "gaussian", "logistic", "secant")
 _SCIPY = {"laplace": "laplace", "gaussian": "norm", "logistic": "logistic", "secant": "hypsecant"}
-_ACCEPTED = f"{', '.join(NAMES)}, each as NAME or NAME:SCALE, or a symmetric log-concave SciPy distribution is needed"
+_REQUIREMENT = (
+    f"must be one of {', '.join(_SCIPY)}, as NAME or NAME:SCALE, or a symmetric log-concave SciPy distribution"
+)
 _LEVELS = np.linspace(0.001, 0.999, 333)
 
 
 @dataclass(frozen=True)
 class Noise:
-    """Noise Y with a log-concave density, symmetric about 0.
+    """Noise Y with a log-concave density that is symmetric about 0.
 
-    `rate` is the least ε with `|log f(y) − log f(y')| <= ε |y − y'|`, so that a signal tells at most ε per unit of
-    distance: 1/scale for Laplace, logistic and secant noise. It is infinite for Gaussian noise, which has no
-    guarantee without a delta, and not known (None) for a distribution that was passed in.
+    Parameters
+    ----------
+    name
+        "laplace", "gaussian", "logistic" or "secant".
+    scale
+        The scale of the distribution.
+    distribution
+        Set from the name. To use a distribution of your own, pass it in place of a Noise.
+
+    Raises
+    ------
+    InvalidInput
+        If the name is unknown or the scale not positive.
+
+    Examples
+    --------
+    >>> from dpselect.multiselect import Noise
+    >>> Noise("laplace", 2.0).rate, round(Noise("laplace", 2.0).spread, 6)
+    (0.5, 2.0)
     """
 
     name: str
@@ -41,17 +57,21 @@ class Noise:
         scale = positive_number("scale", self.scale)
         if self.distribution is None:
             if self.name not in _SCIPY:
-                raise InvalidInput("noise", self.name, _ACCEPTED)
+                raise InvalidInput("noise", self.name, _REQUIREMENT)
             from scipy import stats
 
             object.__setattr__(self, "distribution", getattr(stats, _SCIPY[self.name])(scale=scale))
         elif self.name in _SCIPY:
-            given = plain(f"{self.name} with a distribution of its own")
-            raise InvalidInput("noise", given, "pass the distribution itself where noise is asked for")
+            given = plain("a distribution as well")
+            raise InvalidInput("noise", given, f"must be only the name {self.name!r}; or pass the distribution itself")
 
     @property
     def rate(self) -> float | None:
-        """The loss per unit of distance."""
+        """The least ε with `|log f(y) − log f(y')| <= ε |y − y'|`, the privacy loss per unit of distance.
+
+        It is 1/scale for Laplace, logistic and secant noise, infinite for Gaussian noise, which has no guarantee
+        without a delta, and unknown (None) for other distributions.
+        """
         known = {"gaussian": math.inf, **dict.fromkeys(("laplace", "logistic", "secant"), 1 / self.scale)}
         return known.get(self.name)
 
@@ -66,37 +86,35 @@ class Noise:
         return 2 * math.fsum(pieces)
 
 
-def as_noise(given: object) -> Noise:
-    """Return the noise of a name, of a frozen SciPy distribution, or as it is."""
-    if isinstance(given, Noise):
-        return given
-    if isinstance(given, str):
-        name, _, scale = given.partition(":")
-        try:
-            return Noise(name, float(scale) if scale else 1.0)
-        except ValueError:  # also an InvalidInput
-            raise InvalidInput("noise", given, _ACCEPTED) from None
-    if not all(hasattr(given, method) for method in ("pdf", "sf", "isf")):
-        raise InvalidInput("noise", given, _ACCEPTED)
-    distribution: Any = given
-    places = np.asarray(distribution.isf(_LEVELS), dtype=np.float64)
-    if not np.allclose(places, -places[::-1], rtol=1e-6, atol=1e-9 * float(np.ptp(places))):
-        raise InvalidInput("noise", plain("a distribution that is not symmetric about 0"), _ACCEPTED)
-    steps = np.linspace(places[-1], places[0], 333)
-    with np.errstate(divide="ignore"):
-        curve = np.diff(np.log(distribution.pdf(steps)), 2)
-    if not (curve <= 1e-9).all():
-        raise InvalidInput("noise", plain("a distribution that is not log-concave"), _ACCEPTED)
-    return Noise("custom", float(places[0]), distribution)
-
-
 def quantile_offsets(k: int, noise: object) -> FloatArray:
     """Return k offsets at quantiles of |Y|, ascending and symmetric.
 
     With G the inverse of `P[|Y| >= y]`: `k = 2K−1` has 0 and `±G(1 − i/K)` for i = 1 … K−1; `k = 2b` has
     `±G(1 − (i − ½)/b)` for i = 1 … b. Source: multi-selection, appendix A.3, for odd k; multiselect.md for even k.
+
+    Parameters
+    ----------
+    k
+        Number of answers.
+    noise
+        A name, NAME:SCALE, a Noise, or a frozen SciPy distribution that is symmetric about 0 and log-concave.
+
+    Returns
+    -------
+    FloatArray
+
+    Raises
+    ------
+    InvalidInput
+        If k is out of range or the noise does not qualify.
+
+    Examples
+    --------
+    >>> from dpselect.multiselect import quantile_offsets
+    >>> quantile_offsets(3, "gaussian:2").round(4).tolist()
+    [-1.349, 0.0, 1.349]
     """
-    k, wanted = checked_answers(k), as_noise(noise)
+    k, wanted = checked_answers(k), _as_noise(noise)
     half = (k + 1) // 2
     levels = 1 - np.arange(1, half) / half if k % 2 else 1 - (np.arange(1, half + 1) - 0.5) / half
     right = np.asarray(wanted.distribution.isf(levels / 2), dtype=np.float64)
@@ -104,23 +122,66 @@ def quantile_offsets(k: int, noise: object) -> FloatArray:
 
 
 def quantile_bound(k: int, noise: object) -> float:
-    """Return what the quantile answers cost at most for h(t) = t: O(log k / k) times E|Y|.
+    """Return an upper bound on the expected cost of the quantile answers for h(t) = t: O(log k / k) times E|Y|.
 
     `k = 2K−1`: `E|Y| (e max(1, ln K) + 1) / K`. `k = 2b`: `E|Y| (e max(1, ln 2b) + ½) / b`. Source: multi-selection,
     theorem 24, with its constants; multiselect.md.
+
+    Parameters
+    ----------
+    k, noise
+        As in `quantile_offsets`.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InvalidInput
+        If k is out of range or the noise does not qualify.
+
+    Examples
+    --------
+    >>> from dpselect.multiselect import noise_cost, quantile_bound
+    >>> noise_cost(5, "gaussian") <= quantile_bound(5, "gaussian")
+    True
     """
-    k, wanted = checked_answers(k), as_noise(noise)
+    k, wanted = checked_answers(k), _as_noise(noise)
     half = (k + 1) // 2
     last, tail = (half, 1.0) if k % 2 else (2 * half, 0.5)
     return wanted.spread * (math.e * max(1.0, math.log(last)) + tail) / half
 
 
 def noise_cost(answers: int | npt.ArrayLike, noise: object, disutility: object = "linear") -> float:
-    """Return `E min_i h(|Y − a_i|)` for k (the quantile offsets are meant) or for given offsets, by quadrature."""
+    """Return `E min_i h(|Y − a_i|)` by quadrature.
+
+    Parameters
+    ----------
+    answers
+        k, for the quantile offsets, or a list of offsets.
+    noise, disutility
+        As in `quantile_offsets` and `as_disutility`.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is out of range, or the expected cost is infinite.
+
+    Examples
+    --------
+    >>> from dpselect.multiselect import noise_cost
+    >>> round(noise_cost(1, "laplace:2"), 6)
+    2.0
+    """
     from scipy.integrate import quad
 
-    wanted, h = as_noise(noise), as_disutility(disutility)
-    offsets = quantile_offsets(checked_answers(answers), wanted) if np.ndim(answers) == 0 else given_offsets(answers)
+    wanted, h = _as_noise(noise), as_disutility(disutility)
+    offsets = quantile_offsets(checked_answers(answers), wanted) if np.ndim(answers) == 0 else checked_offsets(answers)
     far = float(wanted.distribution.isf(1e-17))
     middles = (offsets[1:] + offsets[:-1]) / 2
     tails = wanted.distribution.isf([1e-12, 1e-6, 0.01, 0.25, 0.5])
@@ -133,5 +194,29 @@ def noise_cost(answers: int | npt.ArrayLike, noise: object, disutility: object =
     total = math.fsum(pieces)
     if not pieces[0] + pieces[-1] <= 1e-6 * total + 1e-12:
         given = plain("a function that grows about as fast as the noise falls")
-        raise InvalidInput("disutility", given, "its expected value must be finite, and soon near to it")
+        raise InvalidInput("disutility", given, "must have a finite expected value; let it grow more slowly")
     return total
+
+
+def _as_noise(given: object) -> Noise:
+    """Return the noise of a name, of a frozen SciPy distribution, or a Noise unchanged."""
+    if isinstance(given, Noise):
+        return given
+    if isinstance(given, str):
+        name, _, scale = given.partition(":")
+        try:
+            return Noise(name, float(scale) if scale else 1.0)
+        except ValueError:  # also an InvalidInput
+            raise InvalidInput("noise", given, _REQUIREMENT) from None
+    if not all(hasattr(given, method) for method in ("pdf", "sf", "isf")):
+        raise InvalidInput("noise", given, _REQUIREMENT)
+    distribution: Any = given
+    places = np.asarray(distribution.isf(_LEVELS), dtype=np.float64)
+    if not np.allclose(places, -places[::-1], rtol=1e-6, atol=1e-9 * float(np.ptp(places))):
+        raise InvalidInput("noise", plain("a distribution that is not symmetric about 0"), _REQUIREMENT)
+    steps = np.linspace(places[-1], places[0], 333)
+    with np.errstate(divide="ignore"):
+        curvature = np.diff(np.log(distribution.pdf(steps)), 2)
+    if not (curvature <= 1e-9).all():
+        raise InvalidInput("noise", plain("a distribution that is not log-concave"), _REQUIREMENT)
+    return Noise("custom", float(places[0]), distribution)

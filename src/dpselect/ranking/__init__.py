@@ -1,13 +1,13 @@
 """The k best items from pairwise comparisons, without revealing any one person's votes (proof: ranking.md).
 
-Comparisons become a random walk that moves from losers to winners; its stationary distribution scores the items, and
-any mechanism chooses among them. What one comparison can change follows from public caps, which are enforced.
+Comparisons become a random walk that moves from losers to winners. Its stationary distribution scores the items, and
+any mechanism selects among them. Public caps, which are enforced, bound how far one comparison can move the scores.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dpselect.ranking.sensitivity import DEFAULT_DAMPING, Bounds
+from dpselect.ranking.bounds import DEFAULT_DAMPING, Bounds
 
 if TYPE_CHECKING:
     from dpselect.rank import rank

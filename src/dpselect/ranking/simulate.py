@@ -1,4 +1,7 @@
-"""Invented comparisons with a known truth: the model of Bradley, Terry and Luce."""
+"""Simulated comparisons, and maximum likelihood estimates of strengths. Nothing here is private.
+
+The model is that of Bradley, Terry and Luce: i wins against j with probability `ω_i / (ω_i + ω_j)`.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,12 @@ import numpy as np
 
 from dpselect._arrays import FloatArray, IntArray
 from dpselect._numbers import positive_integer, positive_number, seed_or_none
-from dpselect.errors import InvalidInput, plain
+from dpselect.errors import DpSelectError, InvalidInput, plain
 
 
 @dataclass(frozen=True, repr=False)
 class Contests:
-    """How often items 0..items−1 met: of pair p, `wins[p]` times first[p] won and `losses[p]` times second[p]."""
+    """Results by pair of items 0..items−1: first[p] won `wins[p]` times and second[p] won `losses[p]` times."""
 
     items: int
     first: IntArray
@@ -34,15 +37,15 @@ class Contests:
         return np.repeat(np.column_stack([winners, losers]), np.concatenate([self.wins, self.losses]), axis=0)
 
     def __repr__(self) -> str:
-        """Show the sizes only."""
+        """Show sizes only."""
         return f"<{self.size} comparisons of {self.items} items>"
 
 
 def ladder(items: int, *, ratio: float, k: int | None = None, gap: float = 1.0) -> FloatArray:
-    """Return strengths whose logarithms fall evenly, so that the first item is `ratio` times as strong as the last.
+    """Return strengths with evenly falling logarithms; the first item is `ratio` times as strong as the last.
 
-    `ω_i = r^((d−1−i)/(d−1))` for i = 0..d−1, times g for the first k: a gap behind rank k.
-    d: items, r: ratio, g: gap.
+    `ω_i = r^((d−1−i)/(d−1))` for i = 0..d−1, times g for the first k, which leaves a gap behind rank k (d: items,
+    r: ratio, g: gap).
     """
     count = positive_integer("items", items)
     logarithms = np.linspace(np.log(positive_number("ratio", ratio)), 0.0, count)
@@ -51,49 +54,87 @@ def ladder(items: int, *, ratio: float, k: int | None = None, gap: float = 1.0) 
     return np.exp(logarithms)
 
 
-def simulate(
+def simulate_comparisons(
     strengths: Any, *, comparisons_per_pair: int, share_of_pairs: float = 1.0, seed: int | None = None
 ) -> Contests:
-    """Let items meet, each of strength ω; i wins against j with probability `ω_i / (ω_i + ω_j)`.
+    """Simulate comparisons of items with given strengths ω.
 
     Each pair is compared with probability `share_of_pairs`, and then `comparisons_per_pair` times, all independently
-    (oneshot, section 3). The rows are invented: the generator is NumPy's, not the one that protects people.
+    (oneshot, section 3). The generator is NumPy's.
 
-    >>> from dpselect.ranking.simulate import ladder, simulate
-    >>> simulate(ladder(5, ratio=4.0), comparisons_per_pair=3, seed=1)
+    >>> from dpselect.ranking.simulate import ladder, simulate_comparisons
+    >>> simulate_comparisons(ladder(5, ratio=4.0), comparisons_per_pair=3, seed=1)
     <30 comparisons of 5 items>
     """
-    weights = _strengths(strengths)
+    weights = _checked_strengths(strengths)
     times = positive_integer("comparisons_per_pair", comparisons_per_pair)
     share = positive_number("share_of_pairs", share_of_pairs)
     if share > 1:
-        raise InvalidInput("share_of_pairs", share_of_pairs, "a number above 0 and at most 1 is needed")
+        raise InvalidInput("share_of_pairs", share_of_pairs, "must be above 0 and at most 1")
     generator = np.random.default_rng(seed_or_none(seed))
-    first, second = _pairs(len(weights), share, generator)
+    first, second = _drawn_pairs(len(weights), share, generator)
     wins = generator.binomial(times, weights[first] / (weights[first] + weights[second])).astype(np.int64)
     return Contests(len(weights), first, second, wins, times - wins)
 
 
-def _pairs(items: int, share: float, generator: np.random.Generator) -> tuple[IntArray, IntArray]:
-    """Return the pairs that meet, smaller item first: each of the d(d−1)/2 with the same chance.
+def strengths_of_greatest_likelihood(contests: Contests, *, prior: float = 0.1) -> FloatArray:
+    """Return the maximum likelihood strengths ω. NOT private: never publish them or anything derived from them.
 
-    Their number is drawn first, then so many places among all pairs, since most pairs of a large sparse graph never
-    meet and need not be gone through.
+    Maximises `Σ_ij n_ij log(ω_i / (ω_i + ω_j))`, a concave function of log ω; n_ij is how often i won against j. So
+    that a maximum always exists, each item also wins and loses `prior` comparisons with an imaginary item of
+    strength 1. Model: Bradley and Terry (1952).
+
+    >>> from dpselect.ranking.simulate import ladder, simulate_comparisons
+    >>> contests = simulate_comparisons(ladder(4, ratio=8.0), comparisons_per_pair=1000, seed=1)
+    >>> strengths_of_greatest_likelihood(contests).argsort()[::-1].tolist()
+    [0, 1, 2, 3]
+    """
+    from scipy.optimize import minimize
+    from scipy.special import expit
+
+    pull = positive_number("prior", prior)
+    first, second, items = contests.first, contests.second, contests.items
+    met = contests.wins + contests.losses
+    scale = 1 / (met.sum() / items + pull)
+
+    def loss(logarithms: FloatArray) -> tuple[float, FloatArray]:
+        lead = logarithms[first] - logarithms[second]
+        value = contests.wins @ np.logaddexp(0.0, -lead) + contests.losses @ np.logaddexp(0.0, lead)
+        value += pull * (np.logaddexp(0.0, -logarithms) + np.logaddexp(0.0, logarithms)).sum()
+        slope = met * expit(lead) - contests.wins
+        gradient = pull * (2 * expit(logarithms) - 1)
+        gradient += np.bincount(first, slope, items)  # without any comparison NumPy counts in integers
+        gradient -= np.bincount(second, slope, items)
+        return scale * float(value), scale * gradient
+
+    options = {"maxiter": 10_000, "maxfun": 20_000, "ftol": 1e-15, "gtol": 1e-9}
+    found = minimize(loss, np.zeros(items), jac=True, method="L-BFGS-B", options=options)
+    if not found.success and np.abs(found.jac).max() > 1e-6:
+        raise DpSelectError("the maximum of the likelihood was not found; simulate fewer comparisons")
+    strengths: FloatArray = np.exp(found.x)
+    return strengths
+
+
+def _drawn_pairs(items: int, share: float, generator: np.random.Generator) -> tuple[IntArray, IntArray]:
+    """Return the pairs that are compared, smaller item first: each of the d(d−1)/2 with the same probability.
+
+    Their number is drawn first, then their indices among all pairs, so that a sparse graph costs no more than its
+    pairs.
     """
     every = items * (items - 1) // 2
     count = every if share == 1 else int(generator.binomial(every, share))
     places = (
         np.sort(generator.choice(every, count, replace=False, shuffle=False)) if count < every else np.arange(every)
     )
-    # Place p of pair (i, j), i < j: the pairs of the items after i come last, (d−1−i)(d−2−i)/2 of them behind i's own.
+    # Pairs (i, j), i < j, in lexicographic order; before[i] is the number of pairs whose smaller item is at most i.
     before = np.cumsum(np.arange(items - 1, 0, -1), dtype=np.int64)
     first = np.searchsorted(before, places, side="right").astype(np.int64)
     second = places - (before[first] - (items - 1 - first)) + first + 1
     return first, second.astype(np.int64)
 
 
-def _strengths(given: Any) -> FloatArray:
+def _checked_strengths(given: Any) -> FloatArray:
     weights = np.asarray(given, dtype=np.float64)
     if weights.ndim != 1 or len(weights) < 2 or not (np.isfinite(weights) & (weights > 0)).all():
-        raise InvalidInput("strengths", plain("something else"), "two or more positive numbers are needed")
+        raise InvalidInput("strengths", plain("something else"), "must be at least two positive numbers")
     return weights

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpselect._arrays import FloatArray
-from dpselect.multiselect.costs import expected_cost
-from dpselect.multiselect.offsets import optimal_offsets
-from dpselect.multiselect.ring import laplace_ring, optimal_ring
+from dpselect.multiselect import expected_cost, laplace_ring, optimal_offsets, optimal_ring
 from dpselect.reproduce.data import Data
 from dpselect.reproduce.drawing import STYLES, legend, line, panels
 from dpselect.reproduce.study import Paper, Point, Row, Study, shown

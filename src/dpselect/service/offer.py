@@ -11,11 +11,7 @@ import numpy as np
 
 from dpselect._numbers import finite_number, positive_integer, positive_number
 from dpselect.errors import InvalidInput, plain
-from dpselect.multiselect.catalogue import Catalogue
-from dpselect.multiselect.costs import expected_cost
-from dpselect.multiselect.grid import GridNoise
-from dpselect.multiselect.server import Server
-from dpselect.multiselect.simulation import simulate_catalogue
+from dpselect.multiselect import Catalogue, GridNoise, Server, expected_cost, simulate_catalogue
 
 EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 

@@ -11,8 +11,7 @@ import urllib.request
 from typing import Any
 
 from dpselect.errors import InvalidInput, SourceError, plain
-from dpselect.multiselect.catalogue import Result
-from dpselect.multiselect.server import checked_signal
+from dpselect.multiselect import Result, checked_signal
 
 LARGEST_ANSWER = 1 << 20
 """Bytes that are read of an answer."""

@@ -13,9 +13,8 @@ import numpy as np
 
 from dpselect._arrays import BitArray
 from dpselect.mechanisms import Canonical, Mechanism, OneShot, Peeling, TopStable
-from dpselect.ranking.caps import thinned
-from dpselect.ranking.matrix import Pairs, Walk
-from dpselect.ranking.sensitivity import Bounds
+from dpselect.ranking.bounds import Bounds
+from dpselect.ranking.walk import Pairs, Walk, thinned
 from dpselect.sampling import uniform_integer, uniform_sequence, uniform_subset
 from dpselect.sampling.bits import BitSource
 from dpselect.sampling.sequences import bounded_sequence, whole_numbers

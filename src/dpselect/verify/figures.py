@@ -20,9 +20,8 @@ from dpselect.multiselect.account import Account
 from dpselect.privacy.calibration import gumbel_threshold, laplace_threshold, unit_sigma
 from dpselect.privacy.conversion import epsilon_of_ranges, epsilon_of_zcdp, mean_of_range, rho_of_range, upper_bound
 from dpselect.privacy.sensitivity import Sensitivity
-from dpselect.ranking.matrix import Walk
-from dpselect.ranking.sensitivity import Bounds
-from dpselect.ranking.stationary import stationary
+from dpselect.ranking.bounds import Bounds
+from dpselect.ranking.walk import Walk, stationary
 from dpselect.sampling.balls import ball, working_precision
 from dpselect.verify.exact import ExactCheck
 

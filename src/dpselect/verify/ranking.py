@@ -19,9 +19,8 @@ from dpselect._arrays import Array
 from dpselect.mechanisms import Mechanism, mechanism_for
 from dpselect.privacy import COUNTS, Guarantee, Sensitivity
 from dpselect.rank import scores_of
-from dpselect.ranking.matrix import Pairs, Walk
-from dpselect.ranking.sensitivity import Bounds
-from dpselect.ranking.stationary import stationary
+from dpselect.ranking.bounds import Bounds
+from dpselect.ranking.walk import Pairs, Walk, stationary
 from dpselect.sampling import bit_source
 from dpselect.scores import Scores
 from dpselect.verify.domain import Domain

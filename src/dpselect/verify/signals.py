@@ -13,7 +13,7 @@ import numpy as np
 from dpselect._arrays import Array
 from dpselect.errors import BudgetExceeded
 from dpselect.multiselect.client import Client
-from dpselect.multiselect.grid import GridNoise
+from dpselect.multiselect.noise import GridNoise
 from dpselect.privacy import Guarantee, Sensitivity
 from dpselect.sampling import BitSource
 from dpselect.scores import Scores

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from dpselect.multiselect.grid import GridNoise
+from dpselect.multiselect.noise import GridNoise
 from dpselect.multiselect.ring import Ring
 from dpselect.verify.borders import ALLOWED, OFF, last_win
 from dpselect.verify.exact import ExactCheck

@@ -1,6 +1,6 @@
 // The user's side of multi-selection in a browser: noise is added here, and the choice among the answers is made here.
 // The law of a signal is exact: bits come from crypto.getRandomValues, and every decision compares BigInt fractions.
-// The proof is that of sampling/discrete.md and multiselect/grid.md.
+// The proof is that of sampling/discrete.md and multiselect/noise.md.
 
 const WORD = 64n;
 const buffer = new BigUint64Array(256);

@@ -13,7 +13,7 @@ from dpselect.mechanisms import Canonical, Gaussian, Mechanism, OneShot, Peeling
 from dpselect.mechanisms.limited import LimitedDomain
 from dpselect.mechanisms.restricted import Restricted
 from dpselect.multiselect.account import Account
-from dpselect.multiselect.grid import GridNoise
+from dpselect.multiselect.noise import GridNoise
 from dpselect.multiselect.ring import Ring
 from dpselect.privacy.calibration import STEP, laplace_threshold, unit_sigma
 from dpselect.privacy.conversion import (
@@ -22,10 +22,8 @@ from dpselect.privacy.conversion import (
     rho_of_range,
     upper_bound,
 )
-from dpselect.ranking.caps import thinned
-from dpselect.ranking.matrix import Walk
-from dpselect.ranking.sensitivity import Bounds
-from dpselect.ranking.stationary import stationary
+from dpselect.ranking.bounds import Bounds
+from dpselect.ranking.walk import Walk, stationary, thinned
 from dpselect.sampling import uniform_integer
 from dpselect.sampling.noise import NOISES, NORMAL, UNIFORM
 from dpselect.verify import attained, drawn, enumeration, figures, words_of_signals

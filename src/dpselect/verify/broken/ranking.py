@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from dpselect.privacy import Sensitivity
-from dpselect.ranking.sensitivity import Bounds
+from dpselect.ranking.bounds import Bounds
 from dpselect.verify.broken.base import Broken
 from dpselect.verify.domain import Domain
 from dpselect.verify.ranking import Ranked, Units, comparisons_of

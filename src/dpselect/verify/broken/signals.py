@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from dpselect.multiselect.client import Client
-from dpselect.multiselect.grid import GridNoise
+from dpselect.multiselect.noise import GridNoise
 from dpselect.privacy import Guarantee, Sensitivity
 from dpselect.sampling import SeededBits
 from dpselect.sampling.discrete import discrete_laplace

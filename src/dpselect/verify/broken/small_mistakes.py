@@ -17,7 +17,7 @@ from dpselect.mechanisms.limited import LimitedDomain
 from dpselect.mechanisms.restricted import Restricted
 from dpselect.mechanisms.top_stable import TopStable
 from dpselect.multiselect.account import Account
-from dpselect.multiselect.grid import DistanceGuarantee, GridNoise
+from dpselect.multiselect.noise import DistanceGuarantee, GridNoise
 from dpselect.multiselect.ring import Ring
 from dpselect.privacy import Guarantee
 from dpselect.privacy.calibration import guarantee_of_rounds, range_per_round
@@ -26,10 +26,8 @@ from dpselect.privacy.conversion import (
     rate_of_oneshot_laplace,
     upper_bound,
 )
-from dpselect.ranking.caps import thinned
-from dpselect.ranking.matrix import Pairs, Walk
-from dpselect.ranking.sensitivity import Bounds
-from dpselect.ranking.stationary import stationary
+from dpselect.ranking.bounds import Bounds
+from dpselect.ranking.walk import Pairs, Walk, stationary, thinned
 from dpselect.sampling import BitSource
 from dpselect.scores import Members, Ranking, Scores
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpselect.multiselect.features import FeatureClient, VectorNoise
-from dpselect.multiselect.ring_program import weights_of
+from dpselect.multiselect.ring import ring_law
 from dpselect.privacy import Guarantee
 from dpselect.scores import Scores
 from dpselect.verify.broken.signals import BrokenSignals
@@ -103,6 +103,6 @@ class RowLeftOut(BrokenSignals):
     def law(self, scores: Any) -> dict[Any, float]:
         ring = self.sound.ring
         jumping = np.array([*TWO_PEAKS[:3], TWO_PEAKS[3] + 1, TWO_PEAKS[4] + 1, *TWO_PEAKS[5:]])
-        chances = weights_of(jumping, float(ring.rate))
+        chances = ring_law(jumping, float(ring.rate))
         place = ring.place_of(float(Scores.of(scores).exact()[0]))
         return {((place - y) % ring.places,): float(chance) for y, chance in enumerate(chances)}
