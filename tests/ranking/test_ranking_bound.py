@@ -17,7 +17,7 @@ from dpselect.ranking import Bounds
 from dpselect.ranking.stationary import stationary
 from dpselect.verify import check_privacy, check_sampler
 from dpselect.verify.domain import Domain, neighbours
-from dpselect.verify.ranking import RANKED, Ranked, Units, comparisons_of, ranking_samples, results_of, walk_of
+from dpselect.verify.ranking import RANKED, SAMPLES, Ranked, Units, comparisons_of, results_of, walk_of
 
 Law = dict[Units, Fraction]
 
@@ -90,7 +90,7 @@ def test_rankings_keep_their_guarantee_on_all_neighbours(ranked: Ranked, domain:
     assert check_privacy(ranked, domain).passed
 
 
-@pytest.mark.parametrize(("ranked", "results"), ranking_samples(None), ids=str)
+@pytest.mark.parametrize(("ranked", "results"), SAMPLES, ids=str)
 def test_draws_follow_the_law(ranked: Ranked, results: list[int]) -> None:
     """χ² at 1e-7, with a fixed seed."""
     assert check_sampler(ranked, results, draws=300).passed

@@ -22,9 +22,8 @@ from dpselect.sampling.laws import single_law
 from dpselect.sampling.race import SLACK, Alternative, race
 from dpselect.sampling.uniform import uniform_integer
 from dpselect.scores import Scores
-from dpselect.verify.borders import ALLOWED, Border, Entrant
 from dpselect.verify.enumeration import contradictions, count_exactly
-from dpselect.verify.words import WORDS, GivenWords
+from dpselect.verify.exact import ALLOWED, WORDS, Border, Entrant, GivenWords
 
 SMALLEST_P = 1e-7
 SMALLEST_CELL = 5.0

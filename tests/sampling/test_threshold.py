@@ -14,8 +14,7 @@ from dpselect.privacy.thresholds import STEP, gumbel_threshold, laplace_threshol
 from dpselect.sampling import SeededBits
 from dpselect.sampling.threshold import MeasuredField, exceeds, first_exceeding, passing_at_first
 from dpselect.sampling.threshold_law import chance_of
-from dpselect.verify.borders import ALLOWED, Border, Entrant
-from dpselect.verify.words import WORDS, GivenWords
+from dpselect.verify.exact import ALLOWED, WORDS, Border, Entrant, GivenWords
 
 
 def field(values: list[Any], *, scale: Fraction = Fraction(1), origin: Any = 0) -> MeasuredField:

@@ -14,10 +14,9 @@ from dpselect.sampling import NOISES, Field, SeededBits, categorical, top_k
 from dpselect.sampling.balls import Draw, Entrant, rational
 from dpselect.sampling.laws import sequence_law, set_law
 from dpselect.sampling.topk import Widths
-from dpselect.verify.borders import ALLOWED, Border
-from dpselect.verify.borders import Entrant as NoisyValue
 from dpselect.verify.enumeration import contradictions, count_exactly
-from dpselect.verify.words import WORDS, GivenWords
+from dpselect.verify.exact import ALLOWED, WORDS, Border, GivenWords
+from dpselect.verify.exact import Entrant as NoisyValue
 
 topk_module = importlib.import_module("dpselect.sampling.topk")
 
