@@ -200,17 +200,13 @@ def _broken_table(found: list[Rejection]) -> Table:
 
 
 def _summary(found: _Found) -> str:
-    said = (
-        "guarantees hold",
-        "samplers agree with their law",
-        "exact comparisons agree",
-        "broken mechanisms were rejected",
-    )
-    parts = [
-        f"{sum(result.passed for result in results)} of {len(results)} {what}"
-        for results, what in zip(found, said, strict=True)
+    said: list[tuple[Sequence[Check | SamplerCheck | ExactCheck | Rejection], str]] = [
+        (found.privacy, "guarantees hold"),
+        (found.samplers, "samplers agree with their law"),
+        (found.exact, "exact comparisons agree"),
+        (found.broken, "broken mechanisms were rejected"),
     ]
-    return ", ".join(parts) + "."
+    return ", ".join(f"{sum(each.passed for each in part)} of {len(part)} {what}" for part, what in said) + "."
 
 
 def _table(title: str, headings: list[str], rows: list[list[Any]], *, sections: bool = True) -> Table:

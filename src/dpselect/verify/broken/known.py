@@ -219,7 +219,9 @@ def first_members(locations: FloatArray, noises: FloatArray, k: int) -> FloatArr
 
 def reused_noise(locations: FloatArray, noises: FloatArray, k: int) -> FloatArray:
     """Give the first two items the same noise."""
-    return locations + np.array([noises[0], noises[0], *noises[2:]])
+    shared = noises.copy()
+    shared[1] = shared[0]
+    return locations + shared
 
 
 def plain_noise(locations: FloatArray, noises: FloatArray, k: int) -> FloatArray:
