@@ -17,7 +17,7 @@ from dpselect.sampling.noise import NOISES
 from dpselect.scores import Scores
 from dpselect.verify import SamplerCheck, check_groups, check_sampler, sampler_checks
 from dpselect.verify.broken import Altered
-from dpselect.verify.broken.known import DRAWN, first_members, noisy_draw, small_noise, smallest_noises
+from dpselect.verify.broken.known import DRAWN, first_members, noisy_draw, scaled_by, smallest_noises
 from dpselect.verify.registry import NAMES
 from dpselect.verify.sampler import THRESHOLD, _pooled, oneshot_groups, peeling_groups
 from dpselect.verify.subjects import HUGE_SIZES, HUGE_VALUES, RACES, UNDER_TEST
@@ -61,7 +61,7 @@ def test_draws_follow_the_law_closely(mechanism: Mechanism, listed: Any, values:
 @pytest.mark.parametrize("noise", ["exponential", "logistic"])
 def test_a_slightly_wrong_scale_is_rejected(noise: str) -> None:
     sound = OneShot(k=2, epsilon=4.0, noise=noise)
-    twin = Altered(sound=sound, wrong_draw=noisy_draw(sound, small_noise))
+    twin = Altered(sound=sound, wrong_draw=noisy_draw(sound, scaled_by(1.2)))
     result = check_sampler(twin, [2, 1, 0, 1, 1], draws=10_000, seed=1)
     assert not result.passed
     assert result.p_value < THRESHOLD / 10

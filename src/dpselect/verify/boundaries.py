@@ -206,13 +206,15 @@ def joint_borders(noise: str) -> list[Border]:
     ]
 
 
-def row_borders(sequence: Callable[..., list[int]] = bounded_sequence) -> list[Border]:
+def row_borders() -> list[Border]:
     """Return boundaries of the first row above its inner bound, (3 − 2)(5 − 1) = 4 ways against 2 (5 − 2) = 6."""
     bounds = whole_numbers([2, 2]), whole_numbers([3, 5])
     rows = [Entrant(Fraction(0), ((number, ways),)) for number, ways in enumerate((4, 6))]
     return [
-        Border(lambda words: sequence(*bounds, GivenWords(words))[0] >= 2, "gumbel", tuple(rows), (0, LATE)),
-        Border(lambda words: sequence(*bounds, GivenWords(words))[0] < 2, "gumbel", tuple(rows[::-1]), (MIDDLE, 0)),
+        Border(lambda words: bounded_sequence(*bounds, GivenWords(words))[0] >= 2, "gumbel", tuple(rows), (0, LATE)),
+        Border(
+            lambda words: bounded_sequence(*bounds, GivenWords(words))[0] < 2, "gumbel", tuple(rows[::-1]), (MIDDLE, 0)
+        ),
     ]
 
 

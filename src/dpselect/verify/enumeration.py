@@ -120,17 +120,12 @@ def counted(name: str, compared: str, sampler: Callable[[BitSource], Hashable], 
     return ExactCheck(name, compared, (*excess, float(undecided > Fraction(1, 4))), 0.0, 0.0)
 
 
-def uniform_draws(
-    name: str,
-    integer: Callable[[int, BitSource], int] = uniform_integer,
-    sequence: Callable[[int, int, BitSource], list[int]] = uniform_sequence,
-    subset: Callable[[int, int, BitSource], list[int]] = uniform_subset,
-) -> ExactCheck:
+def uniform_draws(name: str, integer: Callable[[int, BitSource], int] = uniform_integer) -> ExactCheck:
     """Enumerate uniform integers, sequences and subsets of small ranges."""
     checks = [
         *[counted(name, "", partial(integer, high), list(range(high))) for high in (2, 3, 5, 7)],
-        counted(name, "", lambda bits: tuple(sequence(5, 2, bits)), list(permutations(range(5), 2))),
-        counted(name, "", lambda bits: tuple(subset(5, 2, bits)), list(combinations(range(5), 2))),
+        counted(name, "", lambda bits: tuple(uniform_sequence(5, 2, bits)), list(permutations(range(5), 2))),
+        counted(name, "", lambda bits: tuple(uniform_subset(5, 2, bits)), list(combinations(range(5), 2))),
     ]
     values = tuple(value for check in checks for value in check.values)
     return ExactCheck(name, "uniform draws, by counting bits", values, 0.0, 0.0)
@@ -178,14 +173,14 @@ def shuffled_sets(name: str, mechanism: Mechanism = SETS[0]) -> ExactCheck:
     return ExactCheck(name, "orders in which a set comes, over all keys", values, 0.0, 0.0)
 
 
-def picks(name: str, sequence: Callable[..., list[int]] = bounded_sequence) -> ExactCheck:
+def picks(name: str) -> ExactCheck:
     """Count the ranks of the first words; the last word, where the ranks do not divide evenly, must be drawn again."""
     bounds = whole_numbers([0]), whole_numbers([5])
-    drawn = [sequence(*bounds, GivenWords([word]))[0] for word in range(20)]
+    drawn = [bounded_sequence(*bounds, GivenWords([word]))[0] for word in range(20)]
     uneven = max(abs(drawn.count(rank) - 4) for rank in range(5))
-    redrawn = {sequence(*bounds, GivenWords([WORDS - 1], [rank]))[0] for rank in range(5)}
+    redrawn = {bounded_sequence(*bounds, GivenWords([WORDS - 1], [rank]))[0] for rank in range(5)}
     rows = whole_numbers([0, 0, 0]), whole_numbers([4, 4, 4])
-    sequences = [tuple(sequence(*rows, GivenWords(words))) for words in product(range(4), range(3), range(2))]
+    sequences = [tuple(bounded_sequence(*rows, GivenWords(words))) for words in product(range(4), range(3), range(2))]
     missing = len(set(range(5)) ^ redrawn), len(set(permutations(range(4), 3)) ^ set(sequences))
     return ExactCheck(name, "ranks drawn within bounds", (float(uneven), *map(float, missing)), 0.0, 0.0)
 

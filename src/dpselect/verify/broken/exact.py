@@ -41,6 +41,17 @@ from dpselect.verify.exact import WORDS, Border, Entrant, ExactCheck, check_bord
 FAST, SLOW = Fraction(21, 20), Fraction(19, 20)
 
 
+def scaled(kind: type, member: str, factor: Fraction) -> Any:
+    """Return a subclass of which a method or property is multiplied by a factor."""
+    right: Any = getattr(kind, member)
+    is_property = isinstance(right, property)
+
+    def wrong(self: Any, *arguments: Any) -> Any:
+        return (right.fget(self) if is_property else right(self, *arguments)) * factor
+
+    return type(f"Scaled{kind.__name__}", (kind,), {member: property(wrong) if is_property else wrong})
+
+
 class FastSampler(Canonical):
     """A sampler whose rate is 5 % too high; the law is right."""
 
@@ -49,34 +60,12 @@ class FastSampler(Canonical):
         return replace(right, head_rate=right.head_rate * FAST, tail_rate=right.tail_rate * FAST)
 
 
-class FastJoint(Joint):
-    """A rate that is 5 % too high, in law and sampler."""
-
-    @property
-    def rate(self) -> Fraction:
-        return super().rate * FAST
-
-
-class SlowOneShot(OneShot):
-    """Noise that is 5 % larger than the claim needs."""
-
-    def rate(self, size: int) -> Fraction:
-        return super().rate(size) * SLOW
-
-
 class EarlyTests(Restricted):
     """Tests that pass 0.05 units of noise too early when drawn."""
 
     @cached_property
     def _tests(self) -> tuple[Fraction, Fraction]:
         return self.rate(), self.height() - Fraction(1, 20)
-
-
-class NarrowTests(TopStable):
-    """Noise of scale 2w/ε on gaps: a gap that narrows and a threshold that shifts add up to 3w."""
-
-    def rate(self) -> Fraction:
-        return super().rate() * Fraction(3, 2)
 
 
 class FirstMember(OneShot):
@@ -104,13 +93,6 @@ class OneMore(Account):
             allowed = self._budget is None or self._spent <= self._budget
             self._spent += Fraction(cost) if allowed else 0
             return allowed
-
-
-class ThreeQuarters(Bounds):
-    """Three quarters of the spread of a ranking."""
-
-    def spread(self, size: int) -> Fraction:
-        return super().spread(size) * Fraction(3, 4)
 
 
 class HalfRange(Peeling):
@@ -169,24 +151,12 @@ class RoundedDown(DistanceGuarantee):
         return super().loss(distance) if distance % self.step == 0 else super().loss(max(distance - self.step, 0))
 
 
-class NarrowGrid(GridNoise):
+class NarrowGrid(scaled(GridNoise, "scale", SLOW)):  # type: ignore[misc]
     """Noise on a grid that is 5 % too small, with distances rounded down."""
-
-    @property
-    def scale(self) -> Fraction:
-        return super().scale * SLOW
 
     @property
     def guarantee(self) -> DistanceGuarantee:
         return RoundedDown(self.epsilon, self.step)
-
-
-class PeakedRing(Ring):
-    """Noise on a ring that falls 5 % faster than stated."""
-
-    @property
-    def rate(self) -> Fraction:
-        return super().rate * FAST
 
 
 def one_more(counts: Any, groups: Any, capacity: int, bits: BitSource) -> Any:
@@ -346,21 +316,21 @@ TWINS = [
         "law and sampler have 1.05 times the rate",
         "gumbel",
         tightness.joint("gumbel"),
-        FastJoint(k=2, epsilon=3.0, noise="gumbel"),
+        scaled(Joint, "rate", FAST)(k=2, epsilon=3.0, noise="gumbel"),
     ),
     _tightness(
         "gaps with noise 2 w / epsilon",
         "the noise of the tests has two thirds of its scale",
         "laplace",
         tightness.stable_tests(),
-        NarrowTests(k=6, epsilon=1.0, delta=0.1, pool=6),
+        scaled(TopStable, "rate", Fraction(3, 2))(k=6, epsilon=1.0, delta=0.1, pool=6),
     ),
     _tightness(
         "noise 5 % too large",
         "the noise is larger than the claim needs",
         "exponential",
         tightness.others_rise(OneShot(k=1, epsilon=3.0), 60, 0.9999),
-        SlowOneShot(k=1, epsilon=3.0),
+        scaled(OneShot, "rate", SLOW)(k=1, epsilon=3.0),
     ),
     _comparison(
         "threshold one step low",
@@ -396,7 +366,10 @@ TWINS = [
         bound=lambda formula, smallest: math.nextafter(upper_bound(formula, smallest), 0),
     ),
     _comparison(
-        "three quarters of a spread", "a ranking's spread times 3/4", calibration.spreads, bounds_of=ThreeQuarters
+        "three quarters of a spread",
+        "a ranking's spread times 3/4",
+        calibration.spreads,
+        bounds_of=scaled(Bounds, "spread", Fraction(3, 4)),
     ),
     _comparison(
         "range of one epsilon",
@@ -445,7 +418,7 @@ TWINS = [
         "ring noise 5 % peaked",
         "the noise falls faster along the ring than stated",
         boundaries.ring_words,
-        ring_of=PeakedRing,
+        ring_of=scaled(Ring, "rate", FAST),
     ),
     _comparison(
         "distances rounded down", "a part of a step is left out of the loss", boundaries.distances, noise_of=NarrowGrid

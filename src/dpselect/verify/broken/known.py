@@ -224,14 +224,9 @@ def reused_noise(locations: FloatArray, noises: FloatArray, k: int) -> FloatArra
     return locations + shared
 
 
-def plain_noise(locations: FloatArray, noises: FloatArray, k: int) -> FloatArray:
-    """Add the noise as it should be."""
-    return locations + noises
-
-
-def small_noise(locations: FloatArray, noises: FloatArray, k: int) -> FloatArray:
-    """Add noise that is a sixth too small."""
-    return 1.2 * locations + noises
+def scaled_by(factor: float) -> Noisy:
+    """Return noisy scores with locations multiplied by a factor: above 1, the noise is too small."""
+    return lambda locations, noises, _: factor * locations + noises
 
 
 TIED_SCORES = (2.0, 1.0, 0.0, 1.0, 1.0)
@@ -247,8 +242,8 @@ SAMPLERS = [
     drawn("order statistics swapped", "a group of ties competes with its smallest noises", smallest_noises),
     drawn("members not uniform", "of a group of ties, the first listed win", first_members),
     drawn("noise reused", "two items get the same noise", reused_noise),
-    drawn("set not shuffled", "the set is returned in the order of its noisy scores", plain_noise, shuffled=False),
-    drawn("scale slightly off", "the noise drawn is a sixth smaller than stated", small_noise),
+    drawn("set not shuffled", "the set is returned in the order of its noisy scores", scaled_by(1.0), shuffled=False),
+    drawn("scale slightly off", "the noise drawn is a sixth smaller than stated", scaled_by(1.2)),
 ]
 
 
