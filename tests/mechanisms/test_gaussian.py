@@ -19,7 +19,7 @@ from dpselect.sampling.laws import group_law
 from dpselect.sampling.normal import NORMAL
 from dpselect.verify import Domain, check_privacy, check_sampler
 from dpselect.verify.broken import Twin
-from dpselect.verify.broken.known import classical_sigma, forgotten_root
+from dpselect.verify.broken.noisy_scores import classical_sigma, forgotten_root
 from dpselect.verify.domain import ScoreVector
 from dpselect.verify.registry import reject
 from dpselect.verify.sampler import check_groups

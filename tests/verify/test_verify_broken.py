@@ -10,16 +10,8 @@ import pytest
 from dpselect.mechanisms import Canonical
 from dpselect.verify import Check, Domain, ExactCheck, SamplerCheck, check_privacy, rejections
 from dpselect.verify.broken import TWINS, Altered, Twin
-from dpselect.verify.broken.known import (
-    ORDER_OF_STEPS,
-    SETS_OF_STEPS,
-    canonical_law,
-    margin_too_far,
-    min_for_max,
-    narrow_joint,
-    overcount,
-    swapped_extremes,
-)
+from dpselect.verify.broken.noisy_scores import ORDER_OF_STEPS, SETS_OF_STEPS, min_for_max
+from dpselect.verify.broken.subsets import canonical_law, margin_too_far, narrow_joint, overcount, swapped_extremes
 from dpselect.verify.registry import reject
 
 KINDS = {"privacy": Check, "sampler": SamplerCheck, "exact": ExactCheck}

@@ -15,7 +15,7 @@ from dpselect.privacy import COUNTS, Guarantee, Sensitivity
 from dpselect.sampling.noise import NOISES
 from dpselect.verify import Check, Domain, check_privacy, privacy_checks
 from dpselect.verify.broken import Altered
-from dpselect.verify.broken.known import noisy_order
+from dpselect.verify.broken.noisy_scores import noisy_order
 from dpselect.verify.registry import NAMES
 from dpselect.verify.subjects import SETTINGS, UNDER_TEST, UNKNOWN_UNDER_TEST
 

@@ -17,7 +17,7 @@ from dpselect.sampling.noise import NOISES
 from dpselect.scores import Scores
 from dpselect.verify import SamplerCheck, check_groups, check_sampler, sampler_checks
 from dpselect.verify.broken import Altered
-from dpselect.verify.broken.known import DRAWN, first_members, noisy_draw, scaled_by, smallest_noises
+from dpselect.verify.broken.noisy_scores import DRAWN, first_members, noisy_draw, scaled_by, smallest_noises
 from dpselect.verify.registry import NAMES
 from dpselect.verify.sampler import THRESHOLD, _pooled, oneshot_groups, peeling_groups
 from dpselect.verify.subjects import HUGE_SIZES, HUGE_VALUES, RACES, UNDER_TEST

@@ -147,6 +147,12 @@ def by_privacy(
     )
 
 
+def altered(name: str, flaw: str, sound: Any, law: Law, **more: Any) -> Twin:
+    """Return the twin of a mechanism with a wrong law."""
+    lists = more.pop("lists", None)
+    return by_privacy(name, flaw, Altered(sound=sound, wrong_law=law, lists=lists), sound, **more)
+
+
 def by_sampler(
     name: str,
     flaw: str,
