@@ -14,7 +14,7 @@ from dpselect.privacy.thresholds import STEP, gumbel_threshold, laplace_threshol
 from dpselect.sampling import SeededBits
 from dpselect.sampling.threshold import MeasuredField, exceeds, first_exceeding, passing_at_first
 from dpselect.sampling.threshold_law import chance_of
-from dpselect.verify.exact import ALLOWED, WORDS, Border, Entrant, GivenWords
+from dpselect.verify.exact import ALLOWED, WORDS, Border, GivenWords, NoisyValue
 
 
 def field(values: list[Any], *, scale: Fraction = Fraction(1), origin: Any = 0) -> MeasuredField:
@@ -53,7 +53,7 @@ def test_a_test_passes_up_to_the_very_word_at_which_both_sides_are_even(passes: 
     border = Border(
         lambda words: passes(entrants, GivenWords(words)),
         "laplace",
-        (Entrant(Fraction(value), ((1, 1),)), Entrant(Fraction(3), ((0, 1),))),
+        (NoisyValue(Fraction(value), ((1, 1),)), NoisyValue(Fraction(3), ((0, 1),))),
         (shared, 0),
     )
     assert abs(border.off_by()) < ALLOWED

@@ -15,8 +15,7 @@ from dpselect.sampling.balls import Draw, Entrant, rational
 from dpselect.sampling.laws import sequence_law, set_law
 from dpselect.sampling.topk import Widths
 from dpselect.verify.enumeration import contradictions, count_exactly
-from dpselect.verify.exact import ALLOWED, WORDS, Border, GivenWords
-from dpselect.verify.exact import Entrant as NoisyValue
+from dpselect.verify.exact import ALLOWED, WORDS, Border, GivenWords, NoisyValue
 
 topk_module = importlib.import_module("dpselect.sampling.topk")
 

@@ -14,7 +14,7 @@ from dpselect.sampling.balls import ball, working_precision
 from dpselect.verify import Border, ExactCheck, exact_checks
 from dpselect.verify.boundaries import BORDERS, LATE, gamma_variable, oneshot_borders
 from dpselect.verify.enumeration import count_exactly
-from dpselect.verify.exact import CLOSED_FORMS, OFF, WORDS, Entrant, GivenWords
+from dpselect.verify.exact import CLOSED_FORMS, OFF, WORDS, GivenWords, NoisyValue
 from dpselect.verify.registry import NAMES
 from dpselect.verify.tightness import others_rise
 
@@ -44,7 +44,7 @@ def test_closed_forms_are_inverse_to_each_other(noise: str) -> None:
 
 def test_a_boundary_is_found_to_the_word() -> None:
     """Exponential noise: W* = e^{−1} W for an entrant that stands 1 behind."""
-    behind, ahead = Entrant(Fraction(0), ((0, 1),)), Entrant(Fraction(1), ((1, 1),))
+    behind, ahead = NoisyValue(Fraction(0), ((0, 1),)), NoisyValue(Fraction(1), ((1, 1),))
     expected = math.floor(Fraction(math.exp(-1)) * LATE)
 
     def border(at: int) -> Border:

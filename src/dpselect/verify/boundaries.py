@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from dpselect.mechanisms import Canonical, Gamma, Gaussian, Joint, Mechanism, OneShot, Peeling
@@ -30,9 +30,9 @@ from dpselect.verify.exact import (
     PRECISION,
     WORDS,
     Border,
-    Entrant,
     ExactCheck,
     GivenWords,
+    NoisyValue,
     check_borders,
     last_win,
 )
@@ -74,9 +74,9 @@ def answers(mechanism: Mechanism, scores: Any, answer: list[int] | set[int], nar
     return asks(mechanism, scores, lambda chosen: type(answer)(chosen) == answer, narrow)
 
 
-def single(location: Fraction | int, number: int) -> Entrant:
+def single(location: Fraction | int, number: int) -> NoisyValue:
     """Return an entrant with its own noise."""
-    return Entrant(Fraction(location), ((number, 1),))
+    return NoisyValue(Fraction(location), ((number, 1),))
 
 
 def listed(mechanism: Mechanism, noise: str, rate: Fraction, far: int = -40) -> list[Border]:
@@ -106,7 +106,7 @@ def tied(mechanism: Mechanism, noise: str, rate: Fraction) -> list[Border]:
     Words: the largest noise of the group, the noise of the single item, the second largest of the group.
     """
     scores = Scores.from_histogram([4, 0], [3, 1])
-    second = Entrant(4 * rate, ((0, 3), (2, 2)))
+    second = NoisyValue(4 * rate, ((0, 3), (2, 2)))
     wins = asks(mechanism, scores, lambda chosen: all(item < 3 for item in chosen))
     return [Border(wins, noise, (second, single(0, 1)), (EARLY, word(share), 0)) for share in (0.1, 0.2)]
 
@@ -155,7 +155,7 @@ def peeling_borders(noise: str) -> list[Border]:
     rivals = single(0, 1), single(9 * rate, 0)
     # Two items whose locations differ by less than 1 form a block; one bit chooses which holds the larger noise.
     close = answers(replace(mechanism, k=1), [1, 0], [0], narrow=(1, 0))
-    block = Entrant(2 * rate, ((0, 2), (1, 1))), Entrant(Fraction(0), ((0, 2),))
+    block = NoisyValue(2 * rate, ((0, 2), (1, 1))), NoisyValue(Fraction(0), ((0, 2),))
     return [
         Border(wins, noise, rivals, (MIDDLE, 0)),
         Border(wins, noise, rivals, (LATE, 0)),
@@ -177,10 +177,10 @@ def canonical_borders(noise: str) -> list[Border]:
     top, second, third = (single(-rate * loss, number) for number, loss in enumerate(losses))
     # Items 1 and 2 form a block. Words: the top set's, the block's, which item has its larger noise, the next noise,
     # and the item that is left.
-    in_block = Entrant(-rate * 4, ((1, 2), (3, 1))), Entrant(-rate * Fraction(9, 2), ((1, 2),)), single(0, 0)
+    in_block = NoisyValue(-rate * 4, ((1, 2), (3, 1))), NoisyValue(-rate * Fraction(9, 2), ((1, 2),)), single(0, 0)
     # Items 2 and 3 form a block behind item 1. Words: those of the top set and of both blocks, which item has the
     # larger noise of the second block, and its next noise.
-    behind = Entrant(-rate * 5, ((2, 2),)), single(0, 0), single(-rate, 1)
+    behind = NoisyValue(-rate * 5, ((2, 2),)), single(0, 0), single(-rate, 1)
     return [
         Border(answers(one, [6, 0], [0]), noise, (better, worse), (0, FIRST)),
         Border(answers(one, [6, 0], [1]), noise, (worse, better), (MIDDLE, 0)),
@@ -197,7 +197,7 @@ def joint_borders(noise: str) -> list[Border]:
     pair = Joint(k=2, epsilon=EPSILON, sensitivity=WIDE, noise=noise)
     one = replace(pair, k=1)
     better, worse = single(9 * rate, 0), single(0, 1)
-    block = Entrant(-9 * rate, ((1, 2), (3, 1))), Entrant(-11 * rate, ((1, 2),)), single(0, 0)
+    block = NoisyValue(-9 * rate, ((1, 2), (3, 1))), NoisyValue(-11 * rate, ((1, 2),)), single(0, 0)
     return [
         Border(answers(pair, [9, 0], [0, 1]), noise, (better, worse), (0, FIRST)),
         Border(answers(pair, [9, 0], [1, 0]), noise, (worse, better), (LATE, 0)),
@@ -209,7 +209,7 @@ def joint_borders(noise: str) -> list[Border]:
 def row_borders() -> list[Border]:
     """Return boundaries of the first row above its inner bound, (3 − 2)(5 − 1) = 4 ways against 2 (5 − 2) = 6."""
     bounds = whole_numbers([2, 2]), whole_numbers([3, 5])
-    rows = [Entrant(Fraction(0), ((number, ways),)) for number, ways in enumerate((4, 6))]
+    rows = [NoisyValue(Fraction(0), ((number, ways),)) for number, ways in enumerate((4, 6))]
     return [
         Border(lambda words: bounded_sequence(*bounds, GivenWords(words))[0] >= 2, "gumbel", tuple(rows), (0, LATE)),
         Border(
@@ -321,8 +321,12 @@ BORDERS: list[tuple[str, str, Callable[[], list[Border]]]] = [
 """Mechanism, noise, and its boundaries."""
 
 
+@cache
 def answer_words(name: str, noise: str, borders: Callable[[], list[Border]]) -> ExactCheck:
-    """Compare the words at which the answers of a mechanism change with those of its theorem."""
+    """Compare the words at which the answers of a mechanism change with those of its theorem.
+
+    Cached, since the broken twins need the result as well.
+    """
     return check_borders(name, f"words at which answers change, {noise}", borders())
 
 

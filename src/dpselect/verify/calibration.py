@@ -250,7 +250,7 @@ def zcdp_epsilons(name: str, epsilon_of: AnyFunction = epsilon_of_zcdp) -> Exact
     return ExactCheck(name, "epsilon of zCDP / least over all orders", tuple(map(ratio, cases)), 1 - 1e-4, 1 + 1e-9)
 
 
-def rounded_up(name: str, bound: AnyFunction = upper_bound) -> ExactCheck:
+def upper_bounds(name: str, bound: AnyFunction = upper_bound) -> ExactCheck:
     """Compare upper bounds with fractions that are not floats: the excess, in units in the last place."""
 
     def added(number: int) -> float:
@@ -304,7 +304,7 @@ CALIBRATIONS: list[tuple[str, Callable[[str], ExactCheck]]] = [
     *[
         (name, check)
         for name in ("oneshot", "peeling")
-        for check in (concentration, means_of_range, rounds_of_ranges, zcdp_epsilons, rounded_up)
+        for check in (concentration, means_of_range, rounds_of_ranges, zcdp_epsilons, upper_bounds)
     ],
     *[("peeling", partial(rounds_of_peeling, noise=noise)) for noise in ("gumbel", "exponential")],
     ("peeling", ranges_stated),

@@ -111,7 +111,9 @@ SETS = [OneShot(k=3, epsilon=1.0), Canonical(k=3, epsilon=1.0), TopStable(k=3, e
 """Mechanisms whose groups of ties and whose sets are enumerated; the first of each has broken twins."""
 
 
-def counted(name: str, compared: str, sampler: Callable[[BitSource], Hashable], outcomes: list[Hashable]) -> ExactCheck:
+def uniform_outcomes(
+    name: str, compared: str, sampler: Callable[[BitSource], Hashable], outcomes: list[Hashable]
+) -> ExactCheck:
     """Enumerate a sampler whose outcomes must all be equally likely."""
     decided, undecided = count_exactly(sampler, DEPTH)
     law: dict[Hashable, float] = dict.fromkeys(outcomes, 1 / len(outcomes))
@@ -123,9 +125,9 @@ def counted(name: str, compared: str, sampler: Callable[[BitSource], Hashable], 
 def uniform_draws(name: str, integer: Callable[[int, BitSource], int] = uniform_integer) -> ExactCheck:
     """Enumerate uniform integers, sequences and subsets of small ranges."""
     checks = [
-        *[counted(name, "", partial(integer, high), list(range(high))) for high in (2, 3, 5, 7)],
-        counted(name, "", lambda bits: tuple(uniform_sequence(5, 2, bits)), list(permutations(range(5), 2))),
-        counted(name, "", lambda bits: tuple(uniform_subset(5, 2, bits)), list(combinations(range(5), 2))),
+        *[uniform_outcomes(name, "", partial(integer, high), list(range(high))) for high in (2, 3, 5, 7)],
+        uniform_outcomes(name, "", lambda bits: tuple(uniform_sequence(5, 2, bits)), list(permutations(range(5), 2))),
+        uniform_outcomes(name, "", lambda bits: tuple(uniform_subset(5, 2, bits)), list(combinations(range(5), 2))),
     ]
     values = tuple(value for check in checks for value in check.values)
     return ExactCheck(name, "uniform draws, by counting bits", values, 0.0, 0.0)
@@ -138,7 +140,7 @@ def tied_members(name: str, mechanism: Mechanism = SINGLES[0]) -> ExactCheck:
     def sampler(bits: BitSource) -> Hashable:
         return int(mechanism.draw(scores, NarrowScript([1 << 60, 1 << 63], bits)).positions()[0])
 
-    return counted(name, "members of a group of ties, by counting bits", sampler, list(range(5)))
+    return uniform_outcomes(name, "members of a group of ties, by counting bits", sampler, list(range(5)))
 
 
 class CountingWords(GivenWords):

@@ -128,7 +128,7 @@ CLOSED_FORMS: dict[str, ClosedForm] = {
 
 
 @dataclass(frozen=True)
-class Entrant:
+class NoisyValue:
     """One noisy value in theory: its location, and its random words, each with the divisor of its exponential.
 
     A single noise has one word and divisor 1. The j-th largest of m noises has the words of the j largest, with
@@ -160,7 +160,7 @@ class Border:
     --------
     Exponential noise: an entrant at the same location as its rival, whose word is W, wins with words below W.
 
-    >>> rivals = Entrant(Fraction(0), ((0, 1),)), Entrant(Fraction(0), ((1, 1),))
+    >>> rivals = NoisyValue(Fraction(0), ((0, 1),)), NoisyValue(Fraction(0), ((1, 1),))
     >>> border = Border(lambda words: words[0] <= words[1], "exponential", rivals, (0, 1 << 62))
     >>> abs(border.off_by()) <= 1
     True
@@ -168,7 +168,7 @@ class Border:
 
     wins: Callable[[Sequence[int]], bool]
     noise: str
-    entrants: tuple[Entrant, ...]
+    entrants: tuple[NoisyValue, ...]
     words: tuple[int, ...]
     winners: int = 1
 
@@ -232,7 +232,7 @@ def check_borders(name: str, compared: str, borders: list[Border]) -> ExactCheck
 
     Examples
     --------
-    >>> rivals = Entrant(Fraction(0), ((0, 1),)), Entrant(Fraction(0), ((1, 1),))
+    >>> rivals = NoisyValue(Fraction(0), ((0, 1),)), NoisyValue(Fraction(0), ((1, 1),))
     >>> late = Border(lambda words: words[0] <= words[1] + 1000, "exponential", rivals, (0, 1 << 62))
     >>> check_borders("example", "words", [late]).passed
     False

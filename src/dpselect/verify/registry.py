@@ -25,7 +25,7 @@ from dpselect.verify.subjects import (
     TIED_VALUES,
     UNDER_TEST,
     UNKNOWN_UNDER_TEST,
-    Entry,
+    Tested,
     unknown_pairs,
     unknown_samples,
 )
@@ -126,8 +126,9 @@ def sampler_checks(name: str | None = None, *, quick: bool = False) -> list[Call
 
     Examples
     --------
-    >>> [check().passed for check in sampler_checks("ranking", quick=True)]
-    [True, True]
+    >>> checks = sampler_checks("ranking", quick=True)
+    >>> len(checks), checks[0]().passed
+    (2, True)
     """
     draws = 400 if quick else 1000
     checks: list[Callable[[], SamplerCheck]] = []
@@ -142,7 +143,7 @@ def sampler_checks(name: str | None = None, *, quick: bool = False) -> list[Call
     return checks
 
 
-def _entry_samplers(entry: Entry, quick: bool, draws: int) -> list[Callable[[], SamplerCheck]]:
+def _entry_samplers(entry: Tested, quick: bool, draws: int) -> list[Callable[[], SamplerCheck]]:
     """Return the sampler checks of one mechanism.
 
     The quick ones use the list and the groups of ties in turn, and the huge groups for the first specimen only.

@@ -50,7 +50,7 @@ class SamplerCheck:
     Examples
     --------
     >>> from dpselect import OneShot
-    >>> check_sampler(OneShot(k=1, epsilon=1.0), [2, 1, 0], draws=200).cells
+    >>> check_sampler(OneShot(k=1, epsilon=1.0), [1, 0, 0], draws=400).cells
     3
     """
 

@@ -61,7 +61,7 @@ APPROXIMATE_SETTINGS = [
 
 
 @dataclass(frozen=True)
-class Entry:
+class Tested:
     """A mechanism under test.
 
     `specimens` get every check; `group_law` is their law of counts per group of ties, if known. `variants` and
@@ -96,16 +96,16 @@ CANONICAL = [
     for gamma in (0, 0.25, 0.5, 0.75, 1)
 ]
 
-UNDER_TEST: dict[str, Entry] = {
-    "canonical": Entry(
+UNDER_TEST: dict[str, Tested] = {
+    "canonical": Tested(
         [variant for variant in CANONICAL if variant.gamma == 0.5 and variant.margin],
         variants=[variant for variant in CANONICAL if variant.gamma != 0.5 or not variant.margin],
     ),
-    "gamma": Entry(
+    "gamma": Tested(
         [Gamma(k=2, epsilon=1.0)],
         settings=[Setting(2, 1.0, Domain(3, 2, COUNTS)), Setting(1, 2.0, Domain(3, 2, BOTH_WAYS))],
     ),
-    "gaussian": Entry(
+    "gaussian": Tested(
         [Gaussian(k=2, epsilon=1.0, delta=0.1, max_items_per_person=3)],
         gaussian_groups,
         settings=[
@@ -114,8 +114,8 @@ UNDER_TEST: dict[str, Entry] = {
             Setting(2, 1.0, Domain(3, 1, BOTH_WAYS)),
         ],
     ),
-    "joint": Entry([Joint(k=2, epsilon=1.0, noise=noise) for noise in RACES]),
-    "oneshot": Entry(
+    "joint": Tested([Joint(k=2, epsilon=1.0, noise=noise) for noise in RACES]),
+    "oneshot": Tested(
         [OneShot(k=2, epsilon=1.0, noise=noise) for noise in NOISES],
         oneshot_groups,
         approximate=[
@@ -124,7 +124,7 @@ UNDER_TEST: dict[str, Entry] = {
             for delta in (0.05, 1e-3)
         ],
     ),
-    "peeling": Entry(
+    "peeling": Tested(
         [Peeling(k=2, epsilon=1.0, noise=noise) for noise in RACES],
         peeling_groups,
         approximate=[

@@ -109,19 +109,19 @@ def others_rise(mechanism: Subject, size: int, share: float, lowest: int = 0) ->
     return Pair(mechanism, tuple(scores), tuple(neighbour), outcome, share, mechanism.guarantee.epsilon)
 
 
-def canonical(noise: str, gamma: float) -> Pair:
+def canonical_pair(noise: str, gamma: float) -> Pair:
     """Return scores for which the best missing item of {0} rises, and the worst included one of all other sets."""
     mechanism = Canonical(k=1, epsilon=1.0, noise=noise, gamma=gamma)
     return Pair(mechanism, (1, *[0] * 119), (1, *[1] * 119), frozenset({0}), 0.97, 1.0)
 
 
-def joint(noise: str) -> Pair:
+def joint_pair(noise: str) -> Pair:
     """Return scores for which the loss of (0, 1) rises by w and that of nearly all other sequences falls by w."""
     mechanism = Joint(k=2, epsilon=3.0, noise=noise)
     return Pair(mechanism, (1, *[0] * 49), (1, 0, *[1] * 48), (0, 1), 0.96, 3.0)
 
 
-def gaussian() -> Pair:
+def gaussian_pair() -> Pair:
     """Return the worst case of normal noise, where some answer attains the δ of the whole noisy vector.
 
     Two scores move against each other; in units of the noise their difference moves by `μ = √2/σ`, and the event
@@ -149,14 +149,14 @@ def stable_tests() -> Pair:
     return Pair(mechanism, scores, (142, 123, 82, 82, 41, 41, 0), frozenset({0}), 0.99, 1.0)
 
 
-def newcomer(mechanism: Subject, share: float, items: int = 1) -> Pair:
+def new_items(mechanism: Subject, share: float, items: int = 1) -> Pair:
     """Return an empty pool and one with the items of one person: any answer shows the difference."""
     return Pair(mechanism, (0,) * items, (1,) * items, None, share, None)
 
 
 def _restricted() -> Pair:
     inner = Canonical(k=1, epsilon=1.0)
-    return newcomer(Restricted(inner=inner, pool=1, test_epsilon=2.0, test_delta=0.01), 1 - 1e-6)
+    return new_items(Restricted(inner=inner, pool=1, test_epsilon=2.0, test_delta=0.01), 1 - 1e-6)
 
 
 def _gamma() -> Pair:
@@ -178,18 +178,18 @@ PAIRS: list[tuple[str, str, Callable[[], Pair]]] = [
         for noise in RACES
     ],
     *[
-        ("canonical", f"epsilon used, {noise}, gamma {gamma:g}", partial(canonical, noise, gamma))
+        ("canonical", f"epsilon used, {noise}, gamma {gamma:g}", partial(canonical_pair, noise, gamma))
         for noise in RACES
         for gamma in (0.0, 0.5, 1.0)
     ],
-    *[("joint", f"epsilon used, {noise}", partial(joint, noise)) for noise in RACES],
+    *[("joint", f"epsilon used, {noise}", partial(joint_pair, noise)) for noise in RACES],
     ("gamma", "epsilon used", _gamma),
-    ("gaussian", "delta used", gaussian),
+    ("gaussian", "delta used", gaussian_pair),
     ("restricted", "epsilon of the tests used", restricted_tests),
     ("restricted", "delta used", _restricted),
     ("top-stable", "epsilon used", stable_tests),
     *[
-        (mechanism.name, compared, partial(newcomer, mechanism, share, mechanism.k))
+        (mechanism.name, compared, partial(new_items, mechanism, share, mechanism.k))
         for mechanism, compared, share in (
             (TopStable(k=1, epsilon=1.0, delta=0.01, pool=1), "delta used", 1 - 1e-6),
             (TopStable(k=2, epsilon=1.0, delta=0.01, pool=2), "delta used, two items", 0.85),

@@ -36,12 +36,12 @@ from dpselect.sampling.normal import NORMAL
 from dpselect.scores import Members, Scores
 from dpselect.verify import boundaries, calibration, enumeration, tightness
 from dpselect.verify.broken.base import Twin
-from dpselect.verify.exact import WORDS, Border, Entrant, ExactCheck, check_borders
+from dpselect.verify.exact import WORDS, Border, ExactCheck, NoisyValue, check_borders
 
 FAST, SLOW = Fraction(21, 20), Fraction(19, 20)
 
 
-def scaled(kind: type, member: str, factor: Fraction) -> Any:
+def with_factor(kind: type, member: str, factor: Fraction) -> Any:
     """Return a subclass of which a method or property is multiplied by a factor."""
     right: Any = getattr(kind, member)
     is_property = isinstance(right, property)
@@ -151,7 +151,7 @@ class RoundedDown(DistanceGuarantee):
         return super().loss(distance) if distance % self.step == 0 else super().loss(max(distance - self.step, 0))
 
 
-class NarrowGrid(scaled(GridNoise, "scale", SLOW)):  # type: ignore[misc]
+class NarrowGrid(with_factor(GridNoise, "scale", SLOW)):  # type: ignore[misc]
     """Noise on a grid that is 5 % too small, with distances rounded down."""
 
     @property
@@ -183,7 +183,7 @@ def biased(high: int, bits: BitSource) -> int:
 FLOATS = {**NOISES, "normal": NORMAL, "uniform": UNIFORM}
 
 
-def in_floats(border: Border, entrants: Sequence[Entrant] | None = None, *, scale: float = 1.0) -> Border:
+def in_floats(border: Border, entrants: Sequence[NoisyValue] | None = None, *, scale: float = 1.0) -> Border:
     """Return a boundary whose sampler computes in floating point, with other entrants or another scale of the noise."""
     given = border.entrants if entrants is None else entrants
     quantile = FLOATS[border.noise].quantile
@@ -233,13 +233,12 @@ def _boundary(
 ) -> Twin:
     """Return the twin with a wrong sampler at some of the boundaries of a sound mechanism."""
     find = next(find for each, what, find in boundaries.BORDERS if (each, what) == (mechanism, noise))
-    compared = f"words at which answers change, {noise}"
 
     def broken() -> ExactCheck:
         borders = find()
-        return check_borders(mechanism, compared, [mistake(borders[number]) for number in numbers])
+        return check_borders(mechanism, "twin", [mistake(borders[number]) for number in numbers])
 
-    return Twin(name, flaw, noise, "exact", broken, lambda: check_borders(mechanism, compared, find()))
+    return Twin(name, flaw, noise, "exact", broken, partial(boundaries.answer_words, mechanism, noise, find))
 
 
 def _tightness(name: str, flaw: str, noise: str, right: tightness.Pair, wrong: Any) -> Twin:
@@ -315,22 +314,22 @@ TWINS = [
         "joint 5 % too fast",
         "law and sampler have 1.05 times the rate",
         "gumbel",
-        tightness.joint("gumbel"),
-        scaled(Joint, "rate", FAST)(k=2, epsilon=3.0, noise="gumbel"),
+        tightness.joint_pair("gumbel"),
+        with_factor(Joint, "rate", FAST)(k=2, epsilon=3.0, noise="gumbel"),
     ),
     _tightness(
         "gaps with noise 2 w / epsilon",
         "the noise of the tests has two thirds of its scale",
         "laplace",
         tightness.stable_tests(),
-        scaled(TopStable, "rate", Fraction(3, 2))(k=6, epsilon=1.0, delta=0.1, pool=6),
+        with_factor(TopStable, "rate", Fraction(3, 2))(k=6, epsilon=1.0, delta=0.1, pool=6),
     ),
     _tightness(
         "noise 5 % too large",
         "the noise is larger than the claim needs",
         "exponential",
         tightness.others_rise(OneShot(k=1, epsilon=3.0), 60, 0.9999),
-        scaled(OneShot, "rate", SLOW)(k=1, epsilon=3.0),
+        with_factor(OneShot, "rate", SLOW)(k=1, epsilon=3.0),
     ),
     _comparison(
         "threshold one step low",
@@ -362,14 +361,14 @@ TWINS = [
     _comparison(
         "bound not rounded up",
         "an upper bound is the nearest float",
-        calibration.rounded_up,
+        calibration.upper_bounds,
         bound=lambda formula, smallest: math.nextafter(upper_bound(formula, smallest), 0),
     ),
     _comparison(
         "three quarters of a spread",
         "a ranking's spread times 3/4",
         calibration.spreads,
-        bounds_of=scaled(Bounds, "spread", Fraction(3, 4)),
+        bounds_of=with_factor(Bounds, "spread", Fraction(3, 4)),
     ),
     _comparison(
         "range of one epsilon",
@@ -418,7 +417,7 @@ TWINS = [
         "ring noise 5 % peaked",
         "the noise falls faster along the ring than stated",
         boundaries.ring_words,
-        ring_of=scaled(Ring, "rate", FAST),
+        ring_of=with_factor(Ring, "rate", FAST),
     ),
     _comparison(
         "distances rounded down", "a part of a step is left out of the loss", boundaries.distances, noise_of=NarrowGrid
