@@ -1,4 +1,4 @@
-"""Apply mutants one at a time to a copy of the package, and see who notices."""
+"""Apply mutants one at a time to a copy of the package, and see which checks and tests fail."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
 LIMIT = 60
-"""Seconds of processor time for the checks of one mutant, and again for its tests, whatever else the machine does."""
+"""Processor seconds for the checks of one mutant, and again for its tests; independent of the load of the machine."""
 
 PATIENCE = 900
-"""Seconds after which a run is given up that waits in place of computing."""
+"""Seconds after which a run that waits instead of computing is stopped."""
 
 LIMITED = (
     "import os, resource, sys;"
@@ -36,9 +36,9 @@ MISSED, SURVIVED, OUT_OF_TIME, NONE = "missed", "survived", "no end", "–"
 
 @dataclass(frozen=True)
 class Mutant:
-    """One edit: `old` becomes `new` in a file of the package; the mechanisms and tests that should notice.
+    """One edit of the package, `old` to `new` in a file, and the mechanisms and tests that should fail.
 
-    `survives` says why nobody needs to notice: the mutant is equivalent, or errs on the safe side.
+    `survives` explains a mutant that need not be caught: it is equivalent, or errs on the safe side.
     """
 
     id: str
@@ -52,7 +52,7 @@ class Mutant:
     survives: str = ""
 
     def applied(self, text: str) -> str:
-        """Return the text of the file with the edit; the old text must be there once."""
+        """Return the text of the file with the edit; the old text must occur exactly once."""
         count = text.count(self.old)
         if count != 1:
             raise SystemExit(
@@ -64,7 +64,7 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Who noticed a mutant."""
+    """Which of the checks and tests caught a mutant."""
 
     mutant: Mutant
     quick: str
@@ -72,12 +72,12 @@ class Outcome:
 
     @property
     def noticed(self) -> bool:
-        """Whether the checks or the tests failed, or the checks, which end in a few seconds, did not end."""
+        """Whether the checks or the tests failed, or the checks ran out of time."""
         return self.quick.startswith("caught") or self.quick == OUT_OF_TIME or self.tests == "caught"
 
 
 def main() -> int:
-    """Run the mutants that were asked for, print the table, and return 1 if one survives that should not."""
+    """Run the selected mutants, print the table, and return 1 if one survives without an explanation."""
     parser = argparse.ArgumentParser(prog="python -m mutants", description=__doc__)
     parser.add_argument("--list", action="store_true", help="show the mutants and whether they still apply")
     parser.add_argument("--only", metavar="ID,ID", help="run these only")
@@ -100,7 +100,7 @@ def main() -> int:
 
 
 def read() -> list[Mutant]:
-    """Return all mutants; a room has tests of its own unless a mutant names others."""
+    """Return all mutants; those without tests of their own get the tests of their room."""
     data = tomllib.loads((ROOT / "mutants" / "mutants.toml").read_text())
     mutants = []
     for entry in data["mutant"]:
@@ -113,7 +113,7 @@ def read() -> list[Mutant]:
 
 
 def chosen(mutants: list[Mutant], only: str | None, room: str | None) -> list[Mutant]:
-    """Return the mutants of the ids and the room that were asked for."""
+    """Return the mutants with the given ids and of the given room."""
     ids = None if only is None else only.split(",")
     unknown = set(ids or ()) - {mutant.id for mutant in mutants}
     rooms = {mutant.room for mutant in mutants}
@@ -124,16 +124,16 @@ def chosen(mutants: list[Mutant], only: str | None, room: str | None) -> list[Mu
 
 @cache
 def check_unchanged(*arguments: str) -> None:
-    """Stop if checks or tests do not pass without any mutant: whatever they then catch would mean nothing."""
+    """Stop if the checks or tests fail on the unchanged package: then a failure with a mutant means nothing."""
     status, printed = run(SOURCE, *arguments)
     if status != 0:
         raise SystemExit(f"python {' '.join(arguments)} does not pass on the package as it is:\n{printed}")
 
 
 def tried(mutant: Mutant) -> Outcome:
-    """Return who notices a mutant."""
+    """Run the checks and tests on a mutant."""
     checks = ("-m", "mutants.quick", *mutant.verify)
-    tests_of_room = ("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-n", "0", *mutant.tests)
+    tests_of_room = ("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-n", "0", "-m", "not long", *mutant.tests)
     check_unchanged(*tests_of_room)
     with package(mutant) as source:
         quick = NONE
@@ -160,7 +160,7 @@ def package(mutant: Mutant) -> Iterator[Path]:
 
 
 def run(source: Path, *arguments: str) -> tuple[int | None, str]:
-    """Run Python with the copy in place of the package; return its exit status, None without an end, and last line."""
+    """Run Python with the copy in place of the package; return its exit status (None if out of time) and last line."""
     paths = os.pathsep.join([str(source), str(ROOT)])
     environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
     process = subprocess.Popen(

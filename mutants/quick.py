@@ -1,6 +1,6 @@
 """The checks of `dpselect verify --quick` for some mechanisms, up to the first that fails.
 
-`python -m mutants.quick NAME …` prints which kind of check failed, or nothing, and has exit status 1 or 0.
+`python -m mutants.quick NAME …` prints the kind of check that failed, with exit status 1, or nothing, with status 0.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def first_failure(names: Sequence[str]) -> str | None:
     for kind, checks in kinds:
         if not all(check().passed for name in names for check in checks(name)):
             return kind
-    return None if all(check().passed for check in rejections()) else "corpus"
+    return None if all(check().passed for check in rejections()) else "broken twins"
 
 
 if __name__ == "__main__":

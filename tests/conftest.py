@@ -35,11 +35,8 @@ LONG = (
     "tests/sources/test_source_silence.py",
     "tests/test_benchmarks.py",
     "tests/service/",
-    "tests/verify/test_verify_broken.py",
-    "tests/verify/test_verify_command.py",
-    "tests/verify/test_verify_exact.py",
-    "tests/verify/test_verify_privacy.py::test_every_mechanism",
-    "tests/verify/test_verify_sampler.py",
+    "tests/test_top.py::test_a_table_without_rows",
+    "tests/test_top_unknown.py::test_items_that_few",
 )
 """Tests that together take minutes: 'make check' leaves them to 'make test'."""
 

@@ -20,7 +20,7 @@ from dpselect.privacy.conversion import largest_rho
 from dpselect.sampling import SeededBits
 from dpselect.values import GAUSSIAN, LAPLACE, NoisyValues, ValueNoise, split_epsilon, value_noise
 from dpselect.verify import Domain, check_privacy
-from dpselect.verify.values import WithValues
+from values_law import WithValues
 
 BOTH_WAYS = dps.Sensitivity(-1, 1)
 

@@ -24,7 +24,7 @@ from dpselect.sampling.laws import threshold_probability
 from dpselect.sampling.threshold import MeasuredField
 from dpselect.scores import Members
 from dpselect.verify import Domain, check_privacy, check_sampler
-from dpselect.verify.unknown import UNKNOWN_UNDER_TEST
+from dpselect.verify.subjects import UNKNOWN_UNDER_TEST
 
 EVERY: list[UnknownDomain] = [
     dps.Restricted(inner=dps.Canonical(k=3, epsilon=1.0), pool=6, test_epsilon=2.0, test_delta=1e-3),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dpselect.privacy.conversion import epsilon_of_ranges, epsilon_of_zcdp, mean_of_range, rho_of_range, upper_bound
 from dpselect.sampling.balls import ball
-from dpselect.verify.figures import composed_delta
+from dpselect.verify.calibration import composed_delta
 
 
 @given(st.fractions(Fraction(1, 10**6), 10**6))

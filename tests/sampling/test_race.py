@@ -22,9 +22,8 @@ from dpselect.sampling.laws import single_law
 from dpselect.sampling.race import Alternative, race
 from dpselect.sampling.uniform import uniform_integer
 from dpselect.scores import Ranking, Scores
-from dpselect.verify.borders import ALLOWED, Border, Entrant
 from dpselect.verify.enumeration import contradictions, count_exactly
-from dpselect.verify.words import WORDS, GivenWords
+from dpselect.verify.exact import ALLOWED, WORDS, Border, GivenWords, NoisyValue
 
 SMALLEST_P = 1e-7
 SMALLEST_CELL = 5.0
@@ -120,7 +119,7 @@ def test_the_second_noise_of_a_block_changes_the_winner_at_the_right_word(noise,
     The lowest alternative holds the largest noise, the highest the second, with exponents e_1/M + e_2/(M − 1).
     """
     blocks = Listed([[0, Fraction(-1, 2), Fraction(-1, 2)][:size]])
-    low, high = Entrant(Fraction(-1, 2), ((0, size),)), Entrant(Fraction(0), ((0, size), (1, size - 1)))
+    low, high = NoisyValue(Fraction(-1, 2), ((0, size),)), NoisyValue(Fraction(0), ((0, size), (1, size - 1)))
     # A third alternative gets a noise that is far too small.
     border = Border(
         lambda words: race(blocks, NOISES[noise], GivenWords([*words, WORDS - 1], [1, 0, 2])).key == (0, 0),

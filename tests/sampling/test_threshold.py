@@ -14,8 +14,7 @@ from dpselect.privacy.calibration import STEP, gumbel_threshold, laplace_thresho
 from dpselect.sampling import SeededBits
 from dpselect.sampling.laws import threshold_probability
 from dpselect.sampling.threshold import MeasuredField, first_exceeding, passing_at_first
-from dpselect.verify.borders import ALLOWED, Border, Entrant
-from dpselect.verify.words import WORDS, GivenWords
+from dpselect.verify.exact import ALLOWED, WORDS, Border, GivenWords, NoisyValue
 
 
 def field(values: list[Any], *, scale: Fraction = Fraction(1), origin: Any = 0) -> MeasuredField:
@@ -48,7 +47,7 @@ def test_a_test_passes_up_to_the_exact_word_at_which_both_sides_are_equal(passes
         border = Border(
             lambda words: passes(entrants, GivenWords(words)),
             "laplace",
-            (Entrant(Fraction(value), ((1, 1),)), Entrant(Fraction(3), ((0, 1),))),
+            (NoisyValue(Fraction(value), ((1, 1),)), NoisyValue(Fraction(3), ((0, 1),))),
             (shared, 0),
         )
         assert abs(border.off_by()) < ALLOWED

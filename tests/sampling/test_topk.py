@@ -15,10 +15,8 @@ from dpselect.sampling.balls import Draw, Entrant, rational
 from dpselect.sampling.bounds import exponential_bounds
 from dpselect.sampling.laws import sequence_law, set_law
 from dpselect.sampling.topk import Widths
-from dpselect.verify.borders import ALLOWED, Border
-from dpselect.verify.borders import Entrant as NoisyValue
 from dpselect.verify.enumeration import contradictions, count_exactly
-from dpselect.verify.words import WORDS, GivenWords
+from dpselect.verify.exact import ALLOWED, WORDS, Border, GivenWords, NoisyValue
 
 topk_module = importlib.import_module("dpselect.sampling.topk")
 

@@ -5,106 +5,115 @@ from __future__ import annotations
 import csv
 import io
 import json
+from functools import partial
 from typing import Any
 
 import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from dpselect.cli.verify import verify_command
+from dpselect.cli import verify as command
 from dpselect.errors import InvalidInput
-from dpselect.verify import registry
-from dpselect.verify.broken import HalvedNoise, SortedSet
-from dpselect.verify.broken.exact import EXACT_TWINS
+from dpselect.mechanisms import OneShot
+from dpselect.verify import Domain, check_privacy, exact_checks, privacy_checks, sampler_checks
+from dpselect.verify.broken import TWINS, Altered, Twin
+from dpselect.verify.registry import reject
+
+TWIN_NAMES = ("halved noise", "set not shuffled", "noise 5 % too large")
+BROKEN = Altered(sound=OneShot(k=2, epsilon=1.0), wrong_law=OneShot(k=2, epsilon=2.0).law)
 
 
-def run(*arguments: str) -> Result:
+def run(*arguments: str, columns: int = 80) -> Result:
     app = typer.Typer()
-    app.command()(verify_command)
-    return CliRunner().invoke(app, ["--quick", "--mechanism", "peeling", *arguments], env={"COLUMNS": "100"})
+    app.command()(command.verify_command)
+    return CliRunner().invoke(app, ["--quick", "--mechanism", "peeling", *arguments], env={"COLUMNS": str(columns)})
+
+
+def use(monkeypatch: pytest.MonkeyPatch, **checks: list[Any]) -> None:
+    """Replace kinds of checks by lists."""
+    for name, listed in checks.items():
+        monkeypatch.setattr(command, name, lambda *_, listed=listed, **__: listed)
 
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave one sampler, one setting, one exact check and one broken mechanism of each kind, for speed."""
-    monkeypatch.setattr(registry, "QUICK_SETTINGS", registry.QUICK_SETTINGS[1:])
-    monkeypatch.setattr(
-        registry, "BROKEN", [HalvedNoise(k=2, epsilon=1.0), SortedSet(k=2, epsilon=4.0, noise="gumbel")]
+    """Leave a few checks of each kind."""
+    exact = [check for check in exact_checks("peeling") if check().compared.endswith(("change, gumbel", "bits"))]
+    use(
+        monkeypatch,
+        privacy_checks=privacy_checks("peeling", quick=True)[1::2],
+        sampler_checks=sampler_checks("peeling", quick=True),
+        exact_checks=[exact[0], exact[-1]],
+        rejections=[partial(reject, twin) for twin in TWINS if twin.name in TWIN_NAMES],
     )
-    monkeypatch.setattr(registry, "EXACT_TWINS", [twin for twin in EXACT_TWINS if twin.name == "noise 5 % too large"])
-    monkeypatch.setattr(registry, "BORDERS", [border for border in registry.BORDERS if border[0] == "peeling"][1:])
-    for name in ("PAIRS", "FIGURES", "COUNTED"):
-        monkeypatch.setattr(registry, name, [])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short")
 def test_the_table_shows_losses_claims_and_what_was_rejected() -> None:
     result = run()
     assert result.exit_code == 0
     for text in ("worst", "claim", "0.905", "holds", "agrees", "halved noise", "loss 2.00 > 1", "rejected"):
         assert text in result.stdout
-    for text in ("words at which answers change, gumbel", "uniform draws", "exact: 0.95 < 0.9999"):
-        assert text in result.stdout
     words = " ".join(result.stdout.split())
+    assert "exact: 0.95 < 0.9999" in words
     assert "2 of 2 guarantees hold, 3 of 3 samplers agree with their law, 2 of 2 exact comparisons agree" in words
-    assert all(len(line) <= 100 for line in result.stdout.splitlines())
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [80, 100])
+def test_tables_fit_the_terminal_and_cut_nothing_off(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    names = ("gaussian", "restricted", "multiselect")
+    checks = [check for name in names for check in privacy_checks(name, quick=True)[:1]]
+    exact = exact_checks("restricted")
+    use(monkeypatch, privacy_checks=checks, sampler_checks=[], exact_checks=exact, rejections=[])
+    lines = run(columns=columns).stdout.splitlines()
+    assert all(len(line) <= columns for line in lines)
+    assert not any("…" in line for line in lines)
+
+
+@pytest.mark.slow
 @pytest.mark.usefixtures("short")
-def test_json_holds_every_check() -> None:
-    result = run("--format", "json")
-    found: dict[str, Any] = json.loads(result.stdout)
+def test_json_and_csv_hold_every_check() -> None:
+    found: dict[str, Any] = json.loads(run("--format", "json").stdout)
     assert found["passed"] is True
     assert [row["noise"] for row in found["privacy"]] == ["exponential", "gumbel"]
     assert all(row["worst_loss"] <= row["epsilon"] for row in found["privacy"])
     assert {row["verdict"] for row in found["samplers"]} == {"agrees"}
-    assert [row["verdict"] for row in found["exact"]] == ["agrees"] * 2
     assert all(row["least"] <= row["found"] <= row["most"] for row in found["exact"])
     assert [row["rejected_by"] for row in found["broken"]] == ["privacy", "sampler", "exact"]
-
-
-@pytest.mark.usefixtures("short")
-def test_variants_are_told_apart_by_their_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
-    variants = registry.UNDER_TEST["canonical"].variants
-    monkeypatch.setattr(registry, "UNDER_TEST", {"canonical": registry.Entry([], variants=variants)})
-    app = typer.Typer()
-    app.command()(verify_command)
-    result = CliRunner().invoke(app, ["--mechanism", "canonical"], env={"COLUMNS": "100"})
-    assert result.exit_code == 0
-    for text in ("gamma 0.25, margin", "gamma 0.75, no margin", "gamma 1, no margin"):
-        assert text in result.stdout
-    assert all(len(line) <= 100 for line in result.stdout.splitlines())
-
-
-@pytest.mark.usefixtures("short")
-def test_csv_has_one_row_a_check() -> None:
-    result = run("--format", "csv")
-    rows = list(csv.DictReader(io.StringIO(result.stdout)))
+    rows = list(csv.DictReader(io.StringIO(run("--format", "csv").stdout)))
     kinds = [("privacy", "holds", 2), ("samplers", "agrees", 3), ("exact", "agrees", 2), ("broken", "rejected", 3)]
-    assert [row["check"] for row in rows] == [check for check, _, number in kinds for _ in range(number)]
-    assert [row["verdict"] for row in rows] == [verdict for _, verdict, number in kinds for _ in range(number)]
+    expected = [(check, verdict) for check, verdict, number in kinds for _ in range(number)]
+    assert [(row["check"], row["verdict"]) for row in rows] == expected
 
 
-@pytest.mark.usefixtures("short")
+def test_variants_are_told_apart_by_their_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    variants = privacy_checks("canonical")[18::8]
+    use(monkeypatch, privacy_checks=variants, sampler_checks=[], exact_checks=[], rejections=[])
+    words = " ".join(run(columns=100).stdout.split())
+    assert "gamma 0, margin" in words
+    assert "no margin" in words
+
+
 def test_a_mechanism_that_breaks_its_claim_is_named_with_its_witness(monkeypatch: pytest.MonkeyPatch) -> None:
-    broken: Any = HalvedNoise(k=2, epsilon=1.0)
-    monkeypatch.setattr(registry, "UNDER_TEST", {"peeling": registry.Entry([broken])})
+    class Named(Altered):
+        name = "altered"
+
+    broken = Named(sound=BROKEN.sound, wrong_law=BROKEN.wrong_law)
+    checks = [partial(check_privacy, broken, Domain(3, 2))]
+    use(monkeypatch, privacy_checks=checks, sampler_checks=[], exact_checks=[], rejections=[])
     result = run()
     assert result.exit_code == 1
     assert "BROKEN" in result.stdout
-    assert "HalvedNoise(k=2" in result.stdout
     assert "worst at (" in " ".join(result.stdout.split())
-    assert "checks failed" in result.stderr
+    assert "1 of 1 checks failed" in result.stderr
 
 
-@pytest.mark.usefixtures("short")
 def test_a_broken_mechanism_that_slips_through_fails_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Honest(HalvedNoise):
-        """Not broken at all, so that the check cannot reject it."""
-
-        rate = registry.broken.Lipschitz.rate
-
-    monkeypatch.setattr(registry, "BROKEN", [Honest(k=2, epsilon=1.0)])
+    sound = partial(check_privacy, OneShot(k=2, epsilon=1.0), Domain(3, 2))
+    honest = Twin("honest", "nothing is wrong with it", "", "privacy", sound, sound, k=2)
+    use(monkeypatch, privacy_checks=[], sampler_checks=[], exact_checks=[], rejections=[partial(reject, honest)])
     result = run()
     assert result.exit_code == 1
     assert "MISSED" in result.stdout

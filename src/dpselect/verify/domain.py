@@ -16,10 +16,34 @@ ScoreVector = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Domain:
-    """All scores of `size` items on the grid 0, step, …, highest, and all ways one person can move them.
+    """All score vectors on a grid, and all changes that one person can make to them.
 
-    A person moves each score by any grid amount in [sensitivity.low, sensitivity.high], independently of the
-    other items, so x' = x + Δ may lie outside the box of the scores x. With `items_per_person` at most so many move.
+    A person changes each score by any multiple of `step` within the sensitivity, independently of the other scores,
+    so a neighbour x + Δ may lie outside the box of the score vectors x.
+
+    Parameters
+    ----------
+    size
+        Number of items.
+    highest
+        Scores are 0, step, …, highest.
+    sensitivity
+        The bounds on each change.
+    step
+        Distance between grid points. The bounds of the sensitivity must be multiples of it.
+    items_per_person
+        The largest number of scores that one person changes; by default, all of them.
+
+    Raises
+    ------
+    InvalidInput
+        If a number is not positive, or the sensitivity is not a multiple of the step.
+
+    Examples
+    --------
+    >>> domain = Domain(size=2, highest=1)
+    >>> print(domain, len(domain.score_vectors()), len(domain.moves()))
+    {0..1}^2 4 4
     """
 
     size: int
@@ -34,7 +58,9 @@ class Domain:
         positive_number("step", self.step)
         for end in (self.sensitivity.low, self.sensitivity.high):
             if Fraction(end) % Fraction(self.step):
-                raise InvalidInput("step", self.step, "sensitivity.low and .high must be multiples of the step")
+                raise InvalidInput(
+                    "step", self.step, "must divide sensitivity.low and sensitivity.high; choose a finer step"
+                )
 
     def score_vectors(self) -> list[ScoreVector]:
         """Return every score vector x of the box."""
@@ -47,7 +73,7 @@ class Domain:
         return [move for move in moves if sum(change != 0 for change in move) <= most]
 
     def __str__(self) -> str:
-        """Say the box, as in {0..3}^4."""
+        """Return the box, as in {0..3}^4."""
         step = "" if self.step == 1 else f" by {self.step:g}"
         return f"{{0..{self.highest:g}{step}}}^{self.size}"
 
@@ -59,21 +85,37 @@ class Domain:
 
 @dataclass(frozen=True)
 class Chosen(Domain):
-    """A domain of a few score vectors in place of a box: those that are given, in every order of the items."""
+    """A domain of given score vectors, with every permutation of each, instead of a box."""
 
     vectors: tuple[ScoreVector, ...] = ()
 
     def score_vectors(self) -> list[ScoreVector]:
-        """Return every order of the vectors."""
+        """Return every permutation of the vectors."""
         return sorted({order for vector in self.vectors for order in permutations(vector)})
 
     def __str__(self) -> str:
-        """Say the vectors."""
+        """Return the vectors."""
         return " or ".join(str(vector) for vector in self.vectors)
 
 
 def neighbours(domain: Domain) -> Iterator[tuple[ScoreVector, ScoreVector]]:
-    """Yield every pair (x, x + Δ) of a domain; each stands for adding the person and for removing them."""
+    """Yield every pair of neighbouring score vectors (x, x + Δ) of a domain.
+
+    Parameters
+    ----------
+    domain
+        The domain.
+
+    Yields
+    ------
+    tuple
+        x and x + Δ. A pair stands both for adding the person and for removing them.
+
+    Examples
+    --------
+    >>> list(neighbours(Domain(size=1, highest=1)))
+    [((0,), (0,)), ((0,), (1,)), ((1,), (1,)), ((1,), (2,))]
+    """
     moves = domain.moves()
     for scores in domain.score_vectors():
         for move in moves:

@@ -1,10 +1,11 @@
-"""The exact check of a guarantee: every pair of neighbours of a small domain, every outcome."""
+"""The exact privacy check: every pair of neighbours of a small domain, and every outcome."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,20 +15,33 @@ from dpselect.privacy import Guarantee, Sensitivity
 from dpselect.verify.domain import Domain, ScoreVector, neighbours
 
 TOLERANCE = 1e-9
-"""How far a computed loss may exceed the claim. Each probability is right to a relative 1e-10
-(sampling.laws), a log ratio then to 2e-10, and some mechanisms meet their claim with equality."""
+"""By how much a computed loss may exceed the claim. Probabilities have a relative error of 1e-10 (sampling.laws), log
+ratios then one of 2e-10, and some mechanisms attain their claim."""
 
 
 class Subject(Protocol):
-    """What a check needs to know of a mechanism, sound or broken."""
+    """What a check needs from a mechanism, sound or broken.
+
+    Two attributes are optional: `may_stop` (an outcome may have fewer than k items; False by default), and
+    `places_are_items` (permuting the scores must permute the outcomes; True by default).
+
+    Examples
+    --------
+    Every mechanism of the package is a subject:
+
+    >>> from dpselect import OneShot
+    >>> subject: Subject = OneShot(k=1, epsilon=1.0)
+    >>> round(subject.law([1, 0])[frozenset({0})], 3)
+    0.816
+    """
 
     @property
     def k(self) -> int:
-        """How many items are returned."""
+        """The number of items returned."""
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """How far one person can move the scores."""
+        """The bounds on the change that one person makes to a score."""
 
     @property
     def ordered(self) -> bool:
@@ -35,7 +49,7 @@ class Subject(Protocol):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is claimed."""
+        """The claim."""
 
     def __hash__(self) -> int:
         """Return a hash: mechanisms are frozen values."""
@@ -49,7 +63,14 @@ class Subject(Protocol):
 
 @dataclass(frozen=True)
 class Witness:
-    """The neighbours and the outcome that show the worst loss."""
+    """The neighbouring scores and the outcome with the largest privacy loss.
+
+    Examples
+    --------
+    >>> from dpselect import OneShot
+    >>> check_privacy(OneShot(k=1, epsilon=1.0), Domain(2, 1)).witness
+    Witness(scores=(0, 0), neighbour=(0, 1), outcome=frozenset({0}))
+    """
 
     scores: ScoreVector
     neighbour: ScoreVector
@@ -58,11 +79,29 @@ class Witness:
 
 @dataclass(frozen=True)
 class Check:
-    """What an exact privacy check found.
+    """The result of an exact privacy check.
 
-    `worst_loss = max |log P(y) / P'(y)|` over neighbours and outcomes, infinite when an outcome is possible
-    on one side only. `divergence = max Σ_y max(0, P(y) − exp(ε) P'(y))` over neighbours, the least δ for the
-    claimed ε. `faults` lists what is wrong with the laws themselves.
+    Parameters
+    ----------
+    mechanism, domain
+        What was checked.
+    neighbours
+        The number of pairs of neighbours.
+    worst_loss
+        `max |log P(y) / P'(y)|` over neighbours and outcomes y; infinite if an outcome is possible on one side only.
+    divergence
+        `max Σ_y max(0, P(y) − e^ε P'(y))` over neighbours: the smallest δ for the claimed ε.
+    witness
+        Where the worst loss occurs.
+    faults
+        Errors of the laws themselves, as "a law does not sum to 1".
+
+    Examples
+    --------
+    >>> from dpselect import OneShot
+    >>> check = check_privacy(OneShot(k=1, epsilon=1.0), Domain(2, 1))
+    >>> check.neighbours, round(check.worst_loss, 6), check.passed
+    (16, 1.0, True)
     """
 
     mechanism: Subject
@@ -85,7 +124,7 @@ class Check:
 
     @property
     def headroom(self) -> float:
-        """What is left below the claim, of ε for a pure guarantee and of δ otherwise; negative if broken."""
+        """The claim minus what is used, of δ if one is claimed and of ε otherwise; negative if the claim is broken."""
         return self.delta - self.divergence if self.delta else self.epsilon - self.worst_loss
 
     @property
@@ -96,14 +135,34 @@ class Check:
 
 
 def check_privacy(mechanism: Subject, domain: Domain) -> Check:
-    """Compare the guarantee of a mechanism with its laws on every pair of neighbours of a domain."""
+    """Compare the guarantee of a mechanism with its laws on every pair of neighbours of a domain.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism, or any object with `k`, `sensitivity`, `ordered`, `guarantee` and `law`.
+    domain
+        The score vectors and their neighbours.
+
+    Returns
+    -------
+    Check
+        The largest privacy loss and where it occurs.
+
+    Examples
+    --------
+    >>> from dpselect import OneShot
+    >>> check = check_privacy(OneShot(k=2, epsilon=1.0, noise="gumbel"), Domain(size=4, highest=3))
+    >>> round(check.worst_loss, 4), check.passed
+    (0.8852, True)
+    """
     pairs = list(neighbours(domain))
     table = _Table.of(mechanism, sorted({vector for pair in pairs for vector in pair}))
     here = np.array([table.rows[scores] for scores, _ in pairs])
     there = np.array([table.rows[scores] for _, scores in pairs])
     worst_loss, divergence, witness = -1.0, 0.0, Witness((), (), None)
     factor = math.exp(mechanism.guarantee.epsilon)
-    # Blocks bound the memory; a few thousand pairs at a time are also what NumPy likes best.
+    # Blocks of pairs bound the memory.
     for start in range(0, len(pairs), 4096):
         first = table.probabilities[here[start : start + 4096]]
         second = table.probabilities[there[start : start + 4096]]
@@ -126,8 +185,12 @@ def check_privacy(mechanism: Subject, domain: Domain) -> Check:
     )
 
 
+shared_privacy_check = cache(check_privacy)
+"""`check_privacy` with cached results: broken twins share sound counterparts with the mechanisms under test."""
+
+
 def _losses(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return |log first / second|: 0 where both are zero, infinite where one is or is no probability."""
+    """Return |log first / second|: 0 where both are zero, infinite where one is zero or not a number."""
     with np.errstate(divide="ignore", invalid="ignore"):
         losses = np.abs(np.log(first) - np.log(second))
     return np.where((first == 0) & (second == 0), 0.0, np.nan_to_num(losses, nan=math.inf, posinf=math.inf))
@@ -135,7 +198,7 @@ def _losses(first: FloatArray, second: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class _Table:
-    """The laws of a mechanism for several score vectors: one row a vector, one column an outcome."""
+    """The laws of a mechanism for several score vectors: one row per vector, one column per outcome."""
 
     rows: dict[ScoreVector, int]
     outcomes: list[Hashable]
@@ -154,22 +217,20 @@ class _Table:
         return cls({vector: row for row, vector in enumerate(vectors)}, list(columns), probabilities)
 
     def faults(self, mechanism: Subject) -> list[str]:
-        """Return what is wrong with the laws, whatever the guarantee says."""
+        """Return the errors of the laws, whatever the guarantee."""
         faults = []
         if not np.all((self.probabilities >= 0) & (self.probabilities <= 1 + TOLERANCE)):
-            faults.append("a value of the law is no probability")
+            faults.append("a value of a law is not a probability")
         if not np.allclose(self.probabilities.sum(axis=1), 1, rtol=0, atol=TOLERANCE):
             faults.append("a law does not sum to 1")
         if not all(_fits(outcome, mechanism) for outcome in self.outcomes):
-            faults.append(
-                "outcomes must be tuples when ordered and frozensets otherwise, with k items or as it may stop"
-            )
+            faults.append("an outcome is not a tuple (ordered) or frozenset (unordered) with k items")
         elif getattr(mechanism, "places_are_items", True) and not self._symmetric():
-            faults.append("relabelling the items does not relabel the law")
+            faults.append("permuting the items does not permute the law")
         return faults
 
     def _symmetric(self) -> bool:
-        """Whether swapping two adjacent items swaps them in the law; such swaps make up every relabelling."""
+        """Whether swapping adjacent items swaps them in the law; such swaps generate every permutation."""
         columns = {outcome: column for column, outcome in enumerate(self.outcomes)}
         size = len(next(iter(self.rows)))
         for item in range(size - 1):
@@ -191,7 +252,7 @@ def _fits(outcome: Hashable, mechanism: Subject) -> bool:
 
 
 def _relabel(outcome: Any, names: dict[int, int]) -> Any:
-    """Return an outcome with its items renamed; items are ints, and whatever is shown beside them is not."""
+    """Return an outcome with its items renamed; items are ints, values shown with them are not."""
     if isinstance(outcome, tuple | frozenset):
         return type(outcome)(_relabel(part, names) for part in outcome)
     return names.get(outcome, outcome) if isinstance(outcome, int) else outcome

@@ -1,6 +1,6 @@
-"""Rankings under test: all comparisons of a few items, with the law of what the caps keep.
+"""Rankings as mechanisms under test: all comparisons of a few items, with the law of what the caps keep.
 
-A score vector of the check is how often each result of each pair was seen, so that neighbours differ by one comparison.
+A score vector holds how often each result of each pair was seen, so that neighbours differ by one comparison.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ Units = tuple[int, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Ranked:
-    """A ranking as one mechanism: for each pair low < high, the wins of low and of high, and the ties if they count.
+    """A ranking as one mechanism, whose scores are the wins of low, those of high and the ties of each pair low < high.
 
-    Two numbers for each of the d (d − 1)/2 pairs, or three with ties: the length tells d, and whether there are ties.
+    There are two numbers per pair, or three with ties, so the length of the scores tells the number of items.
     """
 
     name: ClassVar[str] = NAME
@@ -52,34 +52,34 @@ class Ranked:
 
     @property
     def bounds(self) -> Bounds:
-        """The public facts."""
+        """The public bounds on the comparisons."""
         return Bounds(self.comparisons_per_pair, self.max_degree, self.damping, votes=self.votes)
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is claimed."""
+        """The claim."""
         return Guarantee(epsilon=self.epsilon)
 
     @lru_cache(maxsize=64)  # noqa: B019, frozen values
     def mechanism(self, size: int) -> Mechanism:
-        """Return what chooses among so many items."""
+        """Return the mechanism that selects among `size` items."""
         return mechanism_for("auto", k=self.k, epsilon=self.epsilon, sensitivity=self.bounds.sensitivity(size))
 
     def law(self, scores: Any) -> dict[Any, float]:
-        """Return `Σ P(kept) · P(y | kept)` over all that the caps may keep."""
+        """Return `Σ P(kept) · P(y | kept)` over everything that the caps may keep."""
         size, results = results_of(scores)
         law: dict[Any, float] = {}
-        for units, chance in self.kept(size, results).items():
+        for units, share in self.kept(size, results).items():
             for outcome, probability in self.law_of(size, units).items():
-                law[outcome] = law.get(outcome, 0.0) + float(chance) * probability
+                law[outcome] = law.get(outcome, 0.0) + float(share) * probability
         return law
 
     def kept(self, size: int, results: Sequence[Units]) -> dict[Units, Fraction]:
-        """Return the law of the units that stay: L comparisons of each pair, then D·L lost by each item."""
+        """Return the law of the units kept: at most L comparisons of each pair, then at most D·L lost by each item."""
         law: dict[Units, Fraction] = {}
         for pairs in _independent([_choices(result, self.comparisons_per_pair) for result in results]):
-            for units, chance in _capped_rows(size, pairs[0], self.bounds.units(size)):
-                law[units] = law.get(units, Fraction(0)) + pairs[1] * chance
+            for units, share in _capped_rows(size, pairs[0], self.bounds.units(size)):
+                law[units] = law.get(units, Fraction(0)) + pairs[1] * share
         return law
 
     def law_of(self, size: int, units: Units) -> dict[Any, float]:
@@ -87,11 +87,11 @@ class Ranked:
         return _law(self, size, units)
 
     def scores(self, size: int, units: Units) -> list[float]:
-        """Return the scores that the program computes for the walk of these units."""
+        """Return the computed scores for the walk of these units."""
         return stationary(walk_of(size, units, self.bounds.units(size)), self.bounds).tolist()  # type: ignore[no-any-return]
 
     def select(self, scores: Any, *, seed: int | None = None) -> Array:
-        """Draw an answer: sample down, find the scores, choose."""
+        """Draw an answer: apply the caps, compute the scores, select."""
         size, results = results_of(scores)
         pairs = np.array(list(combinations(range(size), 2)), dtype=np.int64).T
         seen = [np.array(column) for column in zip(*results, strict=True)]
@@ -106,7 +106,7 @@ def _law(ranked: Ranked, size: int, units: Units) -> dict[Any, float]:
 
 
 def results_of(scores: Any) -> tuple[int, list[Units]]:
-    """Return d, and for each pair how often low won, high won, and neither did."""
+    """Return the number of items, and for each pair how often low won, high won, and neither won."""
     counts = [int(count) for count in Scores.of(scores).exact()]
     for width, size in product((2, 3), range(2, 7)):
         if width * comb(size, 2) == len(counts):
@@ -124,7 +124,7 @@ def walk_of(size: int, units: Units, denominator: int) -> Walk:
 
 @lru_cache(maxsize=1 << 14)
 def _choices(counts: Units, capacity: int) -> list[tuple[Units, Fraction]]:
-    """Return what may stay when `capacity` of so many members of each kind are chosen at random, and how likely."""
+    """Return the law of what is kept when `capacity` members are chosen at random, given the counts of each kind."""
     total = sum(counts)
     if total <= capacity:
         return [(counts, Fraction(1))]
@@ -136,13 +136,14 @@ def _choices(counts: Units, capacity: int) -> list[tuple[Units, Fraction]]:
 
 
 def _independent(choices: Sequence[list[tuple[Units, Fraction]]]) -> Iterator[tuple[Units, Fraction]]:
-    """Yield all combinations of independent choices of pairs, as units, with their chances."""
+    """Yield all combinations of independent choices of pairs, as units, with their probabilities."""
     for combination in product(*choices):
         units = [unit for (low, high, tied), _ in combination for unit in (2 * high + tied, 2 * low + tied)]
-        yield tuple(units), prod((chance for _, chance in combination), start=Fraction(1))
+        yield tuple(units), prod((share for _, share in combination), start=Fraction(1))
 
 
 def _capped_rows(size: int, units: Units, capacity: int) -> Iterator[tuple[Units, Fraction]]:
+    """Yield what is kept when each item keeps at most `capacity` lost units, with its probability."""
     losers = [loser for pair in combinations(range(size), 2) for loser in pair]
     cells = [[cell for cell, loser in enumerate(losers) if loser == item] for item in range(size)]
     for rows in product(*(_choices(tuple(units[cell] for cell in row), capacity) for row in cells)):
@@ -150,11 +151,11 @@ def _capped_rows(size: int, units: Units, capacity: int) -> Iterator[tuple[Units
         for row, (new, _) in zip(cells, rows, strict=True):
             for cell, unit in zip(row, new, strict=True):
                 kept[cell] = unit
-        yield tuple(kept), prod((chance for _, chance in rows), start=Fraction(1))
+        yield tuple(kept), prod((share for _, share in rows), start=Fraction(1))
 
 
 def comparisons_of(size: int, highest: int, *, ties: bool = False, votes: int = 1) -> Domain:
-    """Return all comparisons of so many items, each result seen up to `highest` times; a unit adds up to `votes`."""
+    """Return all comparisons of `size` items, each result seen up to `highest` times; a person adds up to `votes`."""
     return Domain((3 if ties else 2) * comb(size, 2), highest, COUNTS, items_per_person=votes)
 
 
@@ -167,17 +168,8 @@ RANKED: list[tuple[Ranked, Domain]] = [
     (Ranked(k=1, epsilon=4.0, comparisons_per_pair=3, max_degree=1, damping=0.2), comparisons_of(2, 4, ties=True)),
 ]
 QUICK = 2
+"""The number of rankings in the quick checks."""
 
-SAMPLES = [[2, 1, 0, 1, 2, 2], [1, 0, 1, 0, 2, 0, 2, 1, 1]]
-"""Comparisons to draw for: with both caps in use, and with ties."""
-
-
-def ranking_pairs(name: str | None, quick: bool) -> list[tuple[Ranked, Domain]]:
-    """Return rankings and the comparisons on which they are checked."""
-    return (RANKED[:QUICK] if quick else RANKED) if name in (None, NAME) else []
-
-
-def ranking_samples(name: str | None) -> list[tuple[Ranked, list[int]]]:
-    """Return rankings and comparisons to draw for."""
-    ranked = Ranked(k=1, epsilon=4.0, comparisons_per_pair=2, max_degree=1)
-    return [(ranked, sample) for sample in SAMPLES] if name in (None, NAME) else []
+SAMPLED = Ranked(k=1, epsilon=4.0, comparisons_per_pair=2, max_degree=1)
+SAMPLES = [(SAMPLED, [2, 1, 0, 1, 2, 2]), (SAMPLED, [1, 0, 1, 0, 2, 0, 2, 1, 1])]
+"""Rankings and the comparisons to draw for: with both caps in use, and with ties."""

@@ -1,4 +1,4 @@
-"""Statistical checks that a sampler draws from the law it states."""
+"""Statistical checks (χ²) that a sampler draws from its stated law."""
 
 from __future__ import annotations
 
@@ -12,20 +12,46 @@ from typing import Any
 import numpy as np
 
 from dpselect._numbers import positive_integer
+from dpselect.mechanisms import Gaussian, OneShot, Peeling
+from dpselect.sampling.laws import group_law
+from dpselect.sampling.noise import NOISES, NORMAL
 from dpselect.scores import Scores
 from dpselect.verify.privacy import Subject
 
 THRESHOLD = 1e-7
-"""The smallest p-value that passes. Cells are pooled to SMALLEST_CELL expected draws, where the χ²
-approximation is good to a small factor, so a sound sampler fails with a chance of at most 1e-6."""
+"""The smallest p-value that passes. Cells are pooled to SMALLEST_CELL expected draws, where the χ² approximation is
+good to a small factor, so a sound sampler fails with probability at most 1e-6."""
 
 SMALLEST_CELL = 25.0
 MEMBER_BINS = 8
 
+Counts = tuple[int, ...]
+"""The number of items taken from each group of ties."""
+
 
 @dataclass(frozen=True)
 class SamplerCheck:
-    """What a statistical check of a sampler found: the p-value of its draws under the law it states."""
+    """The result of a statistical check of a sampler.
+
+    Parameters
+    ----------
+    mechanism
+        What was checked.
+    items
+        The number of items.
+    compared
+        What was compared with the law.
+    draws, cells
+        The number of draws, and of cells of the χ² test.
+    p_value
+        The p-value of the draws under the stated law; below 1e-7 the check fails.
+
+    Examples
+    --------
+    >>> from dpselect import OneShot
+    >>> check_sampler(OneShot(k=1, epsilon=1.0), [1, 0, 0], draws=400).cells
+    3
+    """
 
     mechanism: Subject
     items: int
@@ -36,15 +62,42 @@ class SamplerCheck:
 
     @property
     def passed(self) -> bool:
-        """Whether the draws are compatible with the law."""
+        """Whether the draws are consistent with the law."""
         return self.p_value >= THRESHOLD
 
 
 def check_sampler(mechanism: Subject, scores: Any, *, draws: int = 4000, seed: int = 0) -> SamplerCheck:
-    """Compare what `mechanism.select` draws with `mechanism.law`.
+    """Compare the draws of `mechanism.select` with `mechanism.law`.
 
-    The order in which a set is returned must tell nothing: each of the k! orders of a set y has probability
-    P(y) / k!, and this joint law of set and order is what is tested.
+    The order of a returned set must be independent of the scores: each of the k! orders of a set y has probability
+    P(y) / k!. The joint law of set and order is tested.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    scores
+        The scores to draw for, few enough that the law lists every outcome.
+    draws
+        The number of draws.
+    seed
+        The seed of the draws.
+
+    Returns
+    -------
+    SamplerCheck
+        The p-value.
+
+    Raises
+    ------
+    InvalidInput
+        If `draws` is not a positive integer.
+
+    Examples
+    --------
+    >>> from dpselect import OneShot
+    >>> check_sampler(OneShot(k=1, epsilon=1.0), [2, 1, 0], draws=200).passed
+    True
     """
     cells: dict[Hashable, float] = {}
     for outcome, probability in mechanism.law(scores).items():
@@ -65,11 +118,40 @@ def check_groups(
     draws: int = 4000,
     seed: int = 0,
 ) -> SamplerCheck:
-    """Compare how many items `mechanism.select` draws from each group of ties with a law of such counts.
+    """Compare the number of items drawn from each group of ties with the law of these numbers.
 
-    Groups, by descending value, may be larger than memory, where `mechanism.law` cannot list the items. One
-    chosen item per draw, picked at random, must lie anywhere in its group with equal chance: counts per
-    group, group of that item and place in the group are tested jointly.
+    Groups may be larger than memory, where `mechanism.law` cannot list the items. One chosen item per draw, picked at
+    random, must be uniform in its group. The counts per group, the group of that item and its place in the group are
+    tested jointly.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    values, multiplicities
+        The distinct scores in descending order, and how many items have each.
+    law
+        The probability of each tuple of counts per group.
+    draws, seed
+        The number of draws, and their seed.
+
+    Returns
+    -------
+    SamplerCheck
+        The p-value.
+
+    Raises
+    ------
+    InvalidInput
+        If `draws` is not a positive integer.
+
+    Examples
+    --------
+    >>> from dpselect import OneShot
+    >>> mechanism = OneShot(k=1, epsilon=1.0)
+    >>> law = oneshot_groups(mechanism, [10, 0], [1, 10**12])
+    >>> check_groups(mechanism, [10, 0], [1, 10**12], law, draws=50).passed
+    True
     """
     bins = [min(MEMBER_BINS, size) for size in multiplicities]
     cells: dict[Hashable, float] = {}
@@ -94,7 +176,7 @@ def check_groups(
 
 
 def _selections(mechanism: Subject, scores: Any, draws: int, seed: int) -> Iterator[Any]:
-    # Scores are prepared once: preparing them takes longer than a draw.
+    # Preparing scores takes longer than a draw.
     prepared = Scores.of(scores)
     seeds = np.random.SeedSequence(seed).generate_state(positive_integer("draws", draws), np.uint64)
     return (mechanism.select(prepared, seed=int(each)) for each in seeds)
@@ -108,7 +190,7 @@ def _judged(
 
     draws = counts.total()
     if any(not cells.get(outcome) for outcome in counts):
-        # An impossible outcome is proof enough, and pooling it with rare ones would hide it.
+        # An impossible outcome is a proof; pooling it with rare ones would hide it.
         return SamplerCheck(mechanism, items, compared, draws, len(cells), 0.0)
     pools = _pooled([(draws * probability, counts[cell]) for cell, probability in cells.items() if probability])
     statistic = math.fsum((observed - expected) ** 2 / expected for expected, observed in pools)
@@ -119,7 +201,7 @@ def _judged(
 def _pooled(pairs: list[tuple[float, int]]) -> list[tuple[float, int]]:
     """Merge the cells with the fewest expected draws until each pool expects at least SMALLEST_CELL.
 
-    What was observed has no say in it: pooling by the data would make every law look right.
+    Pooling must not depend on the observed counts, or every law would look right.
     """
     pools: list[tuple[float, int]] = []
     expected, observed = 0.0, 0
@@ -132,3 +214,33 @@ def _pooled(pairs: list[tuple[float, int]]) -> list[tuple[float, int]]:
         last_expected, last_observed = pools.pop()
         pools.append((last_expected + expected, last_observed + observed))
     return pools or [(expected, observed)]
+
+
+def oneshot_groups(mechanism: OneShot, values: Sequence[float], sizes: Sequence[int]) -> dict[Counts, float]:
+    """Return the law of the counts per group for the k largest noisy scores."""
+    rate = float(mechanism.rate(sum(sizes)))
+    return group_law([rate * value for value in values], sizes, mechanism.k, NOISES[mechanism.noise])
+
+
+def gaussian_groups(mechanism: Gaussian, values: Sequence[float], sizes: Sequence[int]) -> dict[Counts, float]:
+    """Return the law of the counts per group for the k largest scores with normal noise."""
+    return group_law([value / mechanism.sigma for value in values], sizes, mechanism.k, NORMAL)
+
+
+def peeling_groups(mechanism: Peeling, values: Sequence[float], sizes: Sequence[int]) -> dict[Counts, float]:
+    """Return the law of the counts per group for k rounds, each of which takes one item."""
+    rate = float(mechanism.rate())
+    law: dict[Counts, float] = {tuple(0 for _ in sizes): 1.0}
+    for _ in range(mechanism.k):
+        after: dict[Counts, float] = {}
+        for counts, probability in law.items():
+            left = [size - count for size, count in zip(sizes, counts, strict=True)]
+            groups = [group for group, size in enumerate(left) if size]
+            locations = [rate * values[group] for group in groups]
+            winners = group_law(locations, [left[group] for group in groups], 1, NOISES[mechanism.noise])
+            for winner, share in winners.items():
+                group = groups[winner.index(1)]
+                taken = tuple(count + (each == group) for each, count in enumerate(counts))
+                after[taken] = after.get(taken, 0.0) + probability * share
+        law = after
+    return law

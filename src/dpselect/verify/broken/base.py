@@ -1,92 +1,182 @@
-"""The Lipschitz mechanism in plain floating point, from which every broken one departs by one mistake."""
+"""What a broken twin is, and how the checks are run on it and on its sound counterpart."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import lru_cache
-from typing import Any, ClassVar, Literal
-
-import numpy as np
+from functools import cache, partial
+from typing import Any, Literal
 
 from dpselect._arrays import Array
-from dpselect.mechanisms import OneShot
-from dpselect.mechanisms.base import scaled_locations
-from dpselect.privacy import COUNTS, Guarantee, Sensitivity
-from dpselect.sampling.laws import set_law
-from dpselect.scores import Scores
-from dpselect.verify.broken.noises import EVERY_NOISE
+from dpselect.privacy import Guarantee, Sensitivity
 from dpselect.verify.domain import Domain
-from dpselect.verify.privacy import Subject
+from dpselect.verify.exact import ExactCheck
+from dpselect.verify.privacy import Check, Subject, check_privacy, shared_privacy_check
+from dpselect.verify.sampler import SamplerCheck, check_sampler
+
+Result = Check | SamplerCheck | ExactCheck
+
+Law = Callable[[Any], Mapping[Any, float]]
+Draw = Callable[[Any, int | None], Any]
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A broken mechanism or figure and its sound counterpart, under the check that must tell them apart.
+
+    Parameters
+    ----------
+    name, flaw
+        A short name, and what is wrong.
+    noise
+        The noise, if any.
+    rejected_by
+        The kind of check.
+    broken, sound
+        Run the check on either.
+    k, parameters
+        The number of items and further parameters, for twins of mechanisms.
+
+    Examples
+    --------
+    >>> from dpselect.verify.broken import TWINS
+    >>> TWINS[0].name, TWINS[0].flaw
+    ('halved noise', 'the noise scale is half of k w / epsilon')
+    >>> TWINS[0].broken().passed, TWINS[0].sound().passed
+    (False, True)
+    """
+
+    name: str
+    flaw: str
+    noise: str
+    rejected_by: Literal["privacy", "sampler", "exact"]
+    broken: Callable[[], Result]
+    sound: Callable[[], Result]
+    k: int | None = None
+    parameters: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lipschitz:
-    """The set of the k largest of `x_i · ε/(k w) + Z_i` (mathematics, section 2), for any noise with a law.
+class Altered:
+    """A sound mechanism with one mistake in its law or in its draws; the claim is unchanged.
 
-    It draws from its law with NumPy: good enough for a check, not for people's data.
+    Parameters
+    ----------
+    sound
+        The mechanism without the mistake.
+    wrong_law
+        Maps scores to the wrong law; by default the law is right.
+    wrong_draw
+        Maps scores and a seed to a wrong draw; by default the draws are right.
+    lists
+        Whether the outcomes are ordered, if that differs from the sound mechanism.
+
+    Examples
+    --------
+    Noise for twice the epsilon that is claimed:
+
+    >>> from dpselect import OneShot
+    >>> broken = Altered(sound=OneShot(k=1, epsilon=1.0), wrong_law=OneShot(k=1, epsilon=2.0).law)
+    >>> check_privacy(broken, Domain(3, 2)).passed
+    False
     """
 
-    name: ClassVar[str] = "lipschitz"
-    ordered: ClassVar[bool] = False
+    sound: Subject
+    wrong_law: Law | None = None
+    wrong_draw: Draw | None = None
+    lists: bool | None = None
 
-    k: int
-    epsilon: float
-    sensitivity: Sensitivity = COUNTS
-    noise: str = "exponential"
+    @property
+    def k(self) -> int:
+        """The number of items returned."""
+        return self.sound.k
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """The bounds on the change that one person makes to a score."""
+        return self.sound.sensitivity
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the order of the items is part of the outcome."""
+        return self.sound.ordered if self.lists is None else self.lists
+
+    @property
+    def places_are_items(self) -> bool:
+        """Whether permuting the scores must permute the outcomes."""
+        return getattr(self.sound, "places_are_items", True)
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is claimed."""
-        return Guarantee(epsilon=self.epsilon)
+        """The claim."""
+        return self.sound.guarantee
 
-    @property
-    def rate(self) -> Fraction:
-        """What the scores are multiplied by before standard noise is added: ε / (k w)."""
-        return Fraction(self.epsilon) / Fraction(self.sensitivity.spread) / self.k
-
-    def locations(self, scores: Any) -> list[float]:
-        """Return what the noise is added to."""
-        return _locations(Scores.of(scores), self.rate)
-
-    def law(self, scores: Any) -> dict[Any, float]:
+    def law(self, scores: Any) -> Mapping[Any, float]:
         """Return the probability of every outcome."""
-        return dict(set_law(self.locations(scores), self.k, EVERY_NOISE[self.noise]))
+        return self.sound.law(scores) if self.wrong_law is None else self.wrong_law(scores)
 
     def select(self, scores: Any, *, seed: int | None = None) -> Array:
-        """Draw an outcome from the law, a set in random order."""
-        generator = np.random.default_rng(seed)
-        outcomes, chances = zip(*self.law(scores).items(), strict=True)
-        outcome = outcomes[generator.choice(len(outcomes), p=np.array(chances) / sum(chances))]
-        return np.array(outcome) if self.ordered else generator.permutation(list(outcome))
+        """Draw an outcome."""
+        drawn: Array = (
+            self.sound.select(scores, seed=seed) if self.wrong_draw is None else self.wrong_draw(scores, seed)
+        )
+        return drawn
 
 
-@dataclass(frozen=True, kw_only=True)
-class Broken(Lipschitz):
-    """A mechanism with one mistake, which makes the same claim as without.
+def by_privacy(
+    name: str,
+    flaw: str,
+    broken: Subject,
+    sound: Subject,
+    *,
+    noise: str | None = None,
+    domain: Domain | None = None,
+    parameters: str = "",
+) -> Twin:
+    """Return a twin that the privacy check must reject."""
+    domain = domain or Domain(4, 3, broken.sensitivity)
+    return Twin(
+        name,
+        flaw,
+        getattr(sound, "noise", "") if noise is None else noise,
+        "privacy",
+        partial(check_privacy, broken, domain),
+        partial(shared_privacy_check, sound, domain),
+        broken.k,
+        parameters,
+    )
 
-    A privacy check goes through `box[0]` items with scores up to `box[1]`; a sampler check draws `draws` times for the
-    scores `shown_on`, where the mistake shows.
-    """
 
-    flaw: ClassVar[str]
-    rejected_by: ClassVar[Literal["privacy", "sampler"]] = "privacy"
-    box: ClassVar[tuple[int, int]] = (4, 3)
-    shown_on: ClassVar[tuple[float, ...]] = (2, 1, 0, 1, 1)
-    draws: ClassVar[int] = 3000
-
-    @property
-    def domain(self) -> Domain:
-        """What a privacy check goes through."""
-        return Domain(*self.box, self.sensitivity)
-
-    @property
-    def sound(self) -> Subject:
-        """The mechanism without the mistake."""
-        return OneShot(k=self.k, epsilon=self.epsilon, sensitivity=self.sensitivity, noise=self.noise)
+def altered(name: str, flaw: str, sound: Any, law: Law, **more: Any) -> Twin:
+    """Return the twin of a mechanism with a wrong law."""
+    lists = more.pop("lists", None)
+    return by_privacy(name, flaw, Altered(sound=sound, wrong_law=law, lists=lists), sound, **more)
 
 
-# A sampler check draws thousands of times from the same Scores object.
-@lru_cache(maxsize=64)
-def _locations(scores: Scores, rate: Fraction) -> list[float]:
-    return scaled_locations(scores, rate)
+def by_sampler(
+    name: str,
+    flaw: str,
+    draw: Draw,
+    sound: Subject,
+    scores: tuple[float, ...],
+    *,
+    draws: int = 3000,
+    parameters: str = "",
+) -> Twin:
+    """Return a twin whose law is sound and whose draws the sampler check must reject."""
+    broken = Altered(sound=sound, wrong_draw=draw)
+    return Twin(
+        name,
+        flaw,
+        getattr(sound, "noise", ""),
+        "sampler",
+        partial(check_sampler, broken, list(scores), draws=draws),
+        partial(_sampler, sound, scores, draws),
+        sound.k,
+        parameters,
+    )
+
+
+@cache
+def _sampler(mechanism: Subject, scores: tuple[float, ...], draws: int) -> SamplerCheck:
+    return check_sampler(mechanism, list(scores), draws=draws)

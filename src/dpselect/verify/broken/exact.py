@@ -1,80 +1,183 @@
-"""Broken twins for the exact checks: samplers, rates and figures that are off by little, which draws would not show."""
+"""Broken twins for the exact comparisons: samplers, rates and figures with errors too small for draws."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, ClassVar
+from dataclasses import replace
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
-from dpselect.mechanisms import Canonical, Gaussian, Mechanism, OneShot, Peeling
+from dpselect.mechanisms import Canonical, Gaussian, Joint, OneShot, Peeling
+from dpselect.mechanisms.canonical import Geometry
 from dpselect.mechanisms.limited import LimitedDomain
 from dpselect.mechanisms.restricted import Restricted
+from dpselect.mechanisms.top_stable import TopStable
 from dpselect.multiselect.account import Account
-from dpselect.multiselect.noise import GridNoise
+from dpselect.multiselect.noise import DistanceGuarantee, GridNoise
 from dpselect.multiselect.ring import Ring
-from dpselect.privacy.calibration import STEP, laplace_threshold, unit_sigma
-from dpselect.privacy.conversion import (
-    epsilon_of_ranges,
-    mean_of_range,
-    rho_of_range,
-    upper_bound,
-)
+from dpselect.privacy import Guarantee
+from dpselect.privacy.calibration import STEP, guarantee_of_rounds, laplace_threshold, range_per_round, unit_sigma
+from dpselect.privacy.conversion import epsilon_of_ranges, mean_of_range, rate_of_oneshot_laplace, upper_bound
 from dpselect.ranking.bounds import Bounds
-from dpselect.ranking.walk import Walk, stationary, thinned
-from dpselect.sampling import uniform_integer
+from dpselect.ranking.walk import Pairs, Walk, stationary, thinned
+from dpselect.sampling import BitSource
 from dpselect.sampling.noise import NOISES, NORMAL, UNIFORM
-from dpselect.verify import attained, drawn, enumeration, figures, words_of_signals
-from dpselect.verify.borders import Border, Entrant, check_borders
-from dpselect.verify.broken.small_mistakes import (
-    BeyondTheorem,
-    DeltaTwice,
-    EarlyTests,
-    FastJoint,
-    FastSampler,
-    FirstMember,
-    HalfRange,
-    InnerForgotten,
-    NarrowGrid,
-    NarrowTests,
-    OneMore,
-    OneRound,
-    OneSided,
-    PeakedRing,
-    SlowOneShot,
-    ThreeQuarters,
-    Unshuffled,
-    biased,
-    early_end,
-    halved_azuma,
-    nearest,
-    one_more,
-    per_round_of_range,
-    uncapped,
-)
-from dpselect.verify.exact import ExactCheck
-from dpselect.verify.words import WORDS
+from dpselect.scores import Members, Ranking, Scores
+from dpselect.verify import boundaries, calibration, enumeration, tightness
+from dpselect.verify.broken.base import Twin
+from dpselect.verify.exact import WORDS, Border, ExactCheck, NoisyValue, check_borders
+
+FAST, SLOW = Fraction(21, 20), Fraction(19, 20)
+
+
+def with_factor(kind: type, member: str, factor: Fraction) -> Any:
+    """Return a subclass of which a method or property is multiplied by a factor."""
+    right: Any = getattr(kind, member)
+    is_property = isinstance(right, property)
+
+    def wrong(self: Any, *arguments: Any) -> Any:
+        return (right.fget(self) if is_property else right(self, *arguments)) * factor
+
+    return type(f"Scaled{kind.__name__}", (kind,), {member: property(wrong) if is_property else wrong})
+
+
+class FastSampler(Canonical):
+    """A sampler whose rate is 5 % too high; the law is right."""
+
+    def geometry(self, ranking: Ranking) -> Geometry:
+        right = super().geometry(ranking)
+        return replace(right, head_rate=right.head_rate * FAST, tail_rate=right.tail_rate * FAST)
+
+
+class EarlyTests(Restricted):
+    """Tests that pass 0.05 units of noise too early when drawn."""
+
+    @cached_property
+    def _tests(self) -> tuple[Fraction, Fraction]:
+        return self.rate(), self.height() - Fraction(1, 20)
+
+
+class FirstMember(OneShot):
+    """A group of ties of which only the first four members can win."""
+
+    def draw(self, scores: Scores, bits: BitSource) -> Members:
+        chosen = super().draw(scores, bits)
+        return Members(chosen.grouping, chosen.groups, chosen.indexes % 4)
+
+
+class Unshuffled(OneShot):
+    """A set listed by descending true score."""
+
+    def draw(self, scores: Scores, bits: BitSource) -> Members:
+        chosen = super().draw(scores, bits)
+        order = np.argsort(-chosen.values)
+        return Members(chosen.grouping, chosen.groups[order], chosen.indexes[order])
+
+
+class OneMore(Account):
+    """An account that allows the cost that exceeds the budget."""
+
+    def charge(self, cost: float) -> bool:
+        with self._lock:
+            allowed = self._budget is None or self._spent <= self._budget
+            self._spent += Fraction(cost) if allowed else 0
+            return allowed
+
+
+class HalfRange(Peeling):
+    """Rounds of permute-and-flip that state a range of ε₀."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        share = self.per_round()
+        return guarantee_of_rounds(self.epsilon, self.delta, self.k, share, share)
+
+
+class OneRound(Peeling):
+    """Rounds that state the ρ of one of them."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        stated = super().guarantee
+        return replace(stated, rho=(stated.rho or 0.0) / self.k)
+
+
+class OneSided(Gaussian):
+    """Normal noise for the largest rise of a score, not for its largest fall."""
+
+    @property
+    def sigma(self) -> float:
+        return super().sigma * float(self.sensitivity.high / self.sensitivity.reach)
+
+
+class DeltaTwice(LimitedDomain):
+    """A dummy that uses all of δ, of which the rounds use half."""
+
+    def lead(self) -> Fraction:
+        return super().lead() - Fraction(7, 10) / self.rate()
+
+
+class BeyondTheorem(OneShot):
+    """Laplace noise by its theorem, also for an ε and a δ that the theorem does not cover."""
+
+    def rate(self, size: int) -> Fraction:
+        share = rate_of_oneshot_laplace(Fraction(self.epsilon), Fraction(self.delta), self.k, size)
+        return max(share, Fraction(self.epsilon) / self.k) / Fraction(self.sensitivity.spread)
+
+
+class InnerForgotten(Restricted):
+    """Tests that state only their own δ."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee(super().guarantee.epsilon, self.test_delta)
+
+
+class RoundedDown(DistanceGuarantee):
+    """A loss that ignores a part of a step."""
+
+    def loss(self, distance: float) -> float:
+        return super().loss(distance) if distance % self.step == 0 else super().loss(max(distance - self.step, 0))
+
+
+class NarrowGrid(with_factor(GridNoise, "scale", SLOW)):  # type: ignore[misc]
+    """Noise on a grid that is 5 % too small, with distances rounded down."""
+
+    @property
+    def guarantee(self) -> DistanceGuarantee:
+        return RoundedDown(self.epsilon, self.step)
+
+
+def one_more(counts: Any, groups: Any, capacity: int, bits: BitSource) -> Any:
+    """Keep one comparison more than the cap allows."""
+    return thinned(counts, groups, capacity + 1, bits)
+
+
+def uncapped(pairs: Pairs, bounds: Bounds, bits: BitSource) -> Walk:
+    """Return the walk of all units of an item."""
+    wide = Walk.of(pairs, Bounds(bounds.comparisons_per_pair, pairs.size), bits)
+    return replace(wide, denominator=bounds.units(pairs.size))
+
+
+def early_end(walk: Walk, bounds: Bounds) -> Any:
+    """Return a distribution whose error is a hundred times the tolerance."""
+    return stationary(walk, bounds) + np.array([50.0, -50.0]) * float(bounds.tolerance(walk.size))
+
+
+def biased(high: int, bits: BitSource) -> int:
+    """Return a random number modulo the range."""
+    return int(bits.integers(1, high.bit_length())[0]) % high
+
 
 FLOATS = {**NOISES, "normal": NORMAL, "uniform": UNIFORM}
 
 
-@dataclass(frozen=True)
-class ExactTwin:
-    """A check of something broken, and the same check of its sound counterpart."""
-
-    rejected_by: ClassVar[str] = "exact"
-
-    name: str
-    flaw: str
-    broken: Callable[[], ExactCheck]
-    sound: Callable[[], ExactCheck]
-    noise: str = ""
-
-
-def in_floats(border: Border, entrants: Sequence[Entrant] | None = None, *, scale: float = 1.0) -> Border:
-    """Return a border whose sampler computes in floating point, with other entrants or another scale of the noise."""
+def in_floats(border: Border, entrants: Sequence[NoisyValue] | None = None, *, scale: float = 1.0) -> Border:
+    """Return a boundary whose sampler computes in floating point, with other entrants or another scale of the noise."""
     given = border.entrants if entrants is None else entrants
     quantile = FLOATS[border.noise].quantile
 
@@ -88,282 +191,262 @@ def in_floats(border: Border, entrants: Sequence[Entrant] | None = None, *, scal
     return replace(border, wins=wins)
 
 
-def with_divisors(border: Border, *divisors: int) -> list[Entrant]:
-    """Return the entrants of a border, the first with other divisors of its exponentials."""
+def with_divisors(border: Border, *divisors: int) -> Border:
+    """Return a boundary in floating point whose first entrant has other divisors of its exponentials."""
     first, *others = border.entrants
     draws = tuple((word, divisor) for (word, _), divisor in zip(first.draws, divisors, strict=True))
-    return [replace(first, draws=draws), *others]
+    return in_floats(border, [replace(first, draws=draws), *others])
 
 
-def borders_of(name: str, noise: str) -> list[Border]:
-    """Return the borders of a sound mechanism."""
-    return next(make() for each, what, make in drawn.BORDERS if (each, what) == (name, noise))
+def drawn_by(border: Border, mechanism: Any, scores: Any, answer: list[int]) -> Border:
+    """Return a boundary with another sampler."""
+    return replace(border, wins=boundaries.answers(mechanism, scores, answer))
 
 
-def _twin(name: str, flaw: str, noise: str, of: str, sampler: Callable[[list[Border]], list[Border]]) -> ExactTwin:
-    """Return the twin whose sampler makes a mistake at borders of a sound mechanism."""
-    compared = f"{drawn.COMPARED}, {noise}"
-
-    def check(mistake: bool) -> ExactCheck:
-        borders = borders_of(of, noise)
-        return check_borders(of, compared, sampler(borders) if mistake else borders)
-
-    return ExactTwin(name, flaw, partial(check, True), partial(check, False), noise)
+def fast_sampler(border: Border) -> Border:
+    """Return a boundary of the race of subsets, drawn at a rate that is 5 % too high."""
+    fast = FastSampler(k=1, epsilon=boundaries.EPSILON, sensitivity=boundaries.WIDE)
+    return drawn_by(border, fast, [6, 0], [0])
 
 
-def _pair(name: str, flaw: str, of: str, right: attained.Pair, wrong: Mechanism, noise: str) -> ExactTwin:
-    """Return the twin whose law makes a mistake on a pair of neighbours."""
-    check = partial(attained.check_attained, of, "epsilon used")
-    return ExactTwin(name, flaw, partial(check, replace(right, mechanism=wrong)), partial(check, right), noise)
+def early_tests(border: Border) -> Border:
+    """Return a boundary of a test that passes too early."""
+    inner = Canonical(k=1, epsilon=1.0, sensitivity=boundaries.WIDE)
+    early = EarlyTests(inner=inner, pool=1, test_epsilon=boundaries.EPSILON, test_delta=0.125)
+    return drawn_by(border, early, [11, 2], [0])
 
 
-def _figure(name: str, flaw: str, check: Callable[..., ExactCheck], **of: tuple[Any, Any]) -> ExactTwin:
-    """Return the twin of a figure, given by (wrong, right)."""
-    wrong, right = ({key: pair[place] for key, pair in of.items()} for place in (0, 1))
-    return ExactTwin(name, flaw, partial(check, "twin", **wrong), partial(check, "twin", **right))
-
-
-def _with(borders: list[Border], mechanism: Mechanism, scores: Any, chosen: list[int]) -> list[Border]:
-    """Return the first border, drawn by another mechanism."""
-    return [replace(borders[0], wins=drawn.asks(mechanism, scores, lambda answer: answer == chosen))]
-
-
-def _hopeless(border: Border) -> Border:
-    """Return a border whose sampler leaves out what stands 6 units or more behind, whatever its noise."""
+def hopeless(border: Border) -> Border:
+    """Return a boundary whose sampler leaves out what is 6 units or more behind, whatever its noise."""
     return replace(border, wins=lambda words: border.entrants[0].location > -6 and border.wins(words))
 
 
-JOINT = attained.joint("gumbel")
-STABLE = attained.stable_tests()
-ONE_SHOT = attained.others_rise(OneShot(k=1, epsilon=3.0), 60, 0.9999)
+def _boundary(
+    name: str, flaw: str, noise: str, mechanism: str, numbers: Sequence[int], mistake: Callable[[Border], Border]
+) -> Twin:
+    """Return the twin with a wrong sampler at some of the boundaries of a sound mechanism."""
+    find = next(find for each, what, find in boundaries.BORDERS if (each, what) == (mechanism, noise))
 
-EXACT_TWINS: list[ExactTwin] = [
-    _twin(
+    def broken() -> ExactCheck:
+        borders = find()
+        return check_borders(mechanism, "twin", [mistake(borders[number]) for number in numbers])
+
+    return Twin(name, flaw, noise, "exact", broken, partial(boundaries.answer_words, mechanism, noise, find))
+
+
+def _tightness(name: str, flaw: str, noise: str, right: tightness.Pair, wrong: Any) -> Twin:
+    """Return the twin with a wrong law on neighbours for which the guarantee is nearly tight."""
+    check = partial(tightness.check_attained, wrong.name, "epsilon used")
+    return Twin(name, flaw, noise, "exact", partial(check, replace(right, mechanism=wrong)), partial(check, right))
+
+
+def _comparison(name: str, flaw: str, check: Callable[..., ExactCheck], **wrong: Any) -> Twin:
+    """Return the twin of a comparison with one argument replaced by a wrong one."""
+    return Twin(name, flaw, "", "exact", partial(check, "twin", **wrong), partial(check, "twin"))
+
+
+TWINS = [
+    _boundary(
         "sampler 5 % too fast",
         "subsets race at 1.05 times the rate of the law",
         "exponential",
         "canonical",
-        lambda borders: _with(borders, FastSampler(k=1, epsilon=drawn.EPSILON, sensitivity=drawn.WIDE), [6, 0], [0]),
+        [0],
+        fast_sampler,
     ),
-    _twin(
+    _boundary(
         "tests pass early",
         "a test passes from 0.05 units of noise below its threshold",
         "laplace",
         "restricted",
-        lambda borders: _with(
-            borders,
-            EarlyTests(
-                inner=Canonical(k=1, epsilon=1.0, sensitivity=drawn.WIDE),
-                pool=1,
-                test_epsilon=drawn.EPSILON,
-                test_delta=0.125,
-            ),
-            [11, 2],
-            [0],
-        ),
+        [0],
+        early_tests,
     ),
-    _twin(
+    _boundary(
         "order statistics of equal steps",
         "each exponential of a group of m ties is divided by m",
         "gumbel",
         "oneshot",
-        lambda borders: [in_floats(borders[-1], with_divisors(borders[-1], 3, 3))],
+        [-1],
+        lambda border: with_divisors(border, 3, 3),
     ),
-    _twin(
+    _boundary(
         "race with equal steps",
         "each exponential of a block of M alternatives is divided by M",
         "exponential",
         "canonical",
-        lambda borders: [in_floats(borders[4], with_divisors(borders[4], 2, 2))],
+        [4],
+        lambda border: with_divisors(border, 2, 2),
     ),
-    _twin(
-        "hopeless too soon",
-        "what stands 6 units behind is left out",
-        "gumbel",
-        "oneshot",
-        lambda borders: [_hopeless(borders[4])],
-    ),
-    _twin(
+    _boundary("hopeless too soon", "what stands 6 units behind is left out", "gumbel", "oneshot", [4], hopeless),
+    _boundary(
         "decided in floating point",
         "close comparisons are settled by rounding errors",
         "gumbel",
         "oneshot",
-        lambda borders: [in_floats(border) for border in borders[:3]],
+        [0, 1, 2],
+        in_floats,
     ),
-    _twin(
+    _boundary(
         "gamma variable 2 % too large",
         "the noise is 2 % larger than the law says",
         "uniform",
         "gamma",
-        lambda borders: [in_floats(borders[0], scale=1.02)],
+        [0],
+        partial(in_floats, scale=1.02),
     ),
-    _twin(
+    _boundary(
         "normal noise 3 % too small",
         "the noise is 3 % smaller than the law says",
         "normal",
         "gaussian",
-        lambda borders: [in_floats(borders[0], scale=0.97)],
+        [0],
+        partial(in_floats, scale=0.97),
     ),
-    _pair(
+    _tightness(
         "joint 5 % too fast",
         "law and sampler have 1.05 times the rate",
-        "joint",
-        JOINT,
-        FastJoint(k=2, epsilon=3.0, noise="gumbel"),
         "gumbel",
+        tightness.joint_pair("gumbel"),
+        with_factor(Joint, "rate", FAST)(k=2, epsilon=3.0, noise="gumbel"),
     ),
-    _pair(
+    _tightness(
         "gaps with noise 2 w / epsilon",
         "the noise of the tests has two thirds of its scale",
-        "top-stable",
-        STABLE,
-        NarrowTests(k=6, epsilon=1.0, delta=0.1, pool=6),
         "laplace",
+        tightness.stable_tests(),
+        with_factor(TopStable, "rate", Fraction(3, 2))(k=6, epsilon=1.0, delta=0.1, pool=6),
     ),
-    _pair(
+    _tightness(
         "noise 5 % too large",
         "the noise is larger than the claim needs",
-        "oneshot",
-        ONE_SHOT,
-        SlowOneShot(k=1, epsilon=3.0),
         "exponential",
+        tightness.others_rise(OneShot(k=1, epsilon=3.0), 60, 0.9999),
+        with_factor(OneShot, "rate", SLOW)(k=1, epsilon=3.0),
     ),
-    _figure(
+    _comparison(
         "threshold one step low",
         "a threshold is rounded down",
-        partial(figures.thresholds, noise="laplace", tail=figures.laplace_tail),
-        threshold=(lambda delta: laplace_threshold(delta) - STEP, laplace_threshold),
+        calibration.thresholds,
+        threshold=lambda delta: laplace_threshold(delta) - STEP,
     ),
-    _figure(
+    _comparison(
         "unproven end of a bisection",
         "sigma is rounded down",
-        figures.deviations,
-        sigma=(lambda epsilon, delta: unit_sigma(epsilon, delta) * (1 - 2.0**-40), unit_sigma),
+        calibration.deviations,
+        sigma=lambda epsilon, delta: unit_sigma(epsilon, delta) * (1 - 2.0**-40),
     ),
-    _figure(
-        "rho of range r^2/9", "r^2/9 in place of r^2/8", figures.concentration, rho=(lambda r: r * r / 9, rho_of_range)
+    _comparison(
+        "rho of range r^2/9", "r^2/9 in place of r^2/8", calibration.concentration, rho=lambda width: width * width / 9
     ),
-    _figure(
+    _comparison(
         "Azuma with a quarter",
         "the term with log(1 / delta) is taken by half",
-        figures.rounds_of_ranges,
-        epsilon_of=(halved_azuma, epsilon_of_ranges),
+        calibration.rounds_of_ranges,
+        epsilon_of=lambda mean, squares, delta: epsilon_of_ranges(mean, squares / 2, delta),
     ),
-    _figure(
+    _comparison(
         "rounds of permute-and-flip",
         "rounds with exponential noise get the share that needs gumbel noise",
-        partial(figures.rounds_of_peeling, noise="exponential"),
-        per_round=(per_round_of_range, figures.per_round),
+        partial(calibration.rounds_of_peeling, noise="exponential"),
+        share_of=lambda epsilon, delta, k, _: range_per_round(epsilon, delta, k),
     ),
-    _figure(
-        "bound not rounded up", "an upper bound is the nearest float", figures.rounded_up, bound=(nearest, upper_bound)
+    _comparison(
+        "bound not rounded up",
+        "an upper bound is the nearest float",
+        calibration.upper_bounds,
+        bound=lambda formula, smallest: math.nextafter(upper_bound(formula, smallest), 0),
     ),
-    _figure(
+    _comparison(
         "three quarters of a spread",
         "a ranking's spread times 3/4",
-        figures.spreads,
-        bounds_of=(ThreeQuarters, Bounds),
+        calibration.spreads,
+        bounds_of=with_factor(Bounds, "spread", Fraction(3, 4)),
     ),
-    _figure(
+    _comparison(
         "range of one epsilon",
         "rounds of permute-and-flip state the range of gumbel noise",
-        figures.ranges_stated,
-        mechanism_of=(HalfRange, Peeling),
+        calibration.ranges_stated,
+        mechanism_of=HalfRange,
     ),
-    _figure(
-        "rho of one round",
-        "k rounds state the rho of one",
-        figures.rho_of_rounds,
-        mechanism_of=(OneRound, Peeling),
-    ),
-    _figure(
+    _comparison("rho of one round", "k rounds state the rho of one", calibration.rho_of_rounds, mechanism_of=OneRound),
+    _comparison(
         "mean loss by half",
         "half of the mean loss of bounded range",
-        figures.means_of_range,
-        mean_of=(lambda width: mean_of_range(width) / 2, mean_of_range),
+        calibration.means_of_range,
+        mean_of=lambda width: mean_of_range(width) / 2,
     ),
-    _figure(
+    _comparison(
         "noise for rising scores",
         "scores fall by 2 and rise by 1, the noise is for 1",
-        figures.normal_noise,
-        mechanism_of=(OneSided, Gaussian),
+        calibration.normal_noise,
+        mechanism_of=OneSided,
     ),
-    _figure(
+    _comparison(
         "delta spent twice",
         "rounds and dummy take more of delta than there is",
-        figures.dummies,
-        mechanism_of=(DeltaTwice, LimitedDomain),
+        calibration.dummies,
+        mechanism_of=DeltaTwice,
     ),
-    _figure(
+    _comparison(
         "beyond a theorem",
         "laplace noise for an epsilon beyond 0.2 or a delta beyond 0.05",
-        figures.laplace_theorem,
-        mechanism_of=(BeyondTheorem, OneShot),
+        calibration.laplace_theorem,
+        mechanism_of=BeyondTheorem,
     ),
-    _figure(
+    _comparison(
         "delta of a part forgotten",
         "the delta of the choice is left out of the guarantee",
-        figures.sums_of_parts,
-        mechanism_of=(InnerForgotten, Restricted),
+        calibration.sums_of_parts,
+        mechanism_of=InnerForgotten,
     ),
-    _figure(
+    _comparison(
         "grid noise 5 % small",
         "remainders of the noise are kept as if its scale were smaller",
-        words_of_signals.grid_words,
-        noise_of=(NarrowGrid, GridNoise),
+        boundaries.grid_words,
+        noise_of=NarrowGrid,
     ),
-    _figure(
+    _comparison(
         "ring noise 5 % peaked",
         "the noise falls faster along the ring than stated",
-        words_of_signals.ring_words,
-        ring_of=(PeakedRing, Ring),
+        boundaries.ring_words,
+        ring_of=with_factor(Ring, "rate", FAST),
     ),
-    _figure(
-        "distances rounded down",
-        "a part of a step is left out of the loss",
-        words_of_signals.distances,
-        noise_of=(NarrowGrid, GridNoise),
+    _comparison(
+        "distances rounded down", "a part of a step is left out of the loss", boundaries.distances, noise_of=NarrowGrid
     ),
-    _figure(
+    _comparison(
         "one comparison too many",
         "a pair keeps one comparison more than its cap",
         enumeration.thinned_comparisons,
-        thin=(one_more, thinned),
+        thin=one_more,
     ),
-    _figure(
-        "rows not capped",
-        "an item keeps all that it lost",
-        enumeration.capped_rows,
-        walk_of=(uncapped, Walk.of),
-    ),
-    _figure(
+    _comparison("rows not capped", "an item keeps all that it lost", enumeration.capped_rows, walk_of=uncapped),
+    _comparison(
         "walk ended early",
         "scores are off by a hundred times the tolerance",
-        figures.errors_of_walks,
-        distribution=(early_end, stationary),
+        calibration.errors_of_walks,
+        distribution=early_end,
     ),
-    _figure(
+    _comparison(
         "one signal too many",
         "a budget is compared before the cost is added",
-        figures.signals_paid,
-        account_of=(OneMore, Account),
+        calibration.signals_paid,
+        account_of=OneMore,
     ),
-    _figure(
-        "modulo bias",
-        "a random number is reduced modulo the range",
-        enumeration.uniform_draws,
-        integer=(biased, uniform_integer),
+    _comparison(
+        "modulo bias", "a random number is reduced modulo the range", enumeration.uniform_draws, integer=biased
     ),
-    _figure(
+    _comparison(
         "one member left out",
         "a group of five ties lets four of them win",
         enumeration.tied_members,
-        mechanism=(FirstMember(k=1, epsilon=1.0), OneShot(k=1, epsilon=1.0)),
+        mechanism=FirstMember(k=1, epsilon=1.0),
     ),
-    _figure(
+    _comparison(
         "set by true score",
         "a set is listed by descending score",
         enumeration.shuffled_sets,
-        mechanism=(Unshuffled(k=3, epsilon=1.0), OneShot(k=3, epsilon=1.0)),
+        mechanism=Unshuffled(k=3, epsilon=1.0),
     ),
 ]

@@ -1,192 +1,161 @@
-"""Broken twins of the canonical and the joint mechanism: a loss, a scale or a count is not what the proof needs."""
+"""Broken twins of canonical and joint: a loss, a scale or a count is not what the proof needs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
-from math import prod
 from typing import Any
 
 import numpy as np
 
-from dpselect._arrays import Array
 from dpselect.mechanisms import Canonical, Joint
 from dpselect.sampling.laws import single_law
 from dpselect.sampling.noise import NOISES
 from dpselect.scores import Scores
-from dpselect.verify.broken.base import Broken
-from dpselect.verify.privacy import Subject
+from dpselect.verify.broken.base import Draw, Law, Twin, altered, by_sampler
+
+Extremes = Callable[[Sequence[Fraction], tuple[int, ...]], tuple[Fraction, Fraction]]
+"""Maps scores and a subset to the two scores of its loss."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _BrokenCanonical(Broken):
-    """Noise on `−ε · loss(y) / w` for every k-subset y, where something is wrong with the loss."""
+def extremes(values: Sequence[Fraction], subset: tuple[int, ...]) -> tuple[Fraction, Fraction]:
+    """Return the best missing and the worst included score, as is right."""
+    missing = [value for item, value in enumerate(values) if item not in subset]
+    return max(missing), min(values[item] for item in subset)
 
-    gamma: float = 0.5
 
-    @property
-    def sound(self) -> Subject:
-        return Canonical(
-            k=self.k, epsilon=self.epsilon, sensitivity=self.sensitivity, gamma=self.gamma, noise=self.noise
-        )
+def margin_too_far(values: Sequence[Fraction], subset: tuple[int, ...]) -> tuple[Fraction, Fraction]:
+    """Measure the margin of the top set to rank k + 2; its loss is then not a function of missing and included.
 
-    @property
-    def rate(self) -> Fraction:
-        return Fraction(self.epsilon) / Fraction(self.sensitivity.spread)
+    When scores tied at rank k part, the top set loses its margin on one side and keeps it on the other.
+    """
+    missing, included = extremes(values, subset)
+    if missing <= included and len(subset) + 1 < len(values):
+        missing = sorted(values, reverse=True)[len(subset) + 1]
+    return missing, included
 
-    def law(self, scores: Any) -> dict[Any, float]:
-        return self.law_of_losses(scores)
 
-    def law_of_losses(self, scores: Any) -> dict[Any, float]:
-        """Return the law with the mistake in it."""
+def margin_too_near(values: Sequence[Fraction], subset: tuple[int, ...]) -> tuple[Fraction, Fraction]:
+    """Measure the margin of the top set from rank k − 1."""
+    missing, included = extremes(values, subset)
+    if missing <= included and len(subset) > 1:
+        included = sorted(values, reverse=True)[len(subset) - 2]
+    return missing, included
+
+
+def swapped_extremes(values: Sequence[Fraction], subset: tuple[int, ...]) -> tuple[Fraction, Fraction]:
+    """Return the worst missing and the best included score: as private as the right ones, and useless.
+
+    That loss moves within the same bounds, so no privacy check can object; and for scores that are their own mirror
+    image, such as (2, 1, 1, 1, 0), the law is even the same.
+    """
+    missing = [value for item, value in enumerate(values) if item not in subset]
+    return min(missing), max(values[item] for item in subset)
+
+
+def canonical_law(mechanism: Canonical, loss_of: Extremes = extremes, weight: int = 1) -> Law:
+    """Return the law of noise on `−ε · loss(y) / w`, where the loss is `weight ((1 − γ) missing − γ included)`."""
+    rate = weight * Fraction(mechanism.epsilon) / Fraction(mechanism.sensitivity.spread)
+    gamma = Fraction(mechanism.gamma)
+
+    def law(scores: Any) -> dict[Any, float]:
         values = Scores.of(scores).exact()
-        subsets = list(combinations(range(len(values)), self.k))
-        losses = [self.weighed(*self.extremes(values, subset)) for subset in subsets]
-        locations = [float(self.rate * (min(losses) - loss)) for loss in losses]
-        chances = single_law(locations, NOISES[self.noise]).tolist()
-        return {frozenset(subset): chance for subset, chance in zip(subsets, chances, strict=True)}
+        subsets = list(combinations(range(len(values)), mechanism.k))
+        pairs = [loss_of(values, subset) for subset in subsets]
+        losses = [(1 - gamma) * missing - gamma * included for missing, included in pairs]
+        locations = [float(rate * (min(losses) - loss)) for loss in losses]
+        masses = single_law(locations, NOISES[mechanism.noise]).tolist()
+        return {frozenset(subset): mass for subset, mass in zip(subsets, masses, strict=True)}
 
-    def extremes(self, values: Sequence[Fraction], subset: tuple[int, ...]) -> tuple[Fraction, Fraction]:
-        """Return the best missing and the worst included score."""
-        missing = [value for item, value in enumerate(values) if item not in subset]
-        return max(missing), min(values[item] for item in subset)
-
-    def weighed(self, missing: Fraction, included: Fraction) -> Fraction:
-        """Return (1 − γ) · missing − γ · included."""
-        gamma = Fraction(self.gamma)
-        return (1 - gamma) * missing - gamma * included
+    return law
 
 
-@dataclass(frozen=True, kw_only=True)
-class UnnormalisedWeights(_BrokenCanonical):
-    """Weights 2 (1 − γ) and 2 γ, which are 1 and 1 at γ = ½: the loss moves within 2w."""
+def overcount(ranks: Sequence[int], k: int) -> float:
+    """Return the factor by which the printed recursion overcounts the class of a subset, given by its ranks from 0.
 
-    name = "weights not normalised"
-    flaw = "the loss is max missing - min included, without the halves"
-
-    def weighed(self, missing: Fraction, included: Fraction) -> Fraction:
-        return 2 * super().weighed(missing, included)
-
-
-@dataclass(frozen=True, kw_only=True)
-class MarginOneRankTooFar(_BrokenCanonical):
-    """x_[k+2] in place of x_[k+1] in the loss of the top set, which is then no function of missing and included.
-
-    When scores tied at rank k part, the top set's loss loses its margin for one neighbour and keeps it for the other.
+    It has (t − (h+1)) / (k − (h+1)) in place of (t − (h+2)) / (k − (h+1)), so that a class (h, t) counts
+    `Π_{j=h}^{k−2} (t − j − 1)/(k − 1 − j)` members in place of C(t−h−2, k−1−h). Mathematics, section 10.
     """
-
-    name = "margin one rank too far"
-    flaw = "the margin of the top set is measured to rank k + 2"
-
-    def extremes(self, values: Sequence[Fraction], subset: tuple[int, ...]) -> tuple[Fraction, Fraction]:
-        missing, included = super().extremes(values, subset)
-        ranked = sorted(values, reverse=True)
-        if missing <= included and self.k + 1 < len(ranked):
-            missing = ranked[self.k + 1]
-        return missing, included
+    tail = max(ranks) + 1
+    head = next(rank for rank in range(k + 1) if rank not in ranks)
+    return math.prod((tail - place - 1) / (tail - place - 2) for place in range(head, k - 1))
 
 
-@dataclass(frozen=True, kw_only=True)
-class MarginOneRankTooNear(_BrokenCanonical):
-    """x_[k−1] in place of x_[k] as the worst included score of the top set."""
+def miscounted_law(mechanism: Canonical) -> Law:
+    """Return the law with class sizes by the printed recursion; the members of a class share its weight evenly."""
+    right = canonical_law(mechanism)
 
-    name = "margin from rank k - 1"
-    flaw = "the margin of the top set is measured from rank k - 1"
-
-    def extremes(self, values: Sequence[Fraction], subset: tuple[int, ...]) -> tuple[Fraction, Fraction]:
-        missing, included = super().extremes(values, subset)
-        if missing <= included and self.k > 1:
-            included = sorted(values, reverse=True)[self.k - 2]
-        return missing, included
-
-
-@dataclass(frozen=True, kw_only=True)
-class _WrongCanonicalSampler(_BrokenCanonical):
-    """The law of the canonical mechanism, stated; another one, drawn."""
-
-    rejected_by = "sampler"
-    shown_on = (3, 2, 1, 0, 0)
-    draws = 2000
-
-    def law(self, scores: Any) -> dict[Any, float]:
-        return dict(self.sound.law(scores))
-
-    def select(self, scores: Any, *, seed: int | None = None) -> Array:
-        generator = np.random.default_rng(seed)
-        subsets, chances = zip(*_drawn_law(self, Scores.of(scores)).items(), strict=True)
-        return generator.permutation(list(subsets[generator.choice(len(subsets), p=np.array(chances) / sum(chances))]))
-
-
-# A sampler check draws thousands of times from the same Scores object.
-@lru_cache(maxsize=8)
-def _drawn_law(mechanism: _WrongCanonicalSampler, scores: Scores) -> dict[Any, float]:
-    return mechanism.law_of_losses(scores)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SwappedLoss(_WrongCanonicalSampler):
-    """Min over the missing and max over the included: as private as the right one, and of no use.
-
-    That loss moves within the same window, so no privacy check can object; and for scores that are their own mirror
-    image, such as (2, 1, 1, 1, 0), even the law is the same.
-    """
-
-    name = "extremes of the loss swapped"
-    flaw = "the loss is made of min missing and max included"
-
-    def extremes(self, values: Sequence[Fraction], subset: tuple[int, ...]) -> tuple[Fraction, Fraction]:
-        missing = [value for item, value in enumerate(values) if item not in subset]
-        return min(missing), max(values[item] for item in subset)
-
-
-@dataclass(frozen=True, kw_only=True)
-class MiscountedClasses(_WrongCanonicalSampler):
-    """Class sizes by the recursion as printed: (t − (h+1)) / (k − (h+1)) in place of (t − (h+2)) / (k − (h+1)).
-
-    A class (h, t) then counts `Π_{j=h}^{k−2} (t − j − 1)/(k − 1 − j)` members in place of C(t−h−2, k−1−h); its members
-    share its weight evenly. Gumbel noise: weights are `size · exp(−ε · loss / w)`. Mathematics, section 10.
-    """
-
-    name = "classes miscounted"
-    flaw = "class sizes by the published recursion, off by one"
-
-    def law_of_losses(self, scores: Any) -> dict[Any, float]:
-        law = super().law_of_losses(scores)
+    def law(scores: Any) -> dict[Any, float]:
         values = Scores.of(scores).exact()
         order = sorted(range(len(values)), key=lambda item: -values[item])
         weights = {
-            subset: chance * self.overcount([order.index(item) for item in subset]) for subset, chance in law.items()
+            subset: mass * overcount([order.index(item) for item in subset], mechanism.k)
+            for subset, mass in right(scores).items()
         }
         total = sum(weights.values())
         return {subset: weight / total for subset, weight in weights.items()}
 
-    def overcount(self, ranks: Sequence[int]) -> float:
-        """Return by which factor the class of a subset, given by its ranks from 0, is counted too large."""
-        tail = max(ranks) + 1
-        head = next(rank for rank in range(self.k + 1) if rank not in ranks)
-        return prod((tail - place - 1) / (tail - place - 2) for place in range(head, self.k - 1))
+    return law
 
 
-@dataclass(frozen=True, kw_only=True)
-class NarrowJoint(Broken):
-    """The joint mechanism scaled for a window of w, where its loss moves within 2w.
+def draw_from(law: Law) -> Draw:
+    """Return a sampler of sets that draws from a law with NumPy."""
+    cached = lru_cache(maxsize=8)(law)
 
-    `x_[i]` and `x_{s_i}` may move against each other, and which row is worst may change as well.
-    """
+    def draw(scores: Any, seed: int | None) -> Any:
+        generator = np.random.default_rng(seed)
+        subsets, masses = zip(*cached(Scores.of(scores)).items(), strict=True)
+        return generator.permutation(list(subsets[generator.choice(len(subsets), p=np.array(masses) / sum(masses))]))
 
-    name = "joint, width w"
+    return draw
+
+
+def narrow_joint(k: int = 2, noise: str = "exponential") -> Twin:
+    """Return joint scaled for a loss that moves by w; it moves by 2w, as x_[i] and x_{s_i} may move in opposition."""
+    sound = Joint(k=k, epsilon=1.0, noise=noise)
     flaw = "the loss of a sequence is scaled by w in place of 2 w"
-    ordered = True
+    return altered("joint, width w", flaw, sound, replace(sound, epsilon=2.0).law)
 
-    @property
-    def sound(self) -> Subject:
-        return self._joint(self.epsilon)
 
-    def law(self, scores: Any) -> dict[Any, float]:
-        return self._joint(2 * self.epsilon).law(scores)
+SUBSETS = Canonical(k=2, epsilon=1.0)
+RACED = Canonical(k=2, epsilon=1.0, noise="gumbel")
 
-    def _joint(self, epsilon: float) -> Joint:
-        return Joint(k=self.k, epsilon=epsilon, sensitivity=self.sensitivity, noise=self.noise)
+TWINS = [
+    *[
+        altered(name, flaw, SUBSETS, law, parameters="gamma 0.5")
+        for name, flaw, law in (
+            (
+                "weights not normalised",
+                "the loss is max missing - min included, without the halves",
+                canonical_law(SUBSETS, weight=2),
+            ),
+            (
+                "margin one rank too far",
+                "the margin of the top set is measured to rank k + 2",
+                canonical_law(SUBSETS, margin_too_far),
+            ),
+            (
+                "margin from rank k - 1",
+                "the margin of the top set is measured from rank k - 1",
+                canonical_law(SUBSETS, margin_too_near),
+            ),
+        )
+    ],
+    narrow_joint(),
+    narrow_joint(noise="gumbel"),
+    *[
+        by_sampler(name, flaw, draw_from(law), RACED, (3, 2, 1, 0, 0), draws=2000, parameters="gamma 0.5")
+        for name, flaw, law in (
+            (
+                "extremes of the loss swapped",
+                "the loss is made of min missing and max included",
+                canonical_law(RACED, swapped_extremes),
+            ),
+            ("classes miscounted", "class sizes by the published recursion, off by one", miscounted_law(RACED)),
+        )
+    ],
+]

@@ -1,6 +1,7 @@
-"""The numbers that guarantees rest on, computed once more by other means: thresholds, conversions, noise, budgets.
+"""Calibration: thresholds, noise scales, conversions and budgets against independently computed exact values.
 
-Each must be on the safe side of the exact value, and close to it.
+Each number must be on the safe side of the exact value, and close to it. Every check takes the function or class under
+test as an argument, so that the broken twins can replace it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from dpselect.verify.exact import ExactCheck
 DELTAS = (0.3, 0.05, 1e-3, 1e-6, 1e-12)
 PRECISION = 512
 
-Number = Callable[..., Any]
+AnyFunction = Callable[..., Any]
 
 
 def laplace_tail(q: Any) -> Any:
@@ -41,8 +42,10 @@ def gumbel_tail(u: Any) -> Any:
     return (-u).exp()
 
 
-def thresholds(name: str, noise: str, threshold: Number, tail: Number) -> ExactCheck:
-    """Compare tails at thresholds with the δ that was asked for: log(tail/δ) is at most 0, within two steps."""
+def thresholds(
+    name: str, noise: str = "laplace", threshold: AnyFunction = laplace_threshold, tail: AnyFunction = laplace_tail
+) -> ExactCheck:
+    """Compare tails at thresholds with the requested δ: log(tail/δ) is in [−2 rounding steps, 0]."""
 
     def excess(delta: float) -> float:
         height = threshold(Fraction(delta))
@@ -55,8 +58,8 @@ def thresholds(name: str, noise: str, threshold: Number, tail: Number) -> ExactC
 TARGETS = ((0.1, 1e-6), (1.0, 1e-3), (1.0, 0.1), (8.0, 1e-9))
 
 
-def deviations(name: str, sigma: Number) -> ExactCheck:
-    """Compare the least δ of normal noise, `Φ(1/(2σ) − εσ) − e^ε Φ(−1/(2σ) − εσ)`, with the δ that was asked for."""
+def deviations(name: str, sigma: AnyFunction = unit_sigma) -> ExactCheck:
+    """Compare the δ of normal noise, `Φ(1/(2σ) − εσ) − e^ε Φ(−1/(2σ) − εσ)`, with the requested δ."""
 
     def excess(target: tuple[float, float]) -> float:
         epsilon, delta = target
@@ -70,10 +73,10 @@ def deviations(name: str, sigma: Number) -> ExactCheck:
     return ExactCheck(name, "log of delta needed / delta, normal", tuple(map(excess, TARGETS)), -1e-8, 0.0)
 
 
-def concentration(name: str, rho: Number) -> ExactCheck:
+def concentration(name: str, rho: AnyFunction = rho_of_range) -> ExactCheck:
     """Compare ρ of bounded range r with the Rényi divergences of the worst two-point pair: `sup D_α/α = r²/8` as r → 0.
 
-    The pair has losses t and t − r with probabilities that `p e^{−t} + (1 − p) e^{r − t} = 1` fixes.
+    The pair has losses t and t − r; `p e^{−t} + (1 − p) e^{r − t} = 1` fixes their probabilities.
     """
     width = Fraction(1, 64)
     worst = 0.0
@@ -90,9 +93,9 @@ def concentration(name: str, rho: Number) -> ExactCheck:
 
 
 def composed_delta(epsilon: float, width: float, rounds: int) -> float:
-    """Return the δ that some rounds of bounded range need for ε: the worst of pairs with losses t and t − r each.
+    """Return a lower bound on the δ of composed rounds of bounded range r at ε: the worst pair with losses t and t − r.
 
-    Independent rounds are one choice of an adversary, so this is a bound from below on what all rounds need.
+    Independent rounds are one choice of the adversary, hence a lower bound.
     """
     worst = 0.0
     for twentieths in range(1, 20):
@@ -102,11 +105,11 @@ def composed_delta(epsilon: float, width: float, rounds: int) -> float:
         for high in range(rounds + 1):
             loss = high * t + (rounds - high) * (t - width)
             if loss > epsilon:
-                log_chance = (
+                log_probability = (
                     math.lgamma(rounds + 1) - math.lgamma(high + 1) - math.lgamma(rounds - high + 1)
                     + high * math.log(p) + (rounds - high) * math.log1p(-p)
                 )  # fmt: skip
-                needed += math.exp(log_chance) * -math.expm1(epsilon - loss)
+                needed += math.exp(log_probability) * -math.expm1(epsilon - loss)
         worst = max(worst, needed)
     return worst
 
@@ -114,7 +117,7 @@ def composed_delta(epsilon: float, width: float, rounds: int) -> float:
 COMPOSED = ((0.1, 100), (0.02, 1000), (0.5, 20))
 
 
-def rounds_of_ranges(name: str, epsilon_of: Number) -> ExactCheck:
+def rounds_of_ranges(name: str, epsilon_of: AnyFunction = epsilon_of_ranges) -> ExactCheck:
     """Compare the δ that rounds need at the stated ε, `Σ mean(r) + √(½ Σ r² log(1/δ))`, with the stated δ."""
 
     def used(case: tuple[float, int]) -> float:
@@ -127,13 +130,18 @@ def rounds_of_ranges(name: str, epsilon_of: Number) -> ExactCheck:
     return ExactCheck(name, compared, tuple(map(used, COMPOSED)), 1e-6, 1.0)
 
 
-def rounds_of_peeling(name: str, noise: str, per_round: Number) -> ExactCheck:
+def per_round(epsilon: float, delta: float, k: int, noise: str) -> Fraction:
+    """Return ε₀ of one round of peeling: its rate for scores of spread 1."""
+    return Peeling(k=k, epsilon=epsilon, delta=delta, noise=noise).rate()
+
+
+def rounds_of_peeling(name: str, noise: str, share_of: AnyFunction = per_round) -> ExactCheck:
     """Compare the δ that k rounds need with the stated one; a round with exponential noise has twice the range."""
     cases = [(epsilon, delta, k) for epsilon, delta in ((0.5, 1e-3), (1.0, 1e-6)) for k in (10, 100)]
 
     def used(case: tuple[float, float, int]) -> float:
         epsilon, delta, k = case
-        share = float(per_round(epsilon, delta, k, noise))
+        share = float(share_of(epsilon, delta, k, noise))
         if k * share <= epsilon:
             return 0.0
         return composed_delta(epsilon, share * (1 if noise == "gumbel" else 2), k) / delta
@@ -141,22 +149,16 @@ def rounds_of_peeling(name: str, noise: str, per_round: Number) -> ExactCheck:
     return ExactCheck(name, f"delta needed by k rounds / delta, {noise}", tuple(map(used, cases)), 0.0, 1.0)
 
 
-def per_round(epsilon: float, delta: float, k: int, noise: str) -> Fraction:
-    """Return what a round of peeling costs, read off its rate for scores of spread 1."""
-    return Peeling(k=k, epsilon=epsilon, delta=delta, noise=noise).rate()
+def ranges_stated(name: str, mechanism_of: AnyFunction = Peeling) -> ExactCheck:
+    """Compare the stated range of one round with that on two items, of which one overtakes the other.
 
-
-def ranges_stated(name: str, mechanism_of: Number) -> ExactCheck:
-    """Compare the range of one round, on two items that change places by half a person each, with the stated one.
-
-    Permute-and-flip at ε₀ has a range of nearly 2ε₀ there, the exponential mechanism one of ε₀.
+    There permute-and-flip at ε₀ has a range of nearly 2ε₀, and the exponential mechanism one of ε₀.
     """
 
     def used(noise: str) -> float:
-        guarantee = mechanism_of(k=10, epsilon=0.1, delta=0.2, noise=noise).guarantee
-        [(stated, _)] = guarantee.ranges
-        share = mechanism_of(k=10, epsilon=0.1, delta=0.2, noise=noise).rate()
-        one = Peeling(k=1, epsilon=float(share), noise=noise)
+        mechanism = mechanism_of(k=10, epsilon=0.1, delta=0.2, noise=noise)
+        [(stated, _)] = mechanism.guarantee.ranges
+        one = Peeling(k=1, epsilon=float(mechanism.rate()), noise=noise)
         here, there = one.law([0, 0.5]), one.law([1, 0.5])
         losses = [math.log(there[outcome] / here[outcome]) for outcome in here]
         return (max(losses) - min(losses)) / float(stated)
@@ -164,7 +166,7 @@ def ranges_stated(name: str, mechanism_of: Number) -> ExactCheck:
     return ExactCheck(name, "range of a round / stated range", (used("gumbel"), used("exponential")), 0.95, 1 + 1e-9)
 
 
-def rho_of_rounds(name: str, mechanism_of: Number) -> ExactCheck:
+def rho_of_rounds(name: str, mechanism_of: AnyFunction = Peeling) -> ExactCheck:
     """Compare the ρ that k rounds state with k r²/8, r being the stated range of each."""
 
     def ratio(noise: str) -> float:
@@ -175,7 +177,7 @@ def rho_of_rounds(name: str, mechanism_of: Number) -> ExactCheck:
     return ExactCheck(name, "rho stated / k r^2/8", (ratio("gumbel"), ratio("exponential")), 1.0, 1 + 1e-12)
 
 
-def means_of_range(name: str, mean_of: Number) -> ExactCheck:
+def means_of_range(name: str, mean_of: AnyFunction = mean_of_range) -> ExactCheck:
     """Compare the expected loss of the worst two-point pair of bounded range with the stated one."""
 
     def used(width: float) -> float:
@@ -189,7 +191,7 @@ def means_of_range(name: str, mean_of: Number) -> ExactCheck:
     return ExactCheck(name, "mean loss of the worst pair / stated mean", (used(0.1), used(1.0), used(4.0)), 0.99, 1.0)
 
 
-def normal_noise(name: str, mechanism_of: Number) -> ExactCheck:
+def normal_noise(name: str, mechanism_of: AnyFunction = Gaussian) -> ExactCheck:
     """Compare σ with `√m s σ₁` and ρ with `1/(2σ₁²)`: three items per person, each score moved by at most s = 2."""
     mechanism = mechanism_of(k=2, epsilon=0.5, delta=1e-3, sensitivity=Sensitivity(-2, 1), max_items_per_person=3)
     unit = unit_sigma(0.5, 1e-3)
@@ -197,21 +199,21 @@ def normal_noise(name: str, mechanism_of: Number) -> ExactCheck:
     return ExactCheck(name, "sigma and rho / theorem", values, 1 - 1e-12, 1 + 1e-12)
 
 
-def dummies(name: str, mechanism_of: Number) -> ExactCheck:
-    """Compare how likely m newcomers pass the dummy, m e^{−u}, with the δ that the rounds leave: half or all of it."""
+def dummies(name: str, mechanism_of: AnyFunction = LimitedDomain) -> ExactCheck:
+    """Compare the bound on P[a new item passes the dummy], m e^{−u}, with the δ left by the rounds: half or all."""
     cases = [(50, 1.0, 1e-6), (1, 1.0, 1e-6), (200, 0.1, 1e-3)]
 
     def excess(case: tuple[int, float, float]) -> float:
         k, epsilon, delta = case
         mechanism = mechanism_of(k=k, epsilon=epsilon, delta=delta, max_items_per_person=7)
         left = delta / 2 if k * mechanism.rate() > Fraction(epsilon) else delta
-        brought = min(7, mechanism.pool_size)
-        return math.log(brought / left) - float((mechanism.lead() - 1) * mechanism.rate())
+        new_items = min(7, mechanism.pool_size)
+        return math.log(new_items / left) - float((mechanism.lead() - 1) * mechanism.rate())
 
     return ExactCheck(name, "log of newcomers past the dummy / delta left", tuple(map(excess, cases)), -1e-4, 0.0)
 
 
-def laplace_theorem(name: str, mechanism_of: Number) -> ExactCheck:
+def laplace_theorem(name: str, mechanism_of: AnyFunction = OneShot) -> ExactCheck:
     """Compare rates of laplace noise with `ε / (4 w √(k log(d/δ)))` for ε <= 0.2 and δ <= 0.05, else with ε/(kw)."""
     cases = [(0.1, 0.05, 1000, 10**6), (0.2, 1e-6, 400, 10**4), (0.3, 0.05, 1000, 10**6), (0.1, 0.06, 1000, 10**6)]
 
@@ -224,8 +226,8 @@ def laplace_theorem(name: str, mechanism_of: Number) -> ExactCheck:
     return ExactCheck(name, "rate of laplace noise with delta / theorem", tuple(map(ratio, cases)), 1 - 1e-9, 1 + 1e-12)
 
 
-def sums_of_parts(name: str, mechanism_of: Number) -> ExactCheck:
-    """Compare the guarantee of a restricted mechanism with the exact sums of its parts: at most a float above them."""
+def sums_of_parts(name: str, mechanism_of: AnyFunction = Restricted) -> ExactCheck:
+    """Compare the guarantee of a restricted mechanism with the exact sums of its parts: at most one rounding above."""
     inner = Peeling(k=4, epsilon=0.1, delta=0.1, noise="gumbel")
     whole = mechanism_of(inner=inner, pool=4, test_epsilon=0.7, test_delta=0.2).guarantee
     epsilons = Fraction(whole.epsilon) - Fraction(0.1) - Fraction(0.7)
@@ -233,7 +235,7 @@ def sums_of_parts(name: str, mechanism_of: Number) -> ExactCheck:
     return ExactCheck(name, "guarantee less the sum of its parts", (float(epsilons), float(deltas)), 0.0, 2.0**-52)
 
 
-def zcdp_epsilons(name: str, epsilon_of: Number) -> ExactCheck:
+def zcdp_epsilons(name: str, epsilon_of: AnyFunction = epsilon_of_zcdp) -> ExactCheck:
     """Compare ε of ρ-zCDP with `min over α of αρ + log(1 − 1/α) − log(αδ)/(α − 1)`, on a grid of orders."""
     cases = [(rho, delta) for rho in (1e-4, 0.01, 0.5, 10.0) for delta in (1e-3, 1e-9)]
 
@@ -246,8 +248,8 @@ def zcdp_epsilons(name: str, epsilon_of: Number) -> ExactCheck:
     return ExactCheck(name, "epsilon of zCDP / least over all orders", tuple(map(ratio, cases)), 1 - 1e-4, 1 + 1e-9)
 
 
-def rounded_up(name: str, bound: Number) -> ExactCheck:
-    """Compare bounds from above with fractions that no float holds: what was added, in units of the last place."""
+def upper_bounds(name: str, bound: AnyFunction = upper_bound) -> ExactCheck:
+    """Compare upper bounds with fractions that are not floats: the excess, in units in the last place."""
 
     def added(number: int) -> float:
         exact = Fraction(number, 7)
@@ -258,7 +260,7 @@ def rounded_up(name: str, bound: Number) -> ExactCheck:
     return ExactCheck(name, "bounds from above, last places added", tuple(map(added, numbers)), 0.0, 2.0)
 
 
-def spreads(name: str, bounds_of: Number) -> ExactCheck:
+def spreads(name: str, bounds_of: AnyFunction = Bounds) -> ExactCheck:
     """Compare the spread of a ranking with its theorem, `m · 2 (1 − α) s / (D L α) + 4τ`, `τ = w/4096`."""
     cases = [(10, 1, 2, Fraction(1, 2), 1), (10, 3, 9, Fraction(1, 4), 2), (4, 2, 3, Fraction(7, 8), 1)]
 
@@ -273,8 +275,8 @@ def spreads(name: str, bounds_of: Number) -> ExactCheck:
     return ExactCheck(name, "spread / theorem", tuple(map(ratio, cases)), 1.0, 1 + 1e-12)
 
 
-def errors_of_walks(name: str, distribution: Number) -> ExactCheck:
-    """Compare the error of a computed stationary distribution with τ: a slow walk, of which one item keeps 98 %."""
+def errors_of_walks(name: str, distribution: AnyFunction = stationary) -> ExactCheck:
+    """Compare the error of a computed stationary distribution with τ, on a slow walk: one item keeps 98 %."""
     bounds = Bounds(50, 1, 0.0625)
     walk = Walk(2, 100, np.array([0]), np.array([1]), np.array([2]))
     # π_0 = (1 − α) 0.98 π_0 + α/2.
@@ -284,8 +286,8 @@ def errors_of_walks(name: str, distribution: Number) -> ExactCheck:
     return ExactCheck(name, "error of scores / tolerance", (float(error / bounds.tolerance(2)),), 0.0, 1.0)
 
 
-def signals_paid(name: str, account_of: Number) -> ExactCheck:
-    """Count the signals that a budget of three pays for, to the last digit: three, and two if it is a little less."""
+def signals_paid(name: str, account_of: AnyFunction = Account) -> ExactCheck:
+    """Count the signals that a budget for three pays for: three, and two if the budget is one rounding less."""
     surplus = []
     for budget, paid in ((0.75, 3), (math.nextafter(0.75, 0), 2)):
         account = account_of(budget)
@@ -293,32 +295,24 @@ def signals_paid(name: str, account_of: Number) -> ExactCheck:
     return ExactCheck(name, "signals beyond what a budget pays for", tuple(surplus), 0.0, 0.0)
 
 
-FIGURES: list[tuple[str, Callable[[str], ExactCheck]]] = [
-    *[
-        (name, partial(thresholds, noise="laplace", threshold=laplace_threshold, tail=laplace_tail))
-        for name in ("restricted", "limited", "top-stable")
-    ],
+CALIBRATIONS: list[tuple[str, Callable[[str], ExactCheck]]] = [
+    *[(name, thresholds) for name in ("restricted", "limited", "top-stable")],
     ("limited", partial(thresholds, noise="gumbel", threshold=gumbel_threshold, tail=gumbel_tail)),
-    ("gaussian", partial(deviations, sigma=unit_sigma)),
+    ("gaussian", deviations),
     *[
         (name, check)
         for name in ("oneshot", "peeling")
-        for check in (
-            partial(concentration, rho=rho_of_range),
-            partial(means_of_range, mean_of=mean_of_range),
-            partial(rounds_of_ranges, epsilon_of=epsilon_of_ranges),
-            partial(zcdp_epsilons, epsilon_of=epsilon_of_zcdp),
-            partial(rounded_up, bound=upper_bound),
-        )
+        for check in (concentration, means_of_range, rounds_of_ranges, zcdp_epsilons, upper_bounds)
     ],
-    *[("peeling", partial(rounds_of_peeling, noise=noise, per_round=per_round)) for noise in ("gumbel", "exponential")],
-    ("peeling", partial(ranges_stated, mechanism_of=Peeling)),
-    ("peeling", partial(rho_of_rounds, mechanism_of=Peeling)),
-    ("gaussian", partial(normal_noise, mechanism_of=Gaussian)),
-    ("limited", partial(dummies, mechanism_of=LimitedDomain)),
-    ("oneshot", partial(laplace_theorem, mechanism_of=OneShot)),
-    ("restricted", partial(sums_of_parts, mechanism_of=Restricted)),
-    ("ranking", partial(spreads, bounds_of=Bounds)),
-    ("ranking", partial(errors_of_walks, distribution=stationary)),
-    ("multiselect", partial(signals_paid, account_of=Account)),
+    *[("peeling", partial(rounds_of_peeling, noise=noise)) for noise in ("gumbel", "exponential")],
+    ("peeling", ranges_stated),
+    ("peeling", rho_of_rounds),
+    ("gaussian", normal_noise),
+    ("limited", dummies),
+    ("oneshot", laplace_theorem),
+    ("restricted", sums_of_parts),
+    ("ranking", spreads),
+    ("ranking", errors_of_walks),
+    ("multiselect", signals_paid),
 ]
+"""Mechanism and check."""

@@ -1,4 +1,4 @@
-"""The exact check of a release with values: items and noisy scores together, over all neighbours."""
+"""The exact law of a release with values, for privacy checks: items and noisy scores together."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from dpselect.values import LAPLACE, ValueNoise
 
 @dataclass(frozen=True)
 class WithValues:
-    """A mechanism followed by noisy scores of what it chose, as one mechanism whose outcomes are (item, value) pairs.
+    """A mechanism followed by noisy scores of its items, as one mechanism whose outcomes are (item, value) pairs.
 
-    Values beyond `low` or `high` steps of the grid are shown as that bound, so that a law is a finite list. Of discrete
+    Values beyond `low` or `high` steps of the grid count as that bound, so that a law is a finite list. With discrete
     Laplace noise this hides nothing: beyond all scores every value has the same privacy loss as the bound.
     """
 
@@ -56,21 +56,21 @@ class WithValues:
         """Return `P(items) · Π P(value of i | score of i)` for every outcome."""
         steps = self.noise.rounded(Scores.of(scores).exact())
         return {
-            type(items)(zip(items, map(float, values), strict=True)): chance * math.prod(chances)
-            for items, chance in self.mechanism.law(scores).items()
-            for values, chances in self._values([steps[item] for item in items])
+            type(items)(zip(items, map(float, values), strict=True)): mass * math.prod(masses)
+            for items, mass in self.mechanism.law(scores).items()
+            for values, masses in self._values([steps[item] for item in items])
         }
 
     def select(self, scores: Any, *, seed: int | None = None) -> Array:
-        """Draw the items; values are drawn from the same law by another check."""
+        """Draw the items."""
         return self.mechanism.select(scores, seed=seed)
 
     def _values(self, steps: list[int]) -> Iterator[tuple[tuple[int, ...], tuple[float, ...]]]:
         shown = range(self.low, self.high + 1)
         laws = [_clipped_law(self.noise.noise, self.noise.spread, self.low - step, self.high - step) for step in steps]
         for places in product(range(len(shown)), repeat=len(steps)):
-            chances = tuple(law[place] for law, place in zip(laws, places, strict=True))
-            yield tuple(shown[place] for place in places), chances
+            masses = tuple(law[place] for law, place in zip(laws, places, strict=True))
+            yield tuple(shown[place] for place in places), masses
 
 
 @lru_cache(maxsize=1024)
