@@ -20,9 +20,7 @@ settings.register_profile("dpselect", deadline=None, derandomize=True, suppress_
 settings.load_profile("dpselect")
 
 LONG = (
-    "tests/cli/",
     "tests/engines/",
-    "tests/experiments/",
     "tests/forecast/test_forecast_exact.py",
     "tests/forecast/test_forecast_plan.py::test_pictures_are_written",
     "tests/mechanisms/test_approximate.py::test_the_sampler",
@@ -32,7 +30,6 @@ LONG = (
     "tests/multiselect/test_multiselect_offsets.py::test_answers_next",
     "tests/neighbours/",
     "tests/ranking/",
-    "tests/reproduce/",
     "tests/sampling/test_floating_point_attack.py",
     "tests/sampling/test_race.py::test_the_law_by_counting_bits",
     "tests/sampling/test_race.py::test_bounds_and_widths",
@@ -45,9 +42,7 @@ LONG = (
     "tests/sources/test_source_hazards.py",
     "tests/sources/test_source_lines.py",
     "tests/sources/test_source_silence.py",
-    "tests/test_benchmarks.py",
     "tests/test_order.py",
-    "tests/service/",
     "tests/test_top.py::test_a_table_without_rows",
     "tests/test_top_unknown.py::test_items_that_few",
     "tests/verify/test_verify_broken.py",

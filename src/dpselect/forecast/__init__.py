@@ -11,8 +11,9 @@ release.
 
 from dpselect.forecast.comparison import Comparison, Need, compare
 from dpselect.forecast.curves import Success, gap_limit, smallest_epsilon, success, swap_limit
+from dpselect.forecast.metrics import f1_score, items_returned, largest_error, relative_error, score_ratio
 from dpselect.forecast.outcome import WARNING, Forecast, forecast
-from dpselect.forecast.picture import write_plot
+from dpselect.forecast.picture import check_plot, write_plot
 from dpselect.forecast.planning import Plan, plan
 from dpselect.forecast.simulation import Figure
 
@@ -24,10 +25,16 @@ __all__ = [
     "Need",
     "Plan",
     "Success",
+    "check_plot",
     "compare",
+    "f1_score",
     "forecast",
     "gap_limit",
+    "items_returned",
+    "largest_error",
     "plan",
+    "relative_error",
+    "score_ratio",
     "smallest_epsilon",
     "success",
     "swap_limit",
