@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import dpselect as dps
-from dpselect.forecast.metrics import score_ratio
+from dpselect.forecast import score_ratio
 from dpselect.sampling import bit_source
 from experiments.data import Counts, real
 from experiments.unknown import delta_of, measured, pool_of

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import dpselect as dps
-from dpselect.forecast.metrics import largest_error, relative_error
+from dpselect.forecast import largest_error, relative_error
 from dpselect.sampling import bit_source
 from experiments.data import Counts
 from experiments.ordered import data_sets

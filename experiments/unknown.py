@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dpselect.forecast.metrics import f1_score, items_returned, score_ratio
+from dpselect.forecast import f1_score, items_returned, score_ratio
 from dpselect.mechanisms import UnknownDomain, mechanism_for
 from dpselect.mechanisms.pool import Pool
 from dpselect.sampling import bit_source

@@ -20,8 +20,7 @@ from serving import Served, served
 
 from dpselect.multiselect.costs import expected_cost
 from dpselect.multiselect.grid import GridNoise
-from dpselect.service import Offer
-from dpselect.service.offer import coast
+from dpselect.service import Offer, coast
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 OPTIONS = [

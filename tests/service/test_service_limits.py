@@ -13,8 +13,7 @@ import pytest
 from serving import Served, served
 
 from dpselect.service import Offer, create_app
-from dpselect.service.protocol import LARGEST_HEAD
-from dpselect.service.running import server_settings
+from dpselect.service.serve import LARGEST_HEAD, server_settings
 
 OFFERS = {"line": Offer([1.0, 2.0], k=1)}
 REQUEST = b"GET /v1/multiselect HTTP/1.1\r\nHost: here\r\n"
@@ -109,7 +108,7 @@ def test_a_connection_stays_open_after_a_body_that_was_read() -> None:
 
 
 def test_a_connection_that_asks_nothing_more_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpselect.service.running.LONGEST_PAUSE", 1)
+    monkeypatch.setattr("dpselect.service.serve.LONGEST_PAUSE", 1)
     with served(OFFERS) as service, connected(service) as connection:
         connection.sendall(REQUEST + b"\r\n")
         while connection.recv(4096):
@@ -119,7 +118,7 @@ def test_a_connection_that_asks_nothing_more_is_closed(monkeypatch: pytest.Monke
 def test_beyond_so_many_connections_requests_are_turned_away_until_others_close(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("dpselect.service.running.MOST_CONNECTIONS", 4)
+    monkeypatch.setattr("dpselect.service.serve.MOST_CONNECTIONS", 4)
     with served(OFFERS) as service:
         with contextlib.ExitStack() as silent:
             for _ in range(2):

@@ -12,8 +12,8 @@ from rich.table import Table
 
 from dpselect import Guarantee, InvalidInput
 from dpselect.cli.ledger_text import entries_csv, figure, statement_text
-from dpselect.cli.numbers import number, whole_number
-from dpselect.cli.output import Format, as_csv, as_json, as_text, note, publish, shown
+from dpselect.cli.options import number, whole_number
+from dpselect.cli.output import Format, as_csv, as_json, as_text, item_text, note, publish
 from dpselect.privacy.ledger import Ledger
 
 _FAILED = 1
@@ -148,7 +148,7 @@ def list_command(ledger: Place = _DEFAULT, form: Form = Format.table) -> None:
             heading = "delta left" if column == "delta" else column
             table.add_column(heading, justify="left" if column in ("dataset", "protects") else "right")
         for row in rows:
-            table.add_row(*(shown(figure(column, value)) for column, value in row.items()))
+            table.add_row(*(item_text(figure(column, value)) for column, value in row.items()))
         publish(as_text(table), None)
 
 
@@ -188,7 +188,7 @@ def check_command(
         ]
         if dataset is None and not faults:
             sound.append(f"the ledger: nothing is missing; head {whole}")
-        publish("".join(f"{shown(line)}\n" for line in [*map(str, faults), *sound]), None)
+        publish("".join(f"{item_text(line)}\n" for line in [*map(str, faults), *sound]), None)
     if faults:
         count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
         note(f"{count}: what is left is not known; release nothing until the ledger is restored from a copy")

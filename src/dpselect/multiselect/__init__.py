@@ -35,10 +35,13 @@ if TYPE_CHECKING:
     from dpselect.multiselect.ring import laplace_ring as laplace_ring
     from dpselect.multiselect.ring import optimal_ring as optimal_ring
     from dpselect.multiselect.server import Server as Server
+    from dpselect.multiselect.server import checked_signal as checked_signal
     from dpselect.multiselect.sets import catalogue_cost as catalogue_cost
     from dpselect.multiselect.sets import shift_needed as shift_needed
     from dpselect.multiselect.simulation import Simulation as Simulation
     from dpselect.multiselect.simulation import simulate as simulate
+    from dpselect.multiselect.simulation import simulate_catalogue as simulate_catalogue
+    from dpselect.multiselect.simulation import simulate_up_to as simulate_up_to
 
 _HOMES = {
     "Answers": "answers",
@@ -52,6 +55,8 @@ _HOMES = {
     "shift_needed": "sets",
     "Simulation": "simulation",
     "simulate": "simulation",
+    "simulate_catalogue": "simulation",
+    "simulate_up_to": "simulation",
     "Catalogue": "catalogue",
     "Client": "client",
     "Disutility": "disutility",
@@ -66,6 +71,7 @@ _HOMES = {
     "laplace_ring": "ring",
     "optimal_ring": "ring",
     "Server": "server",
+    "checked_signal": "server",
 }
 """Which module of this package each public name is in."""
 
