@@ -152,7 +152,7 @@ def _scores(
             )
         if column is not None or not header:
             raise dpselect.InvalidInput(
-                "domain", plain("nothing"), "must name the file that has this column or no header"
+                "domain", plain("nothing"), "must name the file to which --domain-column and --domain-no-header apply"
             )
         return counts_in_file("file", file, count)
     for argument, given in (("item", item), ("person", person), ("domain", domain)):
