@@ -98,11 +98,11 @@ def test_unseen_items_are_told_apart_from_text(folder: Path) -> None:
     assert "(unseen item 1)" in run(*line).stdout
 
 
-@pytest.mark.parametrize(("name", "start"), [("a.json", "{"), ("a.csv", "item\n"), ("a.txt", "Private top 3")])
-def test_the_output_file_gets_the_result_in_the_format_of_its_name(name: str, start: str, folder: Path) -> None:
-    result = run(*top_line(**{"--output": name}))
-    assert (result.exit_code, result.stdout) == (0, "")
-    assert (folder / name).read_text().startswith(start)
+def test_the_output_file_gets_the_result_in_the_format_of_its_name(folder: Path) -> None:
+    for name, start in (("a.json", "{"), ("a.csv", "item\n"), ("a.txt", "Private top 3")):
+        result = run(*top_line(**{"--output": name}))
+        assert (result.exit_code, result.stdout) == (0, "")
+        assert (folder / name).read_text().startswith(start)
 
 
 def test_odd_titles_are_shown_without_markup_or_control_characters(folder: Path) -> None:
@@ -128,55 +128,51 @@ def test_every_json_table_gets_the_same_note_whatever_it_contains(folder: Path) 
     assert "misspelt" not in run(*top_line()).stderr
 
 
-BAD: dict[str, tuple[dict[str, str | None], str]] = {
-    "missing file": ({"FILE": "none.parquet"}, "SOURCE 'none.parquet' no such file"),
-    "missing column": ({"--item": "movie"}, "'movie' 'film' 'viewer'"),
-    "missing domain file": ({"--domain": "none.csv"}, "--domain 'none.csv' no such file"),
-    "unknown domain": ({"--domain": "unknown"}, "--delta unknown domain"),
-    "negative domain": ({"--domain": "-4"}, "--domain -4 at least 1"),
-    "small domain": ({"--domain": "5"}, "--domain 5 more distinct items"),
-    "large k": ({"-k": "13"}, "-k 13 12"),
-    "text k": ({"-k": "ten"}, "-k 'ten' whole number"),
-    "nan epsilon": ({"--epsilon": "nan"}, "--epsilon nan positive finite"),
-    "text epsilon": ({"--epsilon": "small"}, "--epsilon 'small' positive"),
-    "no epsilon": ({"--epsilon": None}, "Missing option --epsilon"),
-    "mechanism": ({"--mechanism": "magic"}, "--mechanism 'magic' auto"),
-    "noise alone": ({"--noise": "gumbel"}, "--noise 'gumbel' --mechanism"),
-    "noise": ({"--mechanism": "oneshot", "--noise": "white"}, "--noise 'white'"),
-    "no noise": ({"--mechanism": "gamma", "--noise": "gumbel"}, "--noise --mechanism"),
-    "values and noise": ({"--values": "0.3", "--noise": "gumbel"}, "--values --noise"),
-    "format": ({"--format": "xml"}, "--format xml"),
-    "output folder": ({"--output": "no/such/place.csv"}, "--output 'no/such/place.csv' existing folder"),
-    "seed": ({"--seed": "-1"}, "--seed -1"),
-}  # fmt: skip
+BAD: list[tuple[dict[str, str | None], str]] = [
+    ({"FILE": "none.parquet"}, "SOURCE 'none.parquet' no such file"),
+    ({"--item": "movie"}, "'movie' 'film' 'viewer'"),
+    ({"--domain": "none.csv"}, "--domain 'none.csv' no such file"),
+    ({"--domain": "unknown"}, "--delta unknown domain"),
+    ({"--domain": "-4"}, "--domain -4 at least 1"),
+    ({"--domain": "5"}, "--domain 5 more distinct items"),
+    ({"-k": "13"}, "-k 13 12"),
+    ({"-k": "ten"}, "-k 'ten' whole number"),
+    ({"--epsilon": "nan"}, "--epsilon nan positive finite"),
+    ({"--epsilon": "small"}, "--epsilon 'small' positive"),
+    ({"--epsilon": None}, "Missing option --epsilon"),
+    ({"--mechanism": "magic"}, "--mechanism 'magic' auto"),
+    ({"--noise": "gumbel"}, "--noise 'gumbel' --mechanism"),
+    ({"--mechanism": "oneshot", "--noise": "white"}, "--noise 'white'"),
+    ({"--mechanism": "gamma", "--noise": "gumbel"}, "--noise --mechanism"),
+    ({"--values": "0.3", "--noise": "gumbel"}, "--values --noise"),
+    ({"--format": "xml"}, "--format xml"),
+    ({"--output": "no/such/place.csv"}, "--output 'no/such/place.csv' existing folder"),
+    ({"--seed": "-1"}, "--seed -1"),
+]
 
 
-@pytest.mark.parametrize("wrong", BAD)
-def test_bad_input_gets_a_readable_error_and_status_2(wrong: str, folder: Path) -> None:
+def test_bad_input_gets_a_readable_error_and_status_2(folder: Path) -> None:
     """Each word must be in the message: the option, what was given, and what is accepted."""
-    options, words = BAD[wrong]
-    result = run(*top_line(**options))
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert all(word in result.stderr for word in words.split())
-    assert len(result.stderr.splitlines()) <= 2
+    for options, words in BAD:
+        result = run(*top_line(**options))
+        assert (result.exit_code, result.stdout) == (2, ""), options
+        assert [word for word in words.split() if word not in result.stderr] == [], result.stderr
+        assert len(result.stderr.splitlines()) <= 2, result.stderr
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("noheader.csv", b"Secret Film,mallory\n"),
-        ("damaged.parquet", b"PAR1 Secret mallory PAR1"),
-        ("utf16.csv", "film,viewer\nSecret,mallory\n".encode("utf-16")),
-    ],
-    ids=["no header", "damaged", "utf16"],
-)
-def test_an_unusable_file_gets_one_line_that_does_not_quote_it(name: str, content: bytes, folder: Path) -> None:
-    (folder / name).write_bytes(content)
-    result = run(*top_line(FILE=name))
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert len(result.stderr.splitlines()) == 1
-    assert "Secret" not in result.stderr
-    assert "mallory" not in result.stderr
+def test_an_unusable_file_gets_one_line_that_does_not_quote_it(folder: Path) -> None:
+    contents = {
+        "noheader.csv": b"Secret Film,mallory\n",
+        "damaged.parquet": b"PAR1 Secret mallory PAR1",
+        "utf16.csv": "film,viewer\nSecret,mallory\n".encode("utf-16"),
+    }
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+        result = run(*top_line(FILE=name))
+        assert (result.exit_code, result.stdout) == (2, ""), name
+        assert len(result.stderr.splitlines()) == 1, name
+        assert "Secret" not in result.stderr, name
+        assert "mallory" not in result.stderr, name
 
 
 def test_a_refused_budget_is_status_1_and_a_bug_shows_no_row(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:

@@ -101,11 +101,10 @@ READ = {
 }
 
 
-@pytest.mark.parametrize("what", READ)
-def test_nothing_that_is_read_is_overwritten(what: str, full: Path) -> None:
-    os.symlink("views.parquet", "soft.parquet")
+def test_nothing_that_is_read_is_overwritten(full: Path) -> None:
     with nothing_changes(full):
-        assert "must not be a file that is read or belongs to the ledger" in refused(READ[what])
+        for what, line in READ.items():
+            assert "must not be a file that is read or belongs to the ledger" in refused(line), what
     assert "0 of 9 spent" in run("ledger show films").stdout
 
 
@@ -117,16 +116,16 @@ UNKNOWN_FILES = {
 }
 
 
-@pytest.mark.parametrize("what", UNKNOWN_FILES)
-def test_no_file_is_overwritten_where_those_that_are_read_are_not_known(what: str, folder: Path) -> None:
+def test_no_file_is_overwritten_where_those_that_are_read_are_not_known(folder: Path) -> None:
     with contextlib.closing(duckdb.connect("views.duckdb")) as connection:
         connection.execute("CREATE VIEW ext AS FROM 'views.parquet'; CREATE TABLE films AS FROM 'films.csv'")
     shutil.copy("views.parquet", "others.parquet")
     os.link("views.parquet", "views.json")
     with nothing_changes(folder):
-        said = refused(f"{UNKNOWN_FILES[what]} {ASKED} --domain films.csv --output views.json")
-    assert "--output" in said
-    assert "name a new file" in said
+        for what, line in UNKNOWN_FILES.items():
+            said = refused(f"{line} {ASKED} --domain films.csv --output views.json")
+            assert "--output" in said, what
+            assert "name a new file" in said, what
 
 
 def test_of_a_view_a_new_file_is_written_and_of_a_table_an_old_one_too(full: Path) -> None:
@@ -239,10 +238,10 @@ def test_nothing_is_charged_for_an_answer_that_cannot_take_the_place_of_a_mounte
     assert "0 of 9 spent" in run("ledger show films").stdout
 
 
-@pytest.mark.parametrize("name", ["out.parquet", "out.csv.gz", "out.JSONL", ".xlsx"])
-def test_an_ending_of_a_format_that_is_not_written_is_refused(name: str, folder: Path) -> None:
+def test_an_ending_of_a_format_that_is_not_written_is_refused(folder: Path) -> None:
     with nothing_changes(folder):
-        assert "--output must end in .json, .csv or .txt" in refused(f"{TOP} --output {name}")
+        for name in ("out.parquet", "out.csv.gz", "out.JSONL", ".xlsx"):
+            assert "--output must end in .json, .csv or .txt" in refused(f"{TOP} --output {name}")
 
 
 def test_an_ending_and_a_format_may_not_contradict_each_other(folder: Path) -> None:

@@ -91,27 +91,27 @@ def test_a_look_alike_and_a_picture() -> None:
     assert "<svg" in Path("plan.html").read_text()
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("--gap 0", "--gap 0.0 above 0"),
-        ("--gap wide", "--gap 'wide'"),
-        ("--gap 2%", "--people must be stated"),
-        ("--gap x% --people 5", "--gap 'x%'"),
-        ("--gap 5 --accuracy 1", "--accuracy 1.0 between 0 and 1"),
-        ("", "--gap look-alike"),
-        ("--gap 5 --like-people 3", "--like-people 3"),
-        ("--like public.csv --people 3", "--like-people"),
-        ("--like nothing.csv", "--like 'nothing.csv' no such file"),
-        ("--like public.csv --count clicks", "--like column 'clicks'"),
-        ("--gap 5 --plot plan.gif", "--plot 'plan.gif' .png .svg .html"),
-        ("--gap 5 --items 3", "--items 3"),
-        ("--gap 5 --delta 2", "--delta 2"),
-    ],
-)
-def test_bad_facts_are_refused_with_a_reason(line: str, words: str) -> None:
+BAD = [
+    ("--gap 0", "--gap 0.0 above 0"),
+    ("--gap wide", "--gap 'wide'"),
+    ("--gap 2%", "--people must be stated"),
+    ("--gap x% --people 5", "--gap 'x%'"),
+    ("--gap 5 --accuracy 1", "--accuracy 1.0 between 0 and 1"),
+    ("", "--gap look-alike"),
+    ("--gap 5 --like-people 3", "--like-people 3"),
+    ("--like public.csv --people 3", "--like-people"),
+    ("--like nothing.csv", "--like 'nothing.csv' no such file"),
+    ("--like public.csv --count clicks", "--like column 'clicks'"),
+    ("--gap 5 --plot plan.gif", "--plot 'plan.gif' .png .svg .html"),
+    ("--gap 5 --items 3", "--items 3"),
+    ("--gap 5 --delta 2", "--delta 2"),
+]
+
+
+def test_bad_facts_are_refused_with_a_reason() -> None:
     """Each word must be in the message."""
-    result = run("-k", "4", *line.split())
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert all(word in result.stderr for word in words.split())
+    for line, words in BAD:
+        result = run("-k", "4", *line.split())
+        assert (result.exit_code, result.stdout) == (2, ""), line
+        assert [word for word in words.split() if word not in result.stderr] == [], result.stderr
     assert not list(Path.cwd().glob("plan.*"))

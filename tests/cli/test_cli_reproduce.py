@@ -51,26 +51,25 @@ def test_programs_get_json_and_csv(folder: Path, tmp_path: Path) -> None:
         assert (study["paper"], study["study"]) == ("joint", "figure-4")
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("nosuch", "PAPER must be one of canonical, joint"),
-        ("joint --figure 12", "--figure must be one of 1, 2, 3, 4, 5, 6 for the joint paper, got '12'"),
-        ("joint --data nowhere", "--data must be an existing folder with the data sets, got 'nowhere'"),
-        ("joint --data .", "--data must contain the data set books_goodreads"),
-        ("joint --plot-format gif", ""),
-        ("", ""),
-    ],
-    ids=["paper", "figure", "no folder", "no data", "format", "nothing"],
-)
+BAD = {
+    "nosuch": "PAPER must be one of canonical, joint",
+    "joint --figure 12": "--figure must be one of 1, 2, 3, 4, 5, 6 for the joint paper, got '12'",
+    "joint --data nowhere": "--data must be an existing folder with the data sets, got 'nowhere'",
+    "joint --data .": "--data must contain the data set books_goodreads",
+    "joint --plot-format gif": "",
+    "": "",
+}
+
+
 def test_bad_input_ends_with_status_2_and_one_message(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, message: str
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    given = line.split() if "--data" in line else [*line.split(), "--data", str(folder)]
-    result = run(*given, "--quick")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith(f"dpselect: {message}")
+    for line, message in BAD.items():
+        given = line.split() if "--data" in line else [*line.split(), "--data", str(folder)]
+        result = run(*given, "--quick")
+        assert (result.exit_code, result.stdout) == (2, ""), line
+        assert result.stderr.startswith(f"dpselect: {message}"), line
     assert not (tmp_path / "reproduced").exists()
 
 

@@ -69,22 +69,22 @@ def test_another_mechanism_can_be_asked_for(folder: Path) -> None:
     assert set(data["items"]) <= set(SHARED)
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ("--mechanism canonical", "--mechanism 'canonical' unknown domain"),
-        ("--pool 3", "--pool 3 10"),
-        ("--pool 100000000", "--pool 100000000 10000000"),
-        ("--delta 0", "--delta unknown domain"),
-        ("--mechanism top-stable --ordered", "--mechanism restricted limited"),
-        ("--mechanism limited --noise laplace", "--max-items-per-person"),
-    ],
-)
-def test_bad_options_are_refused_and_nothing_is_answered(folder: Path, options: str, told: str) -> None:
+BAD = [
+    ("--mechanism canonical", "--mechanism 'canonical' unknown domain"),
+    ("--pool 3", "--pool 3 10"),
+    ("--pool 100000000", "--pool 100000000 10000000"),
+    ("--delta 0", "--delta unknown domain"),
+    ("--mechanism top-stable --ordered", "--mechanism restricted limited"),
+    ("--mechanism limited --noise laplace", "--max-items-per-person"),
+]
+
+
+def test_bad_options_are_refused_and_nothing_is_answered(folder: Path) -> None:
     """Each word must be in the message."""
-    result = ask("queries.csv", *options.split())
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert all(word in result.stderr for word in told.split())
+    for options, words in BAD:
+        result = ask("queries.csv", *options.split())
+        assert (result.exit_code, result.stdout) == (2, ""), options
+        assert [word for word in words.split() if word not in result.stderr] == [], result.stderr
 
 
 def test_the_noise_of_limited_can_be_named_with_what_it_relies_on(folder: Path) -> None:

@@ -29,14 +29,14 @@ from dpselect.reproduce.subset_curves import KINDS, MECHANISMS, OURS, SubsetAnsw
 DATA = Path(os.environ.get("DPSELECT_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 
-@pytest.mark.parametrize("name", list(MECHANISMS))
-def test_probabilities_are_those_of_the_law(name: str) -> None:
+def test_probabilities_are_those_of_the_law() -> None:
     counts, k, epsilon = [9, 7, 5, 5, 1, 0], 2, 0.6
-    mechanism: Any = MECHANISMS[name](k)
-    found = SubsetAnswers(mechanism, np.array(counts)).at(epsilon)
-    law = replace(mechanism, epsilon=epsilon).law(counts)
-    assert found["top"] == pytest.approx(law[frozenset({0, 1})], rel=1e-6)
-    assert found["top"] <= found["great"] <= found["good"] <= 1
+    for make in MECHANISMS.values():
+        mechanism: Any = make(k)
+        found = SubsetAnswers(mechanism, np.array(counts)).at(epsilon)
+        law = replace(mechanism, epsilon=epsilon).law(counts)
+        assert found["top"] == pytest.approx(law[frozenset({0, 1})], rel=1e-6)
+        assert found["top"] <= found["great"] <= found["good"] <= 1
 
 
 @pytest.mark.parametrize("name", [OURS, "Peeling"])
