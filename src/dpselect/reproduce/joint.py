@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -23,7 +22,7 @@ from dpselect.reproduce.joint_errors import (
     counts_of,
     title_of,
 )
-from dpselect.reproduce.study import Check, Paper, Point, Row, Study, Verdict, counted, seed_of
+from dpselect.reproduce.study import Check, Paper, Point, Row, Study, Verdict, counted, seconds_of_selection
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,15 +38,10 @@ def _time_points(quick: bool) -> list[Point]:
 
 
 def _time(point: Point, data: Data) -> Iterator[Row]:
-    """Yield the smallest processor time of a few trials, from unsorted counts to chosen items."""
-    counts = counts_of("Foods", data)
-    shuffled = np.random.default_rng(0).permutation(counts)
-    mechanism, seconds = MECHANISMS[point["mechanism"]](point["k"]), []
-    for trial in range(point["trials"]):
-        started = time.process_time()
-        mechanism.select(shuffled, seed=seed_of(point) % 2**32 + trial)
-        seconds.append(time.process_time() - started)
-    yield {"k": point["k"], "mechanism": point["mechanism"], "seconds": min(seconds)}
+    """Yield the time of one selection."""
+    mechanism = MECHANISMS[point["mechanism"]](point["k"])
+    seconds = seconds_of_selection(mechanism, counts_of("Foods", data), point)
+    yield {"k": point["k"], "mechanism": point["mechanism"], "seconds": seconds}
 
 
 def _judge_times(rows: list[Row]) -> Verdict:

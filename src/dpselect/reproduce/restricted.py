@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from dpselect._arrays import Array
 from dpselect.forecast import f1_score, items_returned, score_ratio
 from dpselect.reproduce.data import Data, as_histogram
 from dpselect.reproduce.drawing import STYLES, legend, line, panels
-from dpselect.reproduce.study import Check, Paper, Point, Row, Study, Verdict, counted, seed_of
+from dpselect.reproduce.study import Check, Paper, Point, Row, Study, Verdict, counted, seconds_of_selection, seed_of
 from dpselect.sampling import bit_source
 
 if TYPE_CHECKING:
@@ -270,22 +269,13 @@ def _time_points(quick: bool) -> list[Point]:
 
 
 def _time(point: Point, data: Data) -> Iterator[Row]:
-    """Yield the smallest processor time of one choice at ε = 1: EM from all counts, RG from the rows of the pool."""
-    counts, k, seconds = data.counts(point["data"], more_than=point["k"]), point["k"], []
+    """Yield the time of one choice at ε = 1: EM from all counts, RG from the rows of the pool."""
+    counts, k = data.counts(point["data"], more_than=point["k"]), point["k"]
     delta, pool = 1 / (2 * data.people(point["data"])), max(k * point["times"], k)
-    rows = counts if point["mechanism"] == EM else counts[: pool + 1]
-    mechanism: dps.Mechanism = (
-        dps.Peeling(k=k, epsilon=1.0, delta=delta, noise="gumbel")
-        if point["mechanism"] == EM
-        else dps.RestrictedGumbel(k=k, epsilon=1.0, delta=delta, pool=pool)
-    )
-    shuffled = np.random.default_rng(0).permutation(rows)
-    for trial in range(point["trials"]):
-        started = time.process_time()
-        mechanism.select(shuffled, seed=seed_of(point) % 2**32 + trial)
-        seconds.append(time.process_time() - started)
+    mechanism = MECHANISMS[point["mechanism"]](k, 1.0, delta, pool)
+    seconds = seconds_of_selection(mechanism, counts if point["mechanism"] == EM else counts[: pool + 1], point)
     about = {part: point[part] for part in ("data", "k", "times", "mechanism")}
-    yield {**about, "items": len(counts), "milliseconds": 1000 * min(seconds)}
+    yield {**about, "items": len(counts), "milliseconds": 1000 * seconds}
 
 
 def _judge_times(rows: list[Row]) -> Verdict:

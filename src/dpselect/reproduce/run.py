@@ -29,7 +29,14 @@ PAPERS = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """The verdict of one study, and the files that were written for it."""
+    """The verdict of one study, and the files that were written for it.
+
+    Examples
+    --------
+    >>> study = PAPERS["oneshot"].studies[0]
+    >>> Outcome("oneshot", study, Verdict(4, 4, "All are true."), []).to_dict()["holds"]
+    True
+    """
 
     paper: str
     study: Study
