@@ -33,7 +33,7 @@ dpselect reproduce canonical --data DATA --out reproduced
 dpselect reproduce joint --figure 1 --data DATA --quick
 ```
 
-`--quick` takes fewer points or draws, and about a minute at most. A run that was interrupted goes on where it stopped.
+`--quick` takes fewer points or draws, and a few minutes at most. A run that was interrupted goes on where it stopped.
 Pictures are meant to be read without colour: lines differ in dash and marker. Where a data set of a paper is not to be
 had, the text says what stands in its place. Times are those of the machine that ran this.
 """

@@ -56,7 +56,7 @@ def reproduce_command(
         ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Compute fewer points and draws; takes about a minute.")
+        bool, typer.Option("--quick", help="Compute fewer points and draws; takes a few minutes at most.")
     ] = False,
     plot_format: Annotated[PlotFormat, typer.Option(help="Format of the pictures.")] = PlotFormat.svg,
     form: Annotated[Format, typer.Option("--format", help="Format of the verdicts.")] = Format.table,

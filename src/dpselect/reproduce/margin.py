@@ -87,8 +87,8 @@ def _judge(rows: list[Row]) -> Verdict:
     text = (
         f"With margin and exponential noise the epsilon needed for 0.99 is {_saved(by_gain[-1]):.2f} to "
         f"{_saved(by_gain[0]):.2f} times smaller than that of the better published form on the {len(rows)} pairs of a "
-        f"data set and k at hand, in the order of the gain: {said}. The gain is what the gap behind rank k is worth "
-        "beside those above it: where rank k and the next are tied or nearly so, next to nothing. Where they are not "
+        f"data set and k at hand, in the order of the gain: {said}. The gain comes from the gap between ranks "
+        "k and k + 1: where these are tied or nearly so, there is hardly any. Where they are not "
         f"tied, the default needs {min(above):.2f} to {max(above):.2f} times the swap limit, a yardstick for "
         "mechanisms that treat items alike."
     )

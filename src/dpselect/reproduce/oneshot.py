@@ -79,12 +79,12 @@ def _judge_utility(rows: list[Row]) -> Verdict:
     at_most = max(size for size in (8 * 10**exponent for exponent in range(1, 8)) if promised(20.0, size) > 0.99)
     text = (
         f"The share of right answers in simulation falls below the bound at {broken} of {len(rows)} points (by more "
-        f"than chance explains). With {largest:,} items at equal gaps and k = {largest // 5}, the bound promises 0.99 "
-        f"from a gap of {from_promise:.2f} noise scales on, where the mechanism does it at simulated gaps from "
-        f"{min(ratios, default=math.inf):g} on: the bound counts every pair of neighbours, though only those about "
-        "rank k matter. The paper's remark that a gap of 20 scales and up to 8 million items give more than 0.99 does "
-        f"not follow from the theorem, which gives {promised(20.0, 8 * 10**6):.3f} there; it does up to {at_most:,} "
-        "items."
+        f"than random variation explains). With {largest:,} items at equal gaps and k = {largest // 5}, the bound "
+        f"promises 0.99 from a gap of {from_promise:.2f} noise scales on, where the mechanism does it at simulated "
+        f"gaps from {min(ratios, default=math.inf):g} on: the bound counts every pair of neighbours, though only "
+        "those about rank k matter. The paper's remark that a gap of 20 scales and up to 8 million items give more "
+        f"than 0.99 does not follow from the theorem, which gives {promised(20.0, 8 * 10**6):.3f} there; it does "
+        f"up to {at_most:,} items."
     )
     return counted(checks, text)
 
