@@ -1,6 +1,6 @@
 """Joint and Canonical against "add NumPy Gumbel noise to every score and argpartition", and how their time grows.
 
-Both start from the plain array, shuffled, so that counting how many items hold which score is part of the time.
+Both start from a shuffled array, so the time includes counting how many items have each score.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from benchmarks.selection import EPSILON, Case, distinct_floats, long_tail
 from benchmarks.timing import Result, peak_bytes
 
 MEMORY_LIMIT = 64.0
-"""Megabytes that a release may hold beside the scores."""
+"""Megabytes that a release may use beyond the scores."""
 
 
 def cases() -> Iterator[Case]:
-    """Yield what is timed against the baseline."""
+    """Yield the cases that are timed against the baseline."""
     for kind in KINDS:
         for size, rounds, limit in ((166_000, 25, 5.0), (10**6, 10, 1.0), (10**7, 4, 0.5)):
             yield Case(f"{kind.name}, counts", long_tail, size, rounds, limit, k=200, kind=kind, suite="subsets")

@@ -2,8 +2,8 @@
 
     SELECT item FROM rows GROUP BY item ORDER BY COUNT(DISTINCT person) DESC LIMIT k
 
-Both are sent by the same driver in the same run, in turns. Rows are drawn afresh: one person of two million at a time
-takes one item of half a million, the i-th most popular with a chance in proportion to 1/i.
+Both are sent by the same driver in the same run, alternately. Each generated row has one of two million people and one
+of half a million items, the i-th most popular with probability proportional to 1/i.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from benchmarks.timing import Result, best_times
 
 EMBEDDED_LIMIT = 1.3
 SERVER_LIMIT = 1.5
-"""Times the engine's own query."""
+"""Multiples of the time of the engine's own query."""
 
 MEMORY_LIMIT = 300.0
-"""MB of a process at its peak beyond those of a process that sends the engine's own query."""
+"""Peak memory in MB beyond that of a process that sends the engine's own query."""
 
 K, ITEMS, PEOPLE = 10, 500_000, 2_000_000
 ASKED: dict[str, Any] = {"item": "item", "person": "person", "k": K, "epsilon": 1.0, "domain": ITEMS}
@@ -53,7 +53,7 @@ else:
 
 
 def measurements(quick: bool) -> Iterator[Result]:
-    """Yield times on DuckDB, PostgreSQL and Spark, and the memory beside DuckDB's."""
+    """Yield times on DuckDB, PostgreSQL and Spark, and the memory beyond DuckDB's."""
     with tempfile.TemporaryDirectory(prefix="dpselect-bench-") as folder:
         large, small = Path(folder, "large.parquet"), Path(folder, "small.parquet")
         rows = 2_000 if quick else 20_000_000
@@ -75,9 +75,9 @@ def make_rows(file: Path, count: int) -> None:
         connection.execute(
             f"""
             COPY (
-                SELECT 'item ' || CAST(floor(pow({ITEMS}, chance)) AS BIGINT) AS item,
+                SELECT 'item ' || CAST(floor(pow({ITEMS}, share)) AS BIGINT) AS item,
                        CAST(floor({PEOPLE} * other) AS BIGINT) AS person
-                FROM (SELECT random() AS chance, random() AS other FROM range({count}))
+                FROM (SELECT random() AS share, random() AS other FROM range({count}))
             ) TO '{file}' (FORMAT parquet)
             """
         )
@@ -132,7 +132,7 @@ def _compared(
 
 
 def _peak(file: Path, how: str) -> int:
-    """Return the bytes that a fresh process needs at its peak."""
+    """Return the peak memory of a new process in bytes."""
     line = [sys.executable, "-c", MEMORY_PROGRAM, str(file), how]
     finished = subprocess.run(line, check=True, capture_output=True, text=True)
     return int(finished.stdout)

@@ -1,7 +1,7 @@
 """A durable spend against a bare durable SQLite insert, and a long ledger against a plain SELECT of its rows.
 
-Both writers use the same settings on the same disk in the same run, in turns. Times of durable writes are those of a
-disk, which now and then takes one from its cache; so their medians are compared, not the shortest.
+Both writers use the same settings on the same disk in the same run, alternately. A disk sometimes answers a durable
+write from its cache, so medians are compared, not the shortest times.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from benchmarks.timing import Result
 from dpselect.ledger import Ledger
 
 SPEND_LIMIT = 4.0
-"""Times the bare insert."""
+"""Multiple of the time of the bare insert."""
 
 SHOW_LIMIT = 1.0
 """Seconds for `show` at 10^5 entries."""

@@ -1,9 +1,9 @@
-"""A ranking of many comparisons against what it cannot do without: the engine's grouping and SciPy's eigenvector.
+"""A ranking of many comparisons against its unavoidable parts: the engine's grouping and SciPy's eigenvector.
 
     SELECT winner, loser, count(*) FROM rows GROUP BY winner, loser
     scipy.sparse.linalg.eigs(Pᵀ, k=1)
 
-Both on the same rows, and P the very walk that `rank` makes of them, without its damping.
+Both use the same rows; P is the walk that `rank` builds from them, without damping.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dpselect.ranking.walk import Pairs, Walk
 from dpselect.sampling import bit_source
 
 LIMIT = 3.0
-"""Times SciPy's eigenvector plus the engine's grouping."""
+"""Multiple of the time of SciPy's eigenvector plus the engine's grouping."""
 
 PER_PAIR, K = 10, 10
 
@@ -77,7 +77,7 @@ def measurements(quick: bool) -> Iterator[Result]:
 
 
 def _eigenvector(contests: Contests, bounds: Bounds) -> Callable[[], Any]:
-    """Return the work of finding the stationary distribution of the walk by SciPy."""
+    """Return a function that computes the stationary distribution of the walk with SciPy."""
     from scipy.sparse import diags_array
     from scipy.sparse.linalg import eigs
 

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import dpselect as dps
 from benchmarks.timing import Result, best_times, peak_bytes
+from dpselect._arrays import Array
 
 EPSILON = 1.0
-Array = npt.NDArray[Any]
 
 
 def long_tail(size: int) -> Array:
@@ -54,7 +52,7 @@ def against_baseline(
     rounds: int,
     quick: bool,
 ) -> Result:
-    """Return how many times as long as the baseline something takes."""
+    """Return the time of `ours` as a multiple of that of the baseline."""
     baseline_seconds, our_seconds = best_times(
         lambda: noisy_argpartition(scores, k), ours, rounds=1 if quick else rounds
     )
@@ -86,7 +84,7 @@ class Case:
     suite: str = "selection"
 
     def measure(self, quick: bool) -> Result:
-        """Time both in turns."""
+        """Time the baseline and dpselect alternately."""
         size = min(self.size, 20_000) if quick else self.size
         scores = self.data(size)
         mechanism = self.kind(k=self.k, epsilon=EPSILON, noise=self.noise)  # type: ignore[call-arg]
@@ -116,7 +114,7 @@ CASES = [
 ]
 
 MEMORY_LIMIT = 16.0
-"""Bytes that a release may hold for each item, beyond the scores themselves."""
+"""Bytes per item that a release may use beyond the scores."""
 
 
 def measurements(quick: bool) -> Iterator[Result]:

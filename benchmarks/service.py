@@ -128,9 +128,8 @@ def _serve(kind: str, size: int) -> None:
     import uvicorn
     from fastapi import FastAPI
 
-    from dpselect.service import create_app
-    from dpselect.service.offer import coast
-    from dpselect.service.running import server_settings
+    from dpselect.service import coast, create_app
+    from dpselect.service.serve import server_settings
 
     if kind == "coast":
         app = create_app({"coast": coast(size)})

@@ -1,4 +1,4 @@
-"""What `import dpselect` costs in a fresh interpreter, and which heavy packages it brings along (none)."""
+"""The time of `import dpselect` in a new interpreter, and the heavy packages that it loads (none)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How things are measured: interleaved, best of several, against a baseline in the same run."""
+"""Measurement: alternately with a baseline in the same run, and the best of several rounds."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Result:
 
     @property
     def met(self) -> bool:
-        """Whether the measurement keeps its limit; without a limit it is for information."""
+        """Whether the measurement is within its limit; True without a limit."""
         return self.limit is None or self.measured <= self.limit
 
     @property
     def verdict(self) -> str:
-        """Say in one word how the measurement compares with its limit."""
+        """Return "met", "missed", or "-" without a limit."""
         if self.limit is None:
             return "-"
         return "met" if self.met else "missed"
@@ -43,9 +43,9 @@ class Result:
 
 
 def best_times(baseline: Callable[[], object], ours: Callable[[], object], rounds: int) -> tuple[float, float]:
-    """Return the shortest time of each, run in turns so that both meet the same machine.
+    """Return the shortest time of each, run alternately.
 
-    Other work on the machine only ever adds time, so that the shortest of several is the fairest.
+    Other load on the machine can only add time, so the shortest of several rounds is the most accurate.
     """
     ours()
     baseline()
@@ -56,10 +56,10 @@ def best_times(baseline: Callable[[], object], ours: Callable[[], object], round
 def typical_times(
     baseline: Callable[[], object], works: Sequence[Callable[[], object]], rounds: int
 ) -> list[tuple[float, float]]:
-    """Return the median times of the baseline and of each of several works.
+    """Return the median times of the baseline and of each work.
 
-    All are run in turns, the baseline before each work, so that what else is done on the machine for some seconds
-    meets all of them. For many cases of which the slowest counts: the shortest times would be the luck of the most.
+    All are run alternately, the baseline before each work, so that other load on the machine affects all of them. Use
+    medians if the slowest of many cases counts.
     """
     for work in (baseline, *works):
         work()
@@ -68,7 +68,7 @@ def typical_times(
 
 
 def best_time(work: Callable[[], object], rounds: int) -> float:
-    """Return the shortest time of several, after one that warms up."""
+    """Return the shortest time of several rounds, after a warm-up round."""
     work()
     return min(_seconds(work) for _ in range(rounds))
 
@@ -80,7 +80,7 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 def peak_bytes(work: Callable[[], object]) -> int:
-    """Return the most memory that `work` holds at a time beyond what was held before; NumPy's arrays are counted."""
+    """Return the peak memory of `work` beyond what was in use before, including NumPy arrays."""
     work()
     tracemalloc.start()
     try:

@@ -15,10 +15,10 @@ from dpselect.mechanisms.unknown import Pool
 from dpselect.sampling import SystemBits
 
 SELECTION_LIMIT = 5.0
-"""Times the NumPy baseline on as many items as the pool has; all is counted that follows once the rows are here."""
+"""Multiple of the NumPy baseline on as many items as the pool has; counts everything after the rows are fetched."""
 
 ENGINE_LIMIT = 1.2
-"""Times the engine's own ORDER BY … LIMIT pool + 1."""
+"""Multiple of the time of the engine's own ORDER BY … LIMIT pool + 1."""
 
 DELTA = 1e-6
 
@@ -56,7 +56,7 @@ def _selection(k: int, size: int, limit: float | None, *, rounds: int) -> Result
 
 
 def _end_to_end(quick: bool) -> Iterator[Result]:
-    """Yield the ratio for a table in the engine, and for a file that either side opens anew."""
+    """Yield the ratio for a table in the engine, and for a file that each side opens itself."""
     import duckdb
     import ibis
 

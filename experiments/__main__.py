@@ -13,9 +13,10 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from dpselect import InvalidInput
+from dpselect._format import three_digits
 from dpselect.reproduce.drawing import picture
 from experiments import delta, domain_size, errors, features, inside, margin, ordered, ranking, ring, unknown
-from experiments.data import MissingData
 
 EXPERIMENTS = {
     "margin": margin,
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     experiment: Any = EXPERIMENTS[options.name]
     if getattr(experiment, "NEEDS_DATA", True) and (options.data is None or not options.data.is_dir()):
-        where = "--data names no folder" if options.data is None else f"there is no folder {options.data}"
+        where = "--data is missing" if options.data is None else f"there is no folder {options.data}"
         print(f"skipped: {options.name} needs the real data sets, and {where}")
         return 0
     rows: list[dict[str, Any]] = []
@@ -45,8 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for row in experiment.rows(options.data):
                 rows.append(row)
                 status.update(f"computed {row['data']}, k = {row['k']} …")
-        except MissingData as missing:
-            print(f"skipped: {options.name} needs a data set that is not there: {missing}")
+        except InvalidInput as missing:
+            print(f"skipped: {options.name} needs a data set that is missing: {missing}")
             return 0
     Console().print(_table(experiment.TITLE, rows))
     if options.out is not None:
@@ -62,17 +63,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m experiments", description="Compute a table about the mechanisms.")
-    parser.add_argument("name", choices=list(EXPERIMENTS), help="which table")
-    parser.add_argument("--data", type=Path, metavar="DIR", help="the folder with the real data sets")
+    parser.add_argument("name", choices=list(EXPERIMENTS), help="the experiment")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="folder with the real data sets")
     parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="also write DIR/NAME.csv, and DIR/NAME.svg where there is a picture"
+        "--out", type=Path, metavar="DIR", help="also write DIR/NAME.csv and, if there is a picture, DIR/NAME.svg"
     )
     return parser
 
 
 def _table(title: str, rows: list[dict[str, Any]]) -> Table:
-    """Return the rows as a table, turned over when it is wider than high."""
-    lines = [list(rows[0]), *([_shown(value) for value in row.values()] for row in rows)]
+    """Return the rows as a table, transposed if it has more columns than rows."""
+    lines = [list(rows[0]), *([_cell(value) for value in row.values()] for row in rows)]
     if len(rows[0]) > len(rows):
         lines = [list(line) for line in zip(*lines, strict=True)]
     table = Table(title=title, box=SIMPLE_HEAD, padding=0)
@@ -85,10 +86,9 @@ def _table(title: str, rows: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _shown(value: Any) -> str:
-    """Show a number to three digits."""
+def _cell(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:.3g}" if abs(value) < 1000 else f"{float(f'{value:.3g}'):,.0f}"
+        return three_digits(value)
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 

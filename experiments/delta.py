@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import dpselect as dps
-from experiments.data import Counts
+from dpselect._arrays import Array
 from experiments.errors import EPSILONS, draws
 from experiments.ordered import data_sets
 
@@ -36,7 +36,7 @@ def rows(data: Path) -> Iterator[dict[str, Any]]:
                 yield row
 
 
-def _errors(mechanism: dps.Mechanism, counts: Counts) -> tuple[float, float]:
+def _errors(mechanism: dps.Mechanism, counts: Array) -> tuple[float, float]:
     """Return the mean ℓ∞ error and the share of exact answers, of sets after sorting them by true score."""
     chosen, true = draws(mechanism, counts, DRAWS), counts[: mechanism.k]
     if not mechanism.ordered:

@@ -1,7 +1,7 @@
 """A huge known domain or an unknown one: the exponential mechanism over all items against Restricted over the top.
 
-Restricted, appendix D: items of count 1 are added to the domain, 10^8 to 10^10 of them. The full domain is run exactly,
-its items of count 1 being one tied group; what lies below the pool cannot change the answer of Restricted.
+Restricted, appendix D: items of count 1 are added to the domain, 10^8 to 10^10 of them. The full domain is run exactly:
+its items of count 1 are one tied group. Items below the pool cannot change the answer of Restricted.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 import dpselect as dps
+from dpselect._arrays import Array
 from dpselect.forecast import score_ratio
 from dpselect.sampling import bit_source
-from experiments.data import Counts, real
+from experiments.data import real
 from experiments.unknown import delta_of, measured, pool_of
 
 TITLE = "score ratio of the exponential mechanism over a domain with added items of count 1, and of Restricted"
@@ -27,8 +28,8 @@ POOL = 50
 DRAWS = 20
 
 
-def full_domain(counts: Counts, added: int) -> dps.Scores:
-    """Return the scores of all items and of so many more that one person has."""
+def full_domain(counts: Array, added: int) -> dps.Scores:
+    """Return the scores of all items and of `added` further items of count 1."""
     values, sizes = np.unique(counts, return_counts=True)
     histogram = dict(zip(values.tolist(), sizes.tolist(), strict=True))
     histogram[1] = histogram.get(1, 0) + added

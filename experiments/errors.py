@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 import dpselect as dps
+from dpselect._arrays import Array
 from dpselect.forecast import largest_error, relative_error
 from dpselect.sampling import bit_source
-from experiments.data import Counts
 from experiments.ordered import data_sets
 
 TITLE = "mean errors of the chosen sequence (joint, Definition 2.2), exponential noise"
@@ -20,13 +20,13 @@ EPSILONS = (0.1, 1.0, 10.0)
 DRAWS = 40
 
 
-def mean(judge: Callable[[Counts, Counts], float], true: Counts, chosen: Counts) -> float:
+def mean(judge: Callable[[Array, Array], float], true: Array, chosen: Array) -> float:
     """Return the mean of a measure over all draws."""
     return float(np.mean([judge(true, answer) for answer in chosen]))
 
 
-def draws(mechanism: dps.Mechanism, counts: Counts, number: int) -> Counts:
-    """Return the scores of the sequences that so many draws choose; from a seed, as no release may be."""
+def draws(mechanism: dps.Mechanism, counts: Array, number: int) -> Array:
+    """Return the scores of the chosen sequences, one row per draw; seeded, so never for a release."""
     bits, scores = bit_source(1), dps.Scores.of(counts)
     return np.array([mechanism.draw(scores, bits).values for _ in range(number)])
 

@@ -1,6 +1,6 @@
 """Feature vectors: the error of the best of k results, against k, ε and the dimensions in which the server looks.
 
-Films of MovieLens (or invented results) have vectors of ten numbers; viewers who were not in the training data send
+Films of MovieLens (or generated results) have vectors of ten numbers; viewers who were not in the training data send
 theirs with noise. Multi-selection claims an error of O(1/(ε k^{1/d'})) in d' dimensions.
 """
 
@@ -36,9 +36,9 @@ RESULTS = (1, 2, 4, 8, 16, 32)
 def films(path: Path) -> tuple[FloatArray, FloatArray]:
     """Return the vectors of films and of viewers who were held out, from rows user,item.
 
-    The matrix of who saw what, each entry divided by the roots of its row's and column's sums, is factored on three
-    quarters of the viewers; a film's vector is its direction among the leading factors without the first, which is
-    popularity. A viewer's vector is the mean of their films'.
+    The matrix of viewers and films is divided by the roots of the sums of its rows and columns, and factored for three
+    quarters of the viewers. A film's vector is its direction in the leading factors, without the first, which measures
+    popularity. A viewer's vector is the mean of the vectors of their films.
     """
     from scipy import sparse
     from scipy.sparse.linalg import svds
@@ -63,7 +63,7 @@ def films(path: Path) -> tuple[FloatArray, FloatArray]:
 
 
 def generated(size: int = 3000, people: int = 160) -> tuple[FloatArray, FloatArray]:
-    """Return invented vectors that vary in a few directions most, and people near some of them."""
+    """Return generated vectors that vary mostly in a few directions, and people near some of them."""
     generator = np.random.default_rng(0)
     spread = 1 / np.sqrt(np.arange(1, FEATURES + 1))
     vectors = generator.normal(size=(size, FEATURES)) * spread

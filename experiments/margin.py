@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import dpselect as dps
+from dpselect._arrays import Array
 from dpselect.forecast import gap_limit, smallest_epsilon, swap_limit
-from experiments.data import Counts, real, zipf
+from experiments.data import real, zipf
 
 TITLE = "ε needed to return exactly the top k with probability 0.99"
 WANTED = 0.99
@@ -36,13 +37,13 @@ VARIANTS: dict[str, tuple[float, bool, str]] = {
 """What is compared, as gamma, margin and noise; with γ = 1 the margin changes nothing."""
 
 
-def epsilon_for_top(counts: Counts, k: int, gamma: float, margin: bool, noise: str) -> float:
+def epsilon_for_top(counts: Array, k: int, gamma: float, margin: bool, noise: str) -> float:
     """Return the ε at which P[exact top-k] = 0.99."""
     mechanism = dps.Canonical(k=k, epsilon=1.0, gamma=gamma, noise=noise, margin=margin)
     return smallest_epsilon(counts, mechanism, WANTED)
 
 
-def counts_of(name: str, folder: Path) -> Counts:
+def counts_of(name: str, folder: Path) -> Array:
     """Return the counts of a case, highest first."""
     return zipf(10_000, 0.04) if name.startswith("Zipf") else real(folder, name)[:ITEMS]
 

@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import dpselect as dps
+from dpselect._arrays import Array
 from dpselect.forecast import smallest_epsilon
-from experiments.data import Counts, flat, long_tail, real
+from experiments.data import flat, long_tail, real
 
 TITLE = "ε needed to return exactly the top sequence with probability 0.99, exponential noise"
 WANTED = 0.99
 LENGTHS = (1, 2, 3, 5, 10, 50)
 
 
-def data_sets(folder: Path) -> dict[str, Counts]:
+def data_sets(folder: Path) -> dict[str, Array]:
     """Return the counts to compare on, highest first."""
     return {
         "games_steam": real(folder, "games_steam"),

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 import dpselect as dps
+from dpselect._arrays import FloatArray
 from dpselect.ranking import DEFAULT_DAMPING, Bounds
 from dpselect.ranking.simulate import Contests, ladder, simulate_comparisons, strengths_of_greatest_likelihood
 from dpselect.ranking.walk import Pairs, Walk, stationary
@@ -31,12 +31,10 @@ NEEDS_DATA = False
 SEEDS, DRAWS = 8, 10
 LITTLE = 0.1
 RATIO = 20.0
-"""The best item is so many times as strong as the last."""
+"""Strength of the best item divided by that of the last."""
 
 AXES = {"ε": "ε", "items": "items", "comparisons per pair": "L", "damping": "α"}
 """What each panel varies, and the column that holds it."""
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,7 @@ def shares(setting: Setting, seed: int) -> dict[str, float]:
 
 
 def drawn(contests: Contests, bounds: Bounds, mechanism: Any, k: int) -> float:
-    """Return the mean share of the true top k in seeded draws, as no release may be made."""
+    """Return the mean share of the true top k in seeded draws."""
     found = scores(contests, bounds)
     chosen = mechanism(sensitivity=bounds.sensitivity(contests.items))
     return float(np.mean([np.mean(chosen.select(found, seed=seed) < k) for seed in range(DRAWS)]))

@@ -20,7 +20,7 @@ PLACES = 120
 
 
 def peaks(heights: tuple[int, ...]) -> int:
-    """Return how many peaks the noise has: runs of places that are lower in height than both sides."""
+    """Return the number of peaks of the noise: runs of places with smaller heights than on both sides."""
     steps = [after - before for before, after in zip(heights, [*heights[1:], heights[0]], strict=True)]
     turns = [step for step in steps if step]
     return sum(before < 0 < after for before, after in zip(turns, [*turns[1:], *turns[:1]], strict=True))

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from dpselect._arrays import Array
 from dpselect.forecast import f1_score, items_returned, score_ratio
 from dpselect.mechanisms import UnknownDomain, mechanism_for
 from dpselect.mechanisms.unknown import Pool
 from dpselect.sampling import bit_source
-from experiments.data import Counts, people, real
+from experiments.data import people, real
 
 TITLE = "unknown domains: items returned, score ratio and F1 at the same (ε, δ), means of seeded draws"
 DATA_SETS = ("epinions", "games_steam", "words_lt", "foursquare_lbsn_Jakarta")
@@ -27,21 +28,21 @@ MECHANISMS = {"Restricted": "restricted", "Limited": "limited", "Stable": "top-s
 DRAWS = 1000
 
 
-def delta_of(data: Path, name: str, counts: Counts) -> float:
-    """δ = 1/(2n); of words only counts are known, and the highest stands for n."""
+def delta_of(data: Path, name: str, counts: Array) -> float:
+    """Return δ = 1/(2n) for n people; without pairs, n is the highest count."""
     n = people(data, name) if (data / name / "pairs.csv.gz").is_file() else int(counts[0])
     return 1 / (2 * n)
 
 
-def pool_of(counts: Counts, size: int) -> Pool:
+def pool_of(counts: Array, size: int) -> Pool:
     """Return the pool as an engine would answer it, from counts in descending order."""
     return Pool.of_rows(counts[:size], size, int(counts[size]) if len(counts) > size else 0)
 
 
 def settings(
     data: Path, names: tuple[str, ...] = DATA_SETS
-) -> Iterator[tuple[dict[str, Any], Counts, Pool, dict[str, UnknownDomain]]]:
-    """Yield what stands at the beginning of each row of the grid, the counts, the pool and the three mechanisms."""
+) -> Iterator[tuple[dict[str, Any], Array, Pool, dict[str, UnknownDomain]]]:
+    """Yield the first columns of each row of the grid, the counts, the pool and the three mechanisms."""
     for name in names:
         counts = real(data, name)
         delta = delta_of(data, name, counts)
@@ -56,14 +57,14 @@ def settings(
                 yield {"data": name, "k": k, "pool": f"{factor}k", "ε": epsilon}, counts, pool, compared
 
 
-def lengths(mechanism: UnknownDomain, pool: Pool, draws: int) -> Counts:
-    """Return how many items the answers have; from a seed, as no release may be."""
+def lengths(mechanism: UnknownDomain, pool: Pool, draws: int) -> Array:
+    """Return the number of items of each answer, in seeded draws."""
     bits = bit_source(1)
     return np.array([len(mechanism.draw_from(pool, bits).values) for _ in range(draws)])
 
 
-def measured(mechanism: UnknownDomain, pool: Pool, top: Counts, draws: int) -> tuple[float, float, float]:
-    """Return the means of items returned, score ratio and F1; from a seed, as no release may be."""
+def measured(mechanism: UnknownDomain, pool: Pool, top: Array, draws: int) -> tuple[float, float, float]:
+    """Return the means of items returned, score ratio and F1, in seeded draws."""
     bits = bit_source(1)
     answers = [mechanism.draw_from(pool, bits).values for _ in range(draws)]
     metrics = (items_returned, score_ratio, f1_score)

@@ -15,41 +15,28 @@ from hypothesis import HealthCheck, settings
 
 import servers
 
-# No test may depend on how fast the machine is, and a failure must come back on the next run.
+# Tests do not depend on the speed of the machine, and a failure is reproducible.
 settings.register_profile("dpselect", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("dpselect")
 
 LONG = (
-    "tests/cli/",
     "tests/engines/",
-    "tests/experiments/",
-    "tests/forecast/test_forecast_exact.py",
-    "tests/forecast/test_forecast_plan.py::test_pictures_are_written",
     "tests/neighbours/",
     "tests/ranking/test_ranking_rank.py",
-    "tests/reproduce/",
     "tests/sources/test_source_contributions.py",
-    "tests/sources/test_source_counts.py::test_odd_texts",
-    "tests/sources/test_source_hazards.py",
-    "tests/sources/test_source_lines.py",
-    "tests/sources/test_source_silence.py",
-    "tests/test_benchmarks.py",
-    "tests/service/",
-    "tests/test_top.py::test_a_table_without_rows",
-    "tests/test_top_unknown.py::test_items_that_few",
 )
-"""Tests that together take minutes: 'make check' leaves them to 'make test'."""
+"""Slow tests that do not carry the mark themselves; 'make check' leaves them out."""
 
 
 def pytest_configure() -> None:
-    """Let Ctrl-C through to tests of it, also where a shell started the run in the background, which ignores it."""
+    """Handle SIGINT even if a shell started the run in the background, where it is ignored; some tests send it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
 def postgresql_server() -> Iterator[str]:
-    """Yield the URL of a real PostgreSQL server, one a test process."""
+    """Yield the URL of a real PostgreSQL server, one per test process."""
     if sys.version_info >= (3, 13):
         pytest.importorskip("pgserver", reason="pgserver has no wheels for this version of Python")
     with servers.postgresql() as url:
@@ -58,7 +45,7 @@ def postgresql_server() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def spark_session() -> Iterator[Any]:
-    """Yield a real Spark session, one a test process."""
+    """Yield a real Spark session, one per test process."""
     before = set(Path().iterdir())
     with servers.spark() as session:
         yield session
@@ -67,9 +54,9 @@ def spark_session() -> Iterator[Any]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as slow what takes long as a whole, although no single test does, and let one process run all of Spark."""
+    """Mark tests of servers as slow, and run all tests of Spark in one process."""
     for item in items:
-        # A URL in the name of a test is refused before anything is started.
+        # A test with a URL in its name is about a refusal and starts nothing.
         starts_spark = re.search(r"(?<!py)spark(?!(\+local)?://)", item.name) or "spark_session" in _fixtures(item)
         if item.nodeid.startswith(LONG) or starts_spark or "postgresql" in item.name:
             item.add_marker(pytest.mark.slow)
@@ -83,6 +70,6 @@ def _fixtures(item: pytest.Item) -> tuple[str, ...]:
 
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """Let the sockets go that PySpark leaves to the collector, while the test that made them is still running."""
+    """Collect the sockets that PySpark leaves open while the test that opened them is still running."""
     if item.get_closest_marker("xdist_group") is not None:
         gc.collect()

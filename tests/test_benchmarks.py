@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 ROOT = Path(__file__).parent.parent
 
@@ -17,30 +18,22 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "benchmarks", *arguments], cwd=ROOT, capture_output=True, text=True)
 
 
-def test_every_suite_runs_and_reports(tmp_path: Path) -> None:
+SUITES = {"selection", "service", "subsets", "startup", "ledger", "forecast", "unknown", "ranking"}
+"""All suites but engines, which starts PostgreSQL and Spark."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "suites", [SUITES, pytest.param({"engines"}, marks=pytest.mark.long)], ids=["embedded", "engines"]
+)
+def test_every_suite_runs_and_reports(suites: set[str], tmp_path: Path) -> None:
     report = tmp_path / "report.json"
-    finished = run("--quick", "--json", str(report))
+    finished = run("--quick", "--json", str(report), *(part for suite in suites for part in ("--only", suite)))
     assert finished.returncode == 0, finished.stderr
     results = json.loads(report.read_text())["results"]
-    assert {result["suite"] for result in results} == {
-        "selection",
-        "service",
-        "subsets",
-        "startup",
-        "ledger",
-        "engines",
-        "unknown",
-        "ranking",
-    }
+    assert {result["suite"] for result in results} == suites
     assert all(math.isfinite(result["measured"]) and result["case"] in finished.stdout for result in results)
     assert {result["verdict"] for result in results} == {"-"}
-
-
-def test_one_suite_can_be_asked_for() -> None:
-    finished = run("--quick", "--only", "startup")
-    assert finished.returncode == 0, finished.stderr
-    assert "import" in finished.stdout
-    assert "counts" not in finished.stdout
 
 
 def test_a_missed_limit_is_told_apart_from_one_that_is_met() -> None:

@@ -33,7 +33,7 @@ dpselect reproduce canonical --data DATA --out reproduced
 dpselect reproduce joint --figure 1 --data DATA --quick
 ```
 
-`--quick` uses fewer points or draws, and takes about a minute at most. An interrupted run continues where it stopped.
+`--quick` uses fewer points or draws, and takes a few minutes at most. An interrupted run continues where it stopped.
 The figures can be read without colour: lines differ in dash and marker. If a data set of a paper is not
 available, the text names its replacement. Times are those of the machine that ran this.
 """

@@ -24,6 +24,18 @@ def shown_below(number: float | Decimal, figures: int = 6) -> str:
     return _text(Context(prec=figures, rounding=ROUND_FLOOR).create_decimal(_decimal(number)))
 
 
+def three_digits(number: float) -> str:
+    """Return a number rounded to three digits, without an exponent: 0.0123, 4.57, 12,300."""
+    return f"{float(f'{number:.3g}'):,.10g}"
+
+
+def shown_probability(probability: float) -> str:
+    """Return a probability to three digits; values very close to 0 or 1 are shown as "<1e-9" and ">0.999"."""
+    if probability < 1e-9:
+        return "<1e-9"
+    return ">0.999" if 0.9995 <= probability < 1 - 1e-12 else f"{probability:.3g}"
+
+
 def difference_above(larger: float, smaller: float) -> str:
     """Return the difference of two floats, in their shortest decimal form, as text, rounded up."""
     return shown_above(_WIDE.subtract(_decimal(larger), _decimal(smaller)))

@@ -41,14 +41,15 @@ def test_the_private_rows_are_no_list_of_the_possible_items(folder: Path) -> Non
         f"rank views.parquet {caps} --domain list.parquet",
     ):
         said = refused(line)
-        assert "--domain: " in said
-        assert "the answer could name an item that only one person has" in said
-        assert "State a public list of the possible items, or dpselect.UNKNOWN (--domain unknown) with a delta" in said
+        assert "--domain" in said
+        assert "only one person has" in said
+        assert "--domain unknown" in said
 
 
 def test_a_forecast_for_the_rows_as_their_own_list_is_refused_with_what_to_do_there(folder: Path) -> None:
     said = refused("forecast views.parquet --item film --person viewer -k 1 --domain views.parquet")
-    assert "--domain: 'views.parquet' was given; it is the file of the rows; name the list that top" in said
+    assert "--domain" in said
+    assert "'views.parquet'" in said
     assert "unknown" not in said
 
 
@@ -56,8 +57,9 @@ def test_a_list_without_a_header_loses_no_item(folder: Path) -> None:
     Path("list.txt").write_text("film 00\nfilm 01\nfilm 02\n")
     line = f"top views.parquet {ASKED} --domain list.txt"
     said = refused(line)
-    assert "--domain: 'list.txt' was given; its first line is 'film 00', not 'film' like the column of the rows" in said
-    assert "--domain-column 'film 00' (in Python, domain_column); if it is an item, --domain-no-header" in said
+    assert all(
+        word in said for word in ("--domain", "'list.txt'", "'film 00'", "--domain-column", "--domain-no-header")
+    )
     answer = json.loads(run(f"{line} --domain-no-header --format json").stdout)
     assert set(answer["items"]) == {"film 00", "film 01", "film 02"}
     assert answer["domain"] == {"items": 3, "stated": "public"}
@@ -67,12 +69,13 @@ def test_a_list_without_a_header_loses_no_item(folder: Path) -> None:
     for options in ("--domain-no-header", "--domain-column title"):
         rows = "--item film --person viewer -k 1 --epsilon 1 --format json"
         assert run(f"forecast views.parquet {rows} --domain list.txt {options}").exit_code == 0
-        assert "--domain: None was given; name the file" in refused(f"forecast list.txt -k 1 {options}")
+        assert "--domain must name the file" in refused(f"forecast list.txt -k 1 {options}")
 
 
 def test_the_two_options_do_not_go_together(folder: Path) -> None:
     said = refused(f"top views.parquet {ASKED} --domain films.csv --domain-column film --domain-no-header")
-    assert "--domain-no-header: no header was given; the column 'film' is named, so there is one; leave it out" in said
+    assert "--domain-no-header" in said
+    assert "'film'" in said
 
 
 @pytest.mark.parametrize(
@@ -82,13 +85,9 @@ def test_the_two_options_do_not_go_together(folder: Path) -> None:
         ("1500", "1,500 items, only their number stated as public", {"items": 1500, "stated": "number"}),
         ("unknown", "unknown; which items exist is private", {"items": None, "stated": "unknown"}),
     ],
+    ids=["list", "number", "unknown"],
 )
 def test_every_answer_says_what_was_stated(domain: str, words: str, plain: dict[str, Any], folder: Path) -> None:
     line = f"top views.parquet {ASKED} --delta 1e-3 --domain {domain}"
     assert f"Domain {words} Mechanism" in " ".join(run(line).stdout.split())
     assert json.loads(run(f"{line} --format json").stdout)["domain"] == plain
-
-
-def test_the_demo_says_it_too(folder: Path) -> None:
-    assert "Domain 2,000 items, stated as public" in " ".join(run("demo --rows 1000").stdout.split())
-    assert json.loads(run("demo --rows 1000 --format json").stdout)["domain"] == {"items": 2000, "stated": "public"}

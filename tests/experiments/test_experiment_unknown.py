@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from scipy.special import rel_entr
 
+import dpselect as dps
+
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
@@ -42,10 +44,11 @@ def test_counts_and_people_are_read_off_pairs(folder: Path) -> None:
     assert len(counts) == 600
     assert data.people(folder, "shop") == 3000
     assert unknown.delta_of(folder, "shop", counts) == 1 / 6000
-    with pytest.raises(data.MissingData):
+    with pytest.raises(dps.InvalidInput, match="nothing"):
         data.real(folder, "nothing")
 
 
+@pytest.mark.slow
 def test_the_grid_has_a_row_for_every_setting_and_means_in_range(folder: Path) -> None:
     rows = list(unknown.rows(folder, names=("shop",), draws=2))
     assert len(rows) == 3 * 3 * 5
@@ -56,6 +59,7 @@ def test_the_grid_has_a_row_for_every_setting_and_means_in_range(folder: Path) -
             assert 0 <= row[f"F1 {label}"] <= 1
 
 
+@pytest.mark.slow
 def test_what_to_put_inside_is_compared_for_every_length(folder: Path) -> None:
     rows = list(inside.rows(folder, names=("shop",), draws=1))
     assert [row["k"] for row in rows] == [10, 50, 100]
@@ -94,6 +98,7 @@ def _bound(shares: Any, towards: float, nats: float) -> float:
 
 
 @with_data
+@pytest.mark.long
 def test_restricted_returns_as_many_items_as_limited_but_for_a_small_exception() -> None:
     """All settings together fail by chance with probability at most 1e-6."""
     grid = [setting for setting in unknown.settings(DATA, ("games_steam",)) if setting[0]["k"] < 100]
@@ -106,6 +111,7 @@ def test_restricted_returns_as_many_items_as_limited_but_for_a_small_exception()
 
 
 @with_data
+@pytest.mark.long
 def test_a_growing_domain_hurts_the_exponential_mechanism_and_not_restricted() -> None:
     rows = {(row["k"], row["ε"]): row for row in domain_size.rows(DATA, draws=5)}
     row = rows[50, 0.4]

@@ -22,6 +22,7 @@ def rows_of(study: Study) -> list[dict[str, Any]]:
     return [row for point in study.points(True) for row in study.compute(point, None)]  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_every_figure_is_computed_without_any_data_set(tmp_path: Path) -> None:
     outcomes = list(reproduce("multi-selection", data=tmp_path, out=tmp_path / "out", quick=True))
     assert [outcome.study.name for outcome in outcomes] == ["figure-2", "figure-3", "figure-4"]
@@ -40,7 +41,7 @@ def test_a_wrong_formula_would_be_noticed() -> None:
     assert not study.judge([{**row, "cost": row["cost"] * 1.001} for row in rows]).holds
 
 
-@pytest.mark.parametrize("level", [0.0, 0.2, 0.4, 0.45, 0.46, 0.6])
+@pytest.mark.parametrize("level", [0.2, 0.46])
 def test_the_curve_of_the_proof_is_its_integral_while_it_is_below_0(level: float) -> None:
     """Where ν < 0, `ν(r) = e^{εr} ∫_0^r (d − λ) (ζ/2) e^{−(ε+ζ)t} dt`; it ends above 0 for levels below the cost."""
     places = np.arange(0.0, 20.0, 0.01)

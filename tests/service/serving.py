@@ -12,7 +12,7 @@ from typing import Any
 import uvicorn
 
 from dpselect.service import Offer, create_app
-from dpselect.service.running import server_settings
+from dpselect.service.serve import server_settings
 
 
 @dataclass

@@ -123,42 +123,28 @@ BODIES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("body", BODIES, ids=str)
-def test_anything_but_one_finite_signal_is_refused_without_being_repeated(service: Served, body: bytes) -> None:
-    status, reply = post(service, "/v1/multiselect/line", body)
-    assert status == 422
-    assert set(reply) == {"error"}
-    assert "signal" in reply["error"]
-    assert "61.8" not in reply["error"]
+def test_anything_but_one_finite_signal_is_refused_without_being_quoted(service: Served) -> None:
+    for body in BODIES:
+        status, reply = post(service, "/v1/multiselect/line", body)
+        assert status == 422, body
+        assert set(reply) == {"error"}, body
+        assert "signal" in reply["error"], body
+        assert "61.8" not in reply["error"], body
 
 
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [
-        ("/v1/multiselect/unknown", 404),
-        ("/v1/multiselect/61.8034", 404),
-        ("/v1/multiselect/line?k=10", 422),
-        ("/v1/multiselect/line?k=0", 422),
-        ("/v1/multiselect/line?k=61.8034", 422),
-        ("/v1/multiselect/line?k=%C2%B2", 422),
-        ("/v1/multiselect/line?epsilon=0.618034", 422),
-        ("/v1/multiselect/line?epsilon=nan", 422),
-        ("/v1/multiselect/line?value=61.8034", 422),
-        ("/v1/multiselect/line?k=61.8034&k=3", 422),
-        ("/v1/multiselect/line?k=3&k=3", 422),
-        ("/v1/multiselect/line?k=003", 422),
-        ("/v1/multiselect/line?epsilon=0.5000000000000000000618034", 422),
-        ("/v1/multiselect/line?epsilon=0.50", 422),
-        ("/v1/multiselect/line?epsilon=+0.5", 422),
-        ("/v1/multiselect/line/?value=61.8034", 404),
-        ("/v1/multiselect/?value=61.8034", 404),
-        ("/elsewhere/61.8034", 404),
-    ],
+QUERIES = (
+    "k=10 k=0 k=61.8034 k=%C2%B2 k=3&k=3 k=003 value=61.8034 epsilon=0.618034 epsilon=nan epsilon=0.50 epsilon=+0.5 "
+    "epsilon=0.5000000000000000000618034"
 )
-def test_settings_that_are_not_on_offer_are_refused(service: Served, path: str, status: int) -> None:
-    found, reply = post(service, path, {"signal": 1})
-    assert found == status
-    assert "61.8" not in json.dumps(reply)
+PATHS = ("/v1/multiselect/61.8034", "/v1/multiselect/line/?value=61.8034", "/v1/multiselect/?value=61.8034", "/61.8034")
+
+
+def test_settings_that_are_not_on_offer_are_refused_without_being_quoted(service: Served) -> None:
+    refused = {f"/v1/multiselect/line?{query}": 422 for query in QUERIES.split()} | dict.fromkeys(PATHS, 404)
+    for path, expected in refused.items():
+        status, reply = post(service, path, {"signal": 1})
+        assert status == expected, path
+        assert "61.8" not in json.dumps(reply), path
 
 
 def test_the_list_takes_no_field(service: Served) -> None:
@@ -167,7 +153,7 @@ def test_the_list_takes_no_field(service: Served) -> None:
     assert b"61.8" not in content
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 0.05, 1e-7, 1e16, 1 / 3, 250.0])
+@pytest.mark.parametrize("epsilon", [1.0, 1e-7, 1e16, 1 / 3], ids=["1", "1e-7", "1e16", "third"])
 def test_epsilon_may_be_spelt_as_in_python_and_in_javascript(epsilon: float) -> None:
     offer = Offer([1.0, 2.0], k=1, epsilon=epsilon)
     spellings = {1.0: ["1"], 1e-7: ["1e-7"], 1e16: ["10000000000000000"], 250.0: ["250"]}.get(epsilon, [])
@@ -177,10 +163,10 @@ def test_epsilon_may_be_spelt_as_in_python_and_in_javascript(epsilon: float) -> 
         offer.settings([("epsilon", repr(epsilon) + "0")])
 
 
-@pytest.mark.parametrize("name", ["", "a/b", ".", ".."])
-def test_a_name_that_no_address_can_hold_is_refused(name: str) -> None:
-    with pytest.raises(dps.InvalidInput, match="name"):
-        create_app({name: Offer([1.0], k=1)})
+def test_a_name_that_cannot_be_part_of_a_url_is_refused() -> None:
+    for name in ("", "a/b", ".", ".."):
+        with pytest.raises(dps.InvalidInput, match="name must"):
+            create_app({name: Offer([1.0], k=1)})
 
 
 def test_a_body_that_does_not_arrive_is_not_waited_for(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,5 +289,5 @@ def test_a_service_cannot_give_an_epsilon_that_was_not_asked_for(service: Served
 
 
 def test_an_offer_needs_as_many_results_as_answers() -> None:
-    with pytest.raises(dps.InvalidInput, match="k: 5 was given"):
+    with pytest.raises(dps.InvalidInput, match="k must be at most 2"):
         Offer([1.0, 2.0])

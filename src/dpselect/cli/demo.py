@@ -1,48 +1,147 @@
-"""`dpselect demo`: the whole path on an invented example."""
+"""`dpselect demo`: the whole path on generated data, which are always the same and contain no real person."""
 
 from __future__ import annotations
 
 import contextlib
+import io
 import shlex
 import tempfile
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.table import Table
 from rich.text import Text
 
 import dpselect
-from dpselect.cli.demo_data import FILMS, VIEWERS, DemoData
-from dpselect.cli.numbers import number, whole_number
-from dpselect.cli.output import Format, as_csv, as_json, as_text, facts, note, note_seed, publish
-from dpselect.cli.progress import progress_bar
+from dpselect._arrays import IntArray
+from dpselect.cli.options import Epsilon, Seed, examples, whole_number
+from dpselect.cli.output import Format, as_csv, as_json, as_text, facts, note, note_seed, progress_bar, publish
+from dpselect.writing import write_whole
+
+EXAMPLES = examples("dpselect demo --out demo", title="Example, which keeps its files in the folder demo:")
+
+FILMS = 2_000
+VIEWERS = 50_000
+_DATA_SEED = 20_240_229
+
+
+_MARK = {"made by": "dpselect demo"}
+"""Metadata by which the demo recognises its own Parquet file."""
+
+
+def _is_marked(path: Path) -> bool:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        found = pyarrow.parquet.read_schema(path).metadata or {}
+    except (OSError, pyarrow.ArrowException):
+        return False
+    return all(found.get(key.encode()) == value.encode() for key, value in _MARK.items())
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+_QUALITIES = _words(
+    "Silent Golden Broken Distant Hidden Electric Paper Crimson Restless Borrowed Frozen Patient Hollow Midnight "
+    "Wandering Velvet Forgotten Burning Gentle Seventh"
+)
+_THINGS = _words(
+    "Harbour Orchard Lantern Compass Winter Mirror Garden River Staircase Violin Satellite Island Letter Carnival "
+    "Lighthouse Shadow Kingdom Machine Promise Horizon Sparrow Archive Desert Engine Tide"
+)
+_PLACES = _words("Almarin Port-Vesper Kestrel-Bay Ostrova Tallow-Street Mirabel Saint-Orrin Dunmere Calyx Halden")
+_PATTERNS = (
+    ("The {} {}", _QUALITIES, _THINGS),
+    ("{} {}", _QUALITIES, [thing + "s" for thing in _THINGS]),
+    ("The {} of {}", _THINGS, _PLACES),
+    ("A {} in {}", [thing for thing in _THINGS if thing[0] not in "AEIO"], _PLACES),
+    ("{} and the {}", _PLACES, _THINGS),
+    ("Return to {}: {}", _PLACES, _THINGS),
+    ("My {} {}", _QUALITIES, _THINGS),
+)
+
+
+@dataclass(frozen=True)
+class DemoData:
+    """Who viewed which film, one row per viewing; a viewer can see a film more than once."""
+
+    titles: list[str]
+    viewers: IntArray
+    films: IntArray
+
+    @classmethod
+    def generate(cls, rows: int) -> DemoData:
+        """Draw `rows` viewings: popularity of the r-th film ∝ 1/(r + 5)^0.9, of viewers exponential + 0.05."""
+        random = np.random.default_rng(_DATA_SEED)
+        every = [pattern.format(*words) for pattern, *lists in _PATTERNS for words in product(*lists)]
+        titles = [str(title).replace("-", " ") for title in random.permutation(every)[:FILMS]]
+        popularity = (np.arange(1, FILMS + 1) + 5.0) ** -0.9
+        busyness = random.exponential(size=VIEWERS) + 0.05
+        films = random.choice(FILMS, size=rows, p=popularity / popularity.sum())
+        viewers = random.choice(VIEWERS, size=rows, p=busyness / busyness.sum())
+        return cls(titles, viewers, films)
+
+    def foreign_files(self, folder: Path) -> list[str]:
+        """Return which of the demo's files exist in a folder but were not written by the demo."""
+        made = {"views.parquet": _is_marked, "films.csv": self._lists_films}
+        return [name for name, is_ours in made.items() if (folder / name).exists() and not is_ours(folder / name)]
+
+    def _lists_films(self, path: Path) -> bool:
+        lines = "".join(f'"{line}"\n' for line in ["film", *sorted(self.titles)])
+        return path.is_file() and path.read_bytes() == lines.encode()
+
+    def write(self, folder: Path) -> tuple[Path, Path]:
+        """Write views.parquet (private) and films.csv (public), and return their paths."""
+        import pyarrow
+        import pyarrow.csv
+        import pyarrow.parquet
+
+        views, films = folder / "views.parquet", folder / "films.csv"
+        seen = pyarrow.DictionaryArray.from_arrays(self.films.astype("int32"), self.titles).cast(pyarrow.string())
+        rows = pyarrow.table({"viewer": self.viewers, "film": seen}).replace_schema_metadata(_MARK)
+        for path, table, write in (
+            (views, rows, pyarrow.parquet.write_table),
+            (films, pyarrow.table({"film": sorted(self.titles)}), pyarrow.csv.write_csv),
+        ):
+            content = io.BytesIO()
+            write(table, content)
+            write_whole(path, content.getvalue())
+        return views, films
+
+    def true_top(self, k: int) -> list[tuple[str, int]]:
+        """Return the k films with most viewers and the numbers of viewers, each counted once per film."""
+        pairs = np.unique(self.films * VIEWERS + self.viewers)
+        counts = np.bincount(pairs // VIEWERS, minlength=FILMS)
+        best = np.argsort(-counts, kind="stable")[:k]
+        return [(self.titles[film], int(counts[film])) for film in best]
 
 
 def demo_command(
-    out: Annotated[Path | None, typer.Option(help="Keep the example's files in this folder.", metavar="FOLDER")] = None,
-    rows: Annotated[
-        int, typer.Option(parser=whole_number, help="How many viewings to invent.", metavar="N")
-    ] = 1_000_000,
-    k: Annotated[int, typer.Option("-k", parser=whole_number, help="How many films to publish.", metavar="N")] = 10,
-    epsilon: Annotated[
-        float,
-        typer.Option(parser=number, help="Total privacy cost; smaller is more private.", metavar="NUMBER"),
-    ] = 1.0,
-    seed: Annotated[
-        int | None, typer.Option(parser=whole_number, help="For tests: reproducible, not secure.", metavar="N")
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder in which to keep the generated files. Default: none are kept.", metavar="FOLDER"),
     ] = None,
-    form: Annotated[Format, typer.Option("--format", help="How to show the answer.")] = Format.table,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite files that the demo did not make.")] = False,
+    rows: Annotated[
+        int, typer.Option(parser=whole_number, help="Number of viewings to generate.", metavar="N")
+    ] = 1_000_000,
+    k: Annotated[int, typer.Option("-k", parser=whole_number, help="Number of films to publish.", metavar="N")] = 10,
+    epsilon: Epsilon = 1.0,
+    seed: Seed = None,
+    form: Annotated[Format, typer.Option("--format", help="Format of the answer.")] = Format.table,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite files in --out that the demo did not write.")
+    ] = False,
 ) -> None:
-    """Invent viewers and films, publish the private top 10, and show it beside the true one.
-
-    Example, which keeps its files in the folder demo:
-
-    [bold]dpselect demo --out demo[/bold]
-    """
+    """Generate viewers and films, publish the private top 10, and show it beside the true one."""
     if not isinstance(rows, int) or rows < 1:
-        raise dpselect.InvalidInput("rows", rows, "a whole number of at least 1 is needed")
+        raise dpselect.InvalidInput("rows", rows, "must be a whole number of at least 1")
     with contextlib.ExitStack() as stack:
         folder = out if out is not None else Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dpselect-")))
         data = DemoData.generate(rows)
@@ -55,26 +154,27 @@ def demo_command(
     truth = data.true_top(k)
     publish(_demo_text(release, truth, rows, form, out), None)
     if out is not None:
-        note(f"the example's files are {views} (private rows) and {films} (public list)")
+        note(f"the files of the example are {views} (private rows) and {films} (public list)")
 
 
 def _write(data: DemoData, folder: Path, force: bool) -> tuple[Path, Path]:
-    strangers: list[str] = []
+    foreign_files: list[str] = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if not force:
-            strangers = data.strangers(folder)
-        if not strangers:
+            foreign_files = data.foreign_files(folder)
+        if not foreign_files:
             return data.write(folder)
     except (OSError, ValueError):
         pass
-    if strangers:
+    if foreign_files:
         raise dpselect.InvalidInput(
             "out",
             str(folder),
-            f"it holds {' and '.join(strangers)}, not made by the demo; name another folder, or overwrite with --force",
+            f"must not contain a {' or '.join(foreign_files)} that the demo did not write; name another folder, or "
+            "overwrite with --force",
         )
-    raise dpselect.InvalidInput("out", str(folder), "a folder with permission to write is needed")
+    raise dpselect.InvalidInput("out", str(folder), "must be a folder with write permission")
 
 
 def _demo_text(
@@ -87,15 +187,15 @@ def _demo_text(
     if form is Format.csv:
         return as_csv([{"item": item, "in_true_top": item in true_items} for item in release.items])
     return as_text(
-        f"{rows:,} viewings by {VIEWERS:,} invented viewers; {FILMS:,} films, whose titles are public.\n",
+        f"{rows:,} viewings by {VIEWERS:,} generated viewers; {FILMS:,} films, whose titles are public.\n",
         _comparison(release, truth),
-        f"[bold]{found} of {release.k}[/bold] films of the true top {release.k} were found.\n",
+        f"The private answer has [bold]{found} of {release.k}[/bold] films of the true top {release.k}.\n",
         facts(release),
         "",
-        "[bold]Protected[/bold]: every viewer, with everything they watched. Whoever reads the private answer can "
-        "hardly tell whether a given viewer was in the data at all. "
+        "[bold]Protected[/bold]: every viewer, with everything they watched. The private answer hardly depends on "
+        "whether any one viewer is in the data. "
         "[bold]Not protected[/bold]: the list of films, the name of the file, and what is true of viewers in general. "
-        "The true top is shown only because these viewers are invented.\n",
+        "The true top is shown only because these viewers are generated.\n",
         *_next_steps(release, out or Path("demo"), kept=out is not None),
     )
 
@@ -123,4 +223,10 @@ def _next_steps(release: dpselect.Release, folder: Path, *, kept: bool) -> list[
         f"               k={release.k}, epsilon={epsilon}, domain={str(films)!r})"
     )
     first = [] if kept else [Text("  dpselect demo --out demo")]
-    return [Text("Next, type", style="bold"), *first, Text(f"  {command}"), Text("or, in Python"), Text(f"  {python}")]
+    return [
+        Text("Next steps, on the command line", style="bold"),
+        *first,
+        Text(f"  {command}"),
+        Text("or in Python", style="bold"),
+        Text(f"  {python}"),
+    ]

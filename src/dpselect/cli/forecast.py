@@ -1,7 +1,8 @@
-"""`dpselect forecast`: how likely the right answer is, for the curator."""
+"""`dpselect forecast` and `dpselect plan`: how likely the right answer is, and which epsilon it needs."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,71 +11,106 @@ from rich.table import Table
 from rich.text import Text
 
 import dpselect
+from dpselect._format import shown_above, shown_below, shown_probability, three_digits
 from dpselect.cli.inputs import files_read
-from dpselect.cli.numbers import number, whole_number
-from dpselect.cli.options import DomainColumn, DomainNoHeader
-from dpselect.cli.output import Format, as_csv, as_json, as_text, check_output, note, publish
-from dpselect.cli.progress import progress_bar
+from dpselect.cli.options import Delta, DomainColumn, DomainNoHeader, Length, examples, number, whole_number
+from dpselect.cli.output import Format, as_csv, as_json, as_text, check_output, note, progress_bar, publish
+from dpselect.errors import plain
 
-_SHOWN = (0.01, 0.1, 1.0, 10.0)
-"""The epsilons of the table where none is chosen."""
+FORECAST_EXAMPLES = examples(
+    "dpselect forecast demo/views.parquet --item film --person viewer \\",
+    "    --domain demo/films.csv -k 5 --epsilon 0.1",
+    title="Example, after [bold]dpselect demo --out demo[/bold]:",
+)
+PLAN_EXAMPLES = examples("dpselect plan -k 10 --gap 50 --accuracy 0.99")
+
+Accuracy = Annotated[
+    float, typer.Option(parser=number, help="Wanted probability of exactly the right items.", metavar="NUMBER")
+]
+OrderMatters = Annotated[bool, typer.Option("--ordered", help="The order of the answer must be right too.")]
+ItemsPerPerson = Annotated[
+    int | None,
+    typer.Option(
+        parser=whole_number,
+        help="Largest number of items per person; only with --ordered and --delta.",
+        metavar="N",
+    ),
+]
+Plot = Annotated[
+    str | None,
+    typer.Option(help="Write a plot of success against epsilon: .png, .svg or .html.", metavar="FILE"),
+]
+
+_EPSILONS = (0.01, 0.1, 1.0, 10.0)
+"""The columns of the table if no epsilon is stated."""
+
+_PROBABILITIES = ("exact", "great", "good")
+_LIMIT = "no pure mechanism that treats items alike needs less"
 
 
 def forecast_command(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Counts: CSV, JSON lines or Parquet.")],
-    k: Annotated[int, typer.Option("-k", parser=whole_number, help="How many items to publish.", metavar="N")],
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="Counts: a CSV, JSON lines or Parquet file with one row per item. With --item and --person: people's "
+            "rows, as for top.",
+        ),
+    ],
+    k: Length,
     epsilon: Annotated[
-        float | None, typer.Option(parser=number, help="Look closely at this epsilon.", metavar="NUMBER")
+        float | None,
+        typer.Option(
+            parser=number,
+            help="Show all figures at this epsilon. Default: only P(exact), at four epsilons.",
+            metavar="NUMBER",
+        ),
     ] = None,
-    accuracy: Annotated[
-        float, typer.Option(parser=number, help="Wanted probability of exactly the right items.", metavar="NUMBER")
-    ] = 0.99,
-    count: Annotated[str, typer.Option(help="Column of counts.", metavar="COLUMN")] = "count",
-    item: Annotated[str | None, typer.Option(help="FILE holds people's rows: what.", metavar="COLUMN")] = None,
-    person: Annotated[str | None, typer.Option(help="FILE holds people's rows: who.", metavar="COLUMN")] = None,
+    accuracy: Accuracy = 0.99,
+    count: Annotated[str, typer.Option(help="Column with the counts.", metavar="COLUMN")] = "count",
+    item: Annotated[str | None, typer.Option(help="Column with the items of people's rows.", metavar="COLUMN")] = None,
+    person: Annotated[
+        str | None, typer.Option(help="Column that identifies the people of people's rows.", metavar="COLUMN")
+    ] = None,
     domain: Annotated[
-        str | None, typer.Option(help="The possible items, with --item and --person.", metavar="FILE|N")
+        str | None,
+        typer.Option(
+            help="The possible items of people's rows: a file that lists them, or their number.", metavar="FILE|N"
+        ),
     ] = None,
     domain_column: DomainColumn = None,
     domain_no_header: DomainNoHeader = False,
-    delta: Annotated[float, typer.Option(parser=number, help="Allowed failure probability.", metavar="NUMBER")] = 0.0,
-    ordered: Annotated[bool, typer.Option("--ordered", help="The order of the answer has to be right too.")] = False,
-    max_items_per_person: Annotated[
-        int | None,
-        typer.Option(parser=whole_number, help="Nobody is in more counts; for --ordered --delta.", metavar="N"),
-    ] = None,
+    delta: Delta = 0.0,
+    ordered: OrderMatters = False,
+    max_items_per_person: ItemsPerPerson = None,
     draws: Annotated[
         int,
-        typer.Option(parser=whole_number, help="Draws for what has no exact form; 0 leaves it out.", metavar="N"),
+        typer.Option(
+            parser=whole_number,
+            help="Number of draws for figures without an exact form; 0 leaves these figures out.",
+            metavar="N",
+        ),
     ] = 200,
-    plot: Annotated[
-        str | None, typer.Option(help="Draw success against epsilon: .png, .svg or .html.", metavar="FILE")
-    ] = None,
-    form: Annotated[Format, typer.Option("--format", help="How to show the forecast.")] = Format.table,
+    plot: Plot = None,
+    form: Annotated[Format, typer.Option("--format", help="Format of the forecast.")] = Format.table,
 ) -> None:
-    r"""Say how likely each mechanism is to return exactly the right items.
+    """Show how likely each mechanism is to return exactly the right items.
 
-    For the curator: what is printed depends on the data directly and is [bold]not private[/bold].
-
-    Example, after [bold]dpselect demo --out demo[/bold]:
-
-    [bold]dpselect forecast demo/views.parquet --item film --person viewer [/bold]\
-    [bold]    --domain demo/films.csv -k 5 --epsilon 0.1[/bold]
+    For the curator only: the output depends on the data directly and is
+    [bold]not private[/bold].
     """
-    from dpselect.forecast import check_plot
-
     if plot is not None:
-        check_plot(plot)
+        dpselect.forecast.check_plot(plot)
         check_output("plot", plot, [Path(file), *files_read(file, domain=domain)])
     if max_items_per_person is not None and item is not None:
         raise dpselect.InvalidInput(
-            "max_items_per_person", max_items_per_person, "leave it out with rows: it says how FILE was counted"
+            "max_items_per_person", max_items_per_person, "must be left out with --item; it describes a file of counts"
         )
-    note(dpselect.forecast.WARNING)
     with progress_bar("Computing") as progress:
         scores = _scores(
             file, count, item, person, domain, k, progress, column=domain_column, header=not domain_no_header
         )
+        note(dpselect.forecast.WARNING)
         progress(None)
         compared = dpselect.forecast.compare(
             scores,
@@ -87,7 +123,7 @@ def forecast_command(
             draws=draws,
         )
         progress(None)
-        text = _text(compared, form)
+        text = _forecast_text(compared, form)
         if plot is not None:
             progress(None)
             title = f"Top {compared.k} of {compared.scores.size:,} items"
@@ -111,28 +147,34 @@ def _scores(
 
     if item is None and person is None:
         if domain is not None:
-            raise dpselect.InvalidInput("domain", domain, "it goes with --item and --person; leave it out for counts")
+            raise dpselect.InvalidInput(
+                "domain", domain, "must be left out for a file of counts; or add --item and --person"
+            )
         if column is not None or not header:
-            raise dpselect.InvalidInput("domain", None, "name the file whose column or header is meant")
+            raise dpselect.InvalidInput(
+                "domain", plain("nothing"), "must name the file to which --domain-column and --domain-no-header apply"
+            )
         return counts_in_file("file", file, count)
     for argument, given in (("item", item), ("person", person), ("domain", domain)):
         if given is None:
-            raise dpselect.InvalidInput(argument, None, "people's rows need --item, --person and --domain")
+            raise dpselect.InvalidInput(
+                argument, plain("nothing"), "must be stated for people's rows, with --item, --person and --domain"
+            )
     return counts_of_rows(
         file, str(item), str(person), str(domain), k, progress, domain_column=column, domain_header=header
     )
 
 
-def _text(compared: Any, form: Format) -> str:
+def _forecast_text(compared: Any, form: Format) -> str:
     if form is Format.json:
         return as_json(compared.to_dict())
     if form is Format.csv:
-        return as_csv(_rows(compared))
-    return as_text(*(_closely(compared) if compared.epsilon else _overview(compared)))
+        return as_csv(_forecast_rows(compared))
+    return as_text(*(_figures_at(compared) if compared.epsilon else _overview(compared)))
 
 
-def _rows(compared: Any) -> list[dict[str, Any]]:
-    """Return a row for each mechanism, with each figure and its interval where an epsilon was chosen."""
+def _forecast_rows(compared: Any) -> list[dict[str, Any]]:
+    """Return a row for each mechanism, with every figure and its interval if an epsilon was stated."""
     rows = []
     for place, need in enumerate(compared.needs):
         row = {"label": need.label, "epsilon_needed": need.to_dict()["epsilon"]}
@@ -147,61 +189,174 @@ def _rows(compared: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def _overview(compared: Any) -> list[Any]:
-    from dpselect.forecast import LIMIT_WORDS, shown_epsilon, shown_limit
-
+def _mechanism_table(*columns: str) -> Table:
+    """Return a table with a column of mechanisms and right-aligned columns of numbers."""
     table = Table(pad_edge=False)
     table.add_column("mechanism", no_wrap=True)
-    for epsilon in _SHOWN:
-        table.add_column(f"ε = {epsilon:g}", justify="right", no_wrap=True)
-    table.add_column(f"ε for {compared.accuracy:g}", justify="right", no_wrap=True)
+    for heading in columns:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
+
+
+def _overview(compared: Any) -> list[Any]:
+    table = _mechanism_table(*(f"ε = {epsilon:g}" for epsilon in _EPSILONS), f"ε for {compared.accuracy:g}")
     for need, (label, curve) in zip(compared.needs, compared.curves(), strict=True):
-        chances = [_shown_chance(chance) for chance in curve.chances(_SHOWN)]
-        table.add_row(label, *chances, shown_epsilon(need.epsilon))
+        table.add_row(label, *map(shown_probability, curve.chances(_EPSILONS)), _needed(need.epsilon))
     parts: list[Any] = [Text(f"Probability of exactly the top {compared.k}", style="bold"), table]
     if compared.limit:
-        parts.append(Text(f"Limit: {LIMIT_WORDS} than {shown_limit(compared.limit)} for {compared.accuracy:g}."))
+        parts.append(Text(f"Limit: {_LIMIT} than {shown_below(compared.limit, 3)} for {compared.accuracy:g}."))
     return parts
 
 
-def _shown_chance(chance: float) -> str:
-    """Return a chance to three digits; what is next to nothing may be left out in part, and would fill the table."""
-    from dpselect.forecast import shown
-
-    return "<1e-9" if chance < 1e-9 else shown(chance)
-
-
-def _closely(compared: Any) -> list[Any]:
-    from dpselect.forecast import PROBABILITIES, TITLES, shown, shown_epsilon
-
+def _figures_at(compared: Any) -> list[Any]:
+    """Return the table of figures at the epsilon stated, with what the mechanism that needs least gets wrong."""
     columns = {"exact": "exact", "great": "great", "good": "good", "correct": "correct", "score_ratio": "score\nratio"}
-    table = Table(pad_edge=False)
-    table.add_column("mechanism", no_wrap=True)
-    for heading in columns.values():
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column(f"ε for\n{compared.accuracy:g}", justify="right", no_wrap=True)
-    simulated = False
+    errors = {"largest_error": "ℓ∞ error", "total_error": "ℓ1 error", "relative_error": "k-relative error"}
+    table = _mechanism_table(*columns.values(), f"ε for\n{compared.accuracy:g}")
     for need, outlook in zip(compared.needs, compared.forecasts, strict=True):
-        cells = []
-        for name in columns:
-            figure = outlook.figures()[name]
-            simulated |= figure is not None and not figure.exact
-            if figure is None:
-                cells.append("")
-            elif figure.exact and name in PROBABILITIES:
-                cells.append(_shown_chance(figure.value))
-            else:
-                cells.append(f"{'' if figure.exact else '≈'}{shown(figure.value)}")
-        table.add_row(need.label, *cells, shown_epsilon(need.epsilon))
+        figures = outlook.figures()
+        table.add_row(need.label, *(_cell(name, figures[name]) for name in columns), _needed(need.epsilon))
     parts: list[Any] = [Text(f"Top {compared.k} at epsilon = {compared.epsilon:g}", style="bold"), table]
-    best = compared.forecasts[0]
-    simulated |= any(figure is not None and not figure.exact for figure in best.figures().values())
-    errors = ", ".join(
-        f"{TITLES[name]} {best.figures()[name]}"
-        for name in ("largest_error", "total_error", "relative_error")
-        if best.figures()[name] is not None
-    )
-    parts.append(Text(f"Expected with {compared.needs[0].label}: {errors}."))
-    if simulated:
-        parts.append(Text(f"≈: from {compared.draws} draws; --format json gives 95% intervals. All else is exact."))
+    best = compared.forecasts[0].figures()
+    expected = ", ".join(f"{title} {best[name]}" for name, title in errors.items() if best[name] is not None)
+    parts.append(Text(f"Expected with {compared.needs[0].label}: {expected}."))
+    drawn = [outlook.figures()[name] for outlook in compared.forecasts for name in columns] + list(best.values())
+    if any(figure is not None and not figure.exact for figure in drawn):
+        parts.append(
+            Text(f"≈: estimated from {compared.draws} draws; --format json has 95% intervals. The rest is exact.")
+        )
     return parts
+
+
+def _cell(name: str, figure: Any) -> str:
+    """Return a figure for the table: empty if unknown, marked with ≈ if simulated."""
+    if figure is None:
+        return ""
+    if not figure.exact:
+        return f"≈{three_digits(figure.value)}"
+    return shown_probability(figure.value) if name in _PROBABILITIES else three_digits(figure.value)
+
+
+def _needed(epsilon: float) -> str:
+    """Return an epsilon to three digits, rounded up so that it is still enough."""
+    if epsilon == 0:
+        return "any"
+    return "none is enough" if math.isinf(epsilon) else shown_above(epsilon, 3)
+
+
+def plan_command(
+    k: Length,
+    gap: Annotated[
+        str | None,
+        typer.Option(
+            help="Gap in people between ranks K and K + 1: a number, or a percentage of --people.", metavar="N|N%"
+        ),
+    ] = None,
+    like: Annotated[
+        str | None, typer.Option(help="Instead of --gap: a public file of similar counts.", metavar="FILE")
+    ] = None,
+    count: Annotated[str, typer.Option(help="Column with the counts in --like.", metavar="COLUMN")] = "count",
+    accuracy: Accuracy = 0.99,
+    items: Annotated[
+        int | None, typer.Option(parser=whole_number, help="Number of possible items.", metavar="N")
+    ] = None,
+    people: Annotated[
+        int | None, typer.Option(parser=whole_number, help="Number of people in the data.", metavar="N")
+    ] = None,
+    like_people: Annotated[
+        int | None,
+        typer.Option(
+            parser=whole_number,
+            help="Number of people in --like, whose counts are then scaled to --people.",
+            metavar="N",
+        ),
+    ] = None,
+    delta: Delta = 0.0,
+    ordered: OrderMatters = False,
+    max_items_per_person: ItemsPerPerson = None,
+    plot: Plot = None,
+    form: Annotated[Format, typer.Option("--format", help="Format of the plan.")] = Format.table,
+) -> None:
+    """Show which epsilon each mechanism needs, before any private row is read.
+
+    Nothing here reads private data: state what is public or what you expect.
+    """
+    from dpselect.cli.counts_file import counts_in_file
+
+    if plot is not None:
+        dpselect.forecast.check_plot(plot)
+        check_output("plot", plot, [] if like is None else [Path(like)])
+    planned = dpselect.forecast.plan(
+        k,
+        accuracy=accuracy,
+        gap=_gap(gap, people),
+        like=None if like is None else counts_in_file("like", like, count),
+        items=items,
+        people=people,
+        like_people=like_people,
+        delta=delta,
+        ordered=ordered,
+        max_items_per_person=max_items_per_person,
+    )
+    for line in planned.notes:
+        note(line)
+    publish(_plan_text(planned, form), None)
+    if plot is not None:
+        dpselect.forecast.write_plot(plot, planned, f"If {planned.model}")
+
+
+def _gap(text: str | None, people: Any) -> Any:
+    """Return the gap that --gap states: a number of people, or a percentage of all people."""
+    if text is None or not text.endswith("%"):
+        return text if text is None else number(text)
+    if not isinstance(people, int):
+        raise dpselect.InvalidInput("people", people or plain("nothing"), "must be stated if --gap is a percentage")
+    percentage = number(text[:-1])
+    return percentage * people / 100 if isinstance(percentage, float) and math.isfinite(percentage) else text
+
+
+def _plan_text(planned: Any, form: Format) -> str:
+    if form is Format.json:
+        return as_json(planned.to_dict())
+    comparison = planned.comparison
+    if form is Format.csv:
+        rows = [need.to_dict() for need in comparison.needs]
+        return as_csv([{key: row[key] for key in ("label", "epsilon", "default")} for row in rows])
+    table = _mechanism_table("epsilon")
+    table.add_column("what it does")
+    for need in comparison.needs:
+        table.add_row(need.label, _needed(need.epsilon), f"{need.words} (the default)" if need.default else need.words)
+    if comparison.limit:
+        table.add_section()
+        table.add_row("limit", shown_below(comparison.limit, 3), _LIMIT)
+    answer = "list in the right order," if comparison.needs[0].mechanism.ordered else "set"
+    worst = "" if planned.gap is None else " Larger gaps need less: this is the worst case."
+    return as_text(
+        Text(
+            f"Epsilon needed to get exactly the top {comparison.k} with probability {comparison.accuracy:g}",
+            style="bold",
+        ),
+        Text(f"as a {answer} if {planned.model}.{worst}"),
+        table,
+        Text(_advice(comparison)),
+    )
+
+
+def _advice(comparison: Any) -> str:
+    """Return what to do with the table of a plan, in a sentence or two."""
+    best = comparison.needs[0]
+    if not math.isfinite(best.epsilon):
+        return "No epsilon is enough for that accuracy."
+    if not best.epsilon:
+        return "Any epsilon is enough: there is hardly anything to decide."
+    default = next((need for need in comparison.needs if need.default), None)
+    if default is None or not 0 < default.epsilon < math.inf:
+        return f"{best.label} needs the least: choose it with --mechanism."
+    epsilon = float(shown_above(default.epsilon, 3))
+    if epsilon <= 1:
+        strength = "That is strong protection."
+    elif epsilon <= 5:
+        strength = "That is moderate protection."
+    else:
+        strength = "That is weak protection: consider a smaller k, more people, or a lower accuracy."
+    return f"With the default, state {dpselect.Guarantee(epsilon=epsilon)}. {strength}"

@@ -10,8 +10,8 @@ import typer
 
 from dpselect import InvalidInput
 from dpselect.cli.ledger_text import accounts_text, entries_csv, statement_text
-from dpselect.cli.numbers import number, whole_number
-from dpselect.cli.output import Format, as_csv, as_json, note, publish, shown
+from dpselect.cli.options import number, whole_number
+from dpselect.cli.output import Format, as_csv, as_json, item_text, note, publish
 
 if TYPE_CHECKING:
     from dpselect.ledger import Ledger
@@ -163,7 +163,7 @@ def check_command(
         ]
         if dataset is None and not faults:
             sound.append(f"the ledger: nothing is missing; head {whole}")
-        publish("".join(f"{shown(line)}\n" for line in [*map(str, faults), *sound]), None)
+        publish("".join(f"{item_text(line)}\n" for line in [*map(str, faults), *sound]), None)
     if faults:
         count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
         note(f"{count}: what is left is not known; release nothing until the ledger is restored from a copy")

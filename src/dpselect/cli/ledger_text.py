@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpselect._format import shown_above, shown_below
-from dpselect.cli.output import Format, as_csv, as_json, as_text, shown
+from dpselect.cli.output import Format, as_csv, as_json, as_text, item_text
 
 if TYPE_CHECKING:
     from dpselect.ledger import Entry, Statement
@@ -27,7 +27,7 @@ def statement_text(statement: Statement, form: Format) -> str:
         return entries_csv(statement.entries)
     account = statement.account
     parts: list[Any] = [
-        Text.assemble((str(shown(account.dataset)), "bold"), f": protects {account.protects}"),
+        Text.assemble((str(item_text(account.dataset)), "bold"), f": protects {account.protects}"),
         _bars(statement),
     ]
     if statement.entries:
@@ -84,7 +84,7 @@ def _entries(entries: list[Entry]) -> Table:
             cells.append(shown_above(entry.guarantee.delta))
         release = " ".join(filter(None, [_named(entry, "name"), _named(entry, "k") and f"top {_named(entry, 'k')}"]))
         seeded = "" if entry.secure else " (seeded)"
-        table.add_row(*cells, Text(release + seeded), shown(entry.purpose) if entry.purpose else "")
+        table.add_row(*cells, Text(release + seeded), item_text(entry.purpose) if entry.purpose else "")
     return table
 
 
@@ -135,7 +135,7 @@ def accounts_text(statements: list[Statement], form: Format) -> str:
         heading = "delta left" if column == "delta" else column
         table.add_column(heading, justify="left" if column in ("dataset", "protects") else "right")
     for row in rows:
-        table.add_row(*(shown(_figure(column, value)) for column, value in row.items()))
+        table.add_row(*(item_text(_figure(column, value)) for column, value in row.items()))
     return as_text(table)
 
 

@@ -1,4 +1,4 @@
-"""What the commands that read people's rows share: options, and notes on standard error."""
+"""What the commands share: numbers on the command line, common options, and examples in the help."""
 
 from __future__ import annotations
 
@@ -10,61 +10,103 @@ from typing import Annotated, Any
 
 import typer
 
-from dpselect import InvalidInput
-from dpselect.cli.numbers import number, whole_number
 from dpselect.cli.output import Format, note
+
+
+def whole_number(text: Any) -> Any:
+    """Return a whole number, or the text itself, which the package then refuses in its own words."""
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+def number(text: Any) -> Any:
+    """Return a number, or the text itself, which the package then refuses in its own words."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def examples(*lines: str, title: str = "Example:") -> str:
+    r"""Return the end of a help page: example commands, one per line, where a line may end in \ as in a shell."""
+    shown = [f"[bold]{line[:-1]}[/bold]\\" if line.endswith("\\") else f"[bold]{line}[/bold]" for line in lines]
+    return title + "\n\n" + "\n".join(shown)
+
 
 Source = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
-        help="CSV, JSON lines or Parquet; .gz and .zst are fine. With --table: duckdb://FILE, postgresql://…, "
-        "spark://HOST:PORT or spark+local://.",
+        help="CSV, JSON lines or Parquet file, possibly compressed (.gz, .zst). With --table: duckdb://FILE, "
+        "postgresql://…, spark://HOST:PORT or spark+local://.",
     ),
 ]
-Length = Annotated[int, typer.Option("-k", parser=whole_number, help="How many items to publish.", metavar="N")]
+Length = Annotated[int, typer.Option("-k", parser=whole_number, help="Number of items to publish.", metavar="N")]
 Epsilon = Annotated[
     float,
-    typer.Option(parser=number, help="Total privacy cost; smaller is more private.", metavar="NUMBER"),
+    typer.Option(
+        parser=number, help="Privacy budget of the release; a smaller value is more private.", metavar="NUMBER"
+    ),
 ]
-Delta = Annotated[float, typer.Option(parser=number, help="Allowed failure probability.", metavar="NUMBER")]
+Delta = Annotated[
+    float,
+    typer.Option(
+        parser=number,
+        help="Probability with which the guarantee may fail; 0 for pure differential privacy.",
+        metavar="NUMBER",
+    ),
+]
 DomainColumn = Annotated[
     str | None,
-    typer.Option(help="Column of --domain that lists the items, if it is called otherwise.", metavar="COLUMN"),
+    typer.Option(
+        help="Column of the --domain file with the items. Default: the name of the item column.", metavar="COLUMN"
+    ),
 ]
 DomainNoHeader = Annotated[
-    bool, typer.Option("--domain-no-header", help="The file of --domain has no header: every line is an item.")
+    bool, typer.Option("--domain-no-header", help="The --domain file has no header: every line is an item.")
 ]
 TableName = Annotated[
     str | None,
-    typer.Option("--table", help="Table of SOURCE; with Spark also a path of Parquet files.", metavar="NAME"),
+    typer.Option("--table", help="Table in the database; with Spark also a path of Parquet files.", metavar="NAME"),
 ]
 Where = Annotated[
     str | None,
-    typer.Option(help="Condition on a row, in the engine's SQL; never made from the private rows.", metavar="SQL"),
+    typer.Option(
+        help="Condition that selects rows, in the engine's SQL. Do not derive it from the private rows.", metavar="SQL"
+    ),
 ]
-Ordered = Annotated[bool, typer.Option("--ordered", help="Make the order of the answer mean something.")]
+Ordered = Annotated[bool, typer.Option("--ordered", help="Publish a ranked list instead of a set.")]
 Seed = Annotated[
-    int | None, typer.Option(parser=whole_number, help="For tests: reproducible, not secure.", metavar="N")
+    int | None,
+    typer.Option(
+        parser=whole_number, help="Make the answer reproducible, for tests only: it is then not private.", metavar="N"
+    ),
 ]
 LedgerPlace = Annotated[
     str | None,
     typer.Option(
         "--ledger",
-        help="Charge the release to this ledger first; a file or URL.",
+        help="Ledger that is charged before the data are read: a file or URL.",
         envvar="DPSELECT_LEDGER",
         metavar="PLACE",
     ),
 ]
-DataSet = Annotated[str | None, typer.Option("--dataset", help="Data set of the ledger.", metavar="NAME")]
-Purpose = Annotated[str, typer.Option(help="What the release is for; kept in the ledger.", metavar="TEXT")]
-FormatAsked = Annotated[Format | None, typer.Option("--format", help="Default: table, or what OUTPUT's name says.")]
+DataSet = Annotated[
+    str | None, typer.Option("--dataset", help="Data set in the ledger whose budget is charged.", metavar="NAME")
+]
+Purpose = Annotated[str, typer.Option(help="What the release is for; recorded in the ledger.", metavar="TEXT")]
+OutputFormat = Annotated[
+    Format | None,
+    typer.Option("--format", help="Format of the result. Default: by the ending of --output, else table."),
+]
 
 
 def output_file(text: Any) -> Path:
-    """Return the path of a file; one that ends in a slash is a folder, which a Path would not say any more."""
+    """Return the path of a file, and refuse one that ends in a slash, which a Path would drop."""
     if str(text).endswith("/"):
-        raise InvalidInput("output", str(text), "a file is needed, and this names a folder; leave out the last /")
+        raise typer.BadParameter("must be a file, not a folder; remove the / at the end")
     return Path(text)
 
 
@@ -72,7 +114,7 @@ Output = Annotated[
     Path | None,
     typer.Option(
         parser=output_file,
-        help="Write the result there instead of to standard output; the name ends in .json, .csv or .txt.",
+        help="Write the result to this file (.json, .csv or .txt) instead of standard output.",
         metavar="FILE",
     ),
 ]
@@ -80,7 +122,7 @@ Output = Annotated[
 
 @contextlib.contextmanager
 def engine_notes() -> Iterator[None]:
-    """Show what an engine has to say about itself, such as that it may keep nothing, on standard error."""
+    """Show the log messages of the package, such as notes about the engine, on standard error."""
     handler = logging.Handler()
     handler.emit = lambda record: note(record.getMessage())  # type: ignore[method-assign]
     log = logging.getLogger("dpselect")
@@ -92,9 +134,14 @@ def engine_notes() -> Iterator[None]:
 
 
 def note_json(source: str, columns: str) -> None:
-    """Say of every JSON file, whatever is in it, what cannot be told without looking at people's rows."""
+    """Warn that misspelt fields are not detected, for every JSON file whatever it contains."""
     if {".json", ".jsonl", ".ndjson"} & {suffix.lower() for suffix in Path(source).suffixes[-2:]}:
         note(
-            "JSON has no header, so a misspelt field cannot be noticed: the answer is then as random as that of an "
-            f"empty table. Check the spelling of {columns}."
+            "JSON has no header, so a misspelt field is not detected, and the answer is then random. "
+            f"Check the spelling of {columns}."
         )
+
+
+def domain_of(text: str) -> str | Path:
+    """Return the domain that --domain names: a table in the engine, or the path of a file."""
+    return text if text.startswith("table:") else Path(text)

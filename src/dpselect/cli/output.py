@@ -1,20 +1,23 @@
-"""How a release is shown: a table for people, JSON and CSV for programs."""
+"""How results are shown and written: tables for people, JSON and CSV for programs; notes and progress on stderr."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import enum
 import io
 import json
 import math
 import sys
+import time
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import typer
 from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -32,45 +35,45 @@ class Format(enum.StrEnum):
 
 _ENDINGS = {".json": Format.json, ".csv": Format.csv, ".txt": Format.table, "": Format.table}
 _NEVER_WRITTEN = (".parquet", ".parq", ".pq")
-"""Endings by which a folder or pattern would take an answer for one of its files."""
+"""Endings by which a folder or pattern of data files would include the answer."""
 
 
 def check_output(argument: str, path: str | Path | None, read: Iterable[Path]) -> None:
-    """Refuse a place that cannot be written to, or that is read, before any work: a lost release has still cost."""
+    """Refuse a file that cannot be written or that is read, before any work: a lost release has still been paid for."""
     if path is None:
         return
     if not is_writable(path):
         raise InvalidInput(
             argument,
             str(path),
-            "a file in an existing folder with permission to write, and not mounted by itself, is needed",
+            "must be a file in an existing folder with write permission, and not a mount point",
         )
     if any(is_same_file(path, file) for file in read):
         raise InvalidInput(
-            argument, str(path), "it is read, or belongs to the ledger, and would be lost; name another file"
+            argument, str(path), "must not be a file that is read or belongs to the ledger; name another file"
         )
 
 
 def chosen_format(given: Format | None, output: Path | None) -> Format:
-    """Return the format asked for, or else the one that the output's name ends in; refuse a name of another format."""
-    # With a letter before it, the whole name .json is an ending.
+    """Return the format asked for, or the one that the ending of the output file means; refuse a contradiction."""
+    # With a letter before it, a name such as .json is all ending.
     ending = Path(f"x{output.name}").suffix.lower() if output else ""
     meant = _ENDINGS.get(ending)
     refused = ""
     if ending in _NEVER_WRITTEN or (given is None and meant is None):
-        instead = "" if ending in _NEVER_WRITTEN else ", or --format"
-        refused = f"no {ending} is written; a name that ends in .json, .csv or .txt is needed{instead}"
+        instead = "" if ending in _NEVER_WRITTEN else "; or state --format"
+        refused = f"must end in .json, .csv or .txt{instead}"
     elif given is not None and ending in (".json", ".csv") and given is not meant:
-        refused = f"its ending and --format {given} contradict each other; change one of the two"
+        refused = f"must have the ending of --format {given}; change one of the two"
     if refused:
         raise InvalidInput("output", str(output), refused)
     return given or meant or Format.table
 
 
 def publish(text: str, output: Path | None) -> None:
-    """Write a result to standard output, or to a file that is replaced as a whole.
+    """Write a result to standard output, or atomically to a file.
 
-    If that fails, the result goes to standard output: it has been paid for.
+    If the file cannot be written, the result goes to standard output, because it has been paid for.
     """
     failed = False
     if output is not None:
@@ -87,24 +90,24 @@ def publish(text: str, output: Path | None) -> None:
         raise InvalidInput(
             "output",
             str(output),
-            "it could not be written, so the answer, which has been paid for, is on standard output instead; "
-            "check space and permissions",
+            "must be a file that can be written; the answer is on standard output instead, because it has been paid "
+            "for; check space and permissions",
         )
 
 
 def note(text: str) -> None:
-    """Tell something beside the result, on standard error."""
+    """Write a message to standard error."""
     typer.echo(f"dpselect: {text}", err=True)
 
 
 def note_seed(release: Release) -> None:
-    """Say that a seeded release protects nobody."""
+    """Warn that a seeded release is not private."""
     if not release.secure:
-        note("a seed was given: this answer can be reproduced, so it protects nobody. Do not publish it.")
+        note("a seed was given, so this answer is not private. Do not publish it.")
 
 
 def as_json(data: dict[str, Any]) -> str:
-    """Return plain data as JSON text; numbers that JSON has no word for become text: "inf", "-inf", "nan"."""
+    """Return plain data as JSON text; infinite numbers and NaN become text: "inf", "-inf", "nan"."""
     return json.dumps(_finite(data), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
 
 
@@ -117,7 +120,7 @@ def _finite(data: Any) -> Any:
 
 
 def as_csv(rows: list[dict[str, Any]], columns: list[str] | None = None) -> str:
-    """Return rows as CSV text with a header; where there may be none, the columns have to be said."""
+    """Return rows as CSV text with a header; `columns` is required if there may be no rows."""
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, fieldnames=columns or list(rows[0]), lineterminator="\n")
     writer.writeheader()
@@ -135,7 +138,7 @@ def release_text(release: Release, form: Format) -> str:
 
 
 def _release_columns(release: Release) -> list[str]:
-    """Return the columns of an answer, whether it has items or not."""
+    """Return the columns of an answer, which may have no items."""
     return [
         *(["rank"] if release.ordered else []),
         "item",
@@ -144,7 +147,7 @@ def _release_columns(release: Release) -> list[str]:
 
 
 def _release_rows(release: Release) -> list[dict[str, Any]]:
-    """Return a row for each item: its rank where ranks mean something, and its noisy score where there is one."""
+    """Return a row for each item: its rank if the answer is ordered, the item, and its noisy score if there is one."""
     rows: list[dict[str, Any]] = []
     for place, item in enumerate(release.items):
         row: dict[str, Any] = {"rank": place + 1} if release.ordered else {}
@@ -163,46 +166,48 @@ def _release_table(release: Release) -> Table:
         numeric = name != "item"
         table.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(shown(cell) for cell in row.values()))
+        table.add_row(*(item_text(cell) for cell in row.values()))
     return table
 
 
 def facts(release: Release) -> Table:
-    """Say what was done and promised, and whether the order means anything."""
+    """Return a table of what was done and promised, and of what the order means."""
     described = release.mechanism.describe()
     inside = f" around {described['inner']['name']}" if "inner" in described else ""
     described |= described.get("inner", {})
     noise = f", {described['noise']} noise" if "noise" in described else ""
     order = (
-        "highest first, as far as the noise lets it; the order is part of the private answer"
+        "highest first, up to noise; the order is part of the private answer"
         if release.ordered
-        else "random; it means nothing"
+        else "random, without meaning"
     )
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold")
     table.add_column()
     if release.stopped:
-        shown_items = f"stopped after {len(release.items)} of {release.k}: more could show that an item exists"
-        table.add_row("Answer", shown_items)
+        stopped = f"stopped after {len(release.items)} of {release.k}: more could reveal that an item exists"
+        table.add_row("Answer", stopped)
     table.add_row("Order", order)
     if release.domain is not None:
         table.add_row("Domain", str(release.domain))
     if release.confidence is not None:
-        table.add_row("Values", f"noisy; the truth lies between low and high with probability {release.confidence:g}")
+        table.add_row(
+            "Values", f"noisy; each true value is between low and high with probability {release.confidence:g}"
+        )
     table.add_row("Mechanism", f"{release.mechanism.name}{inside}{noise}")
     promise = str(release.guarantee)
     table.add_row("Guarantee", promise if release.secure else f"none, because a seed was given; without it, {promise}")
     return table
 
 
-def shown(item: Any) -> Text:
-    """Return an item for a terminal: no markup is read in it, and control characters are spelt out."""
+def item_text(item: Any) -> Text:
+    """Return an item for a terminal, without interpreting markup and with control characters escaped."""
     text = "".join(repr(mark)[1:-1] if unicodedata.category(mark)[0] == "C" else mark for mark in str(item))
     return Text(text or "(empty text)", style="" if text else "dim")
 
 
-class _Drawn(io.StringIO):
-    """Text in memory that says what standard output can show, so that Rich draws lines from ASCII where it must."""
+class _Buffer(io.StringIO):
+    """A buffer with the encoding of standard output, so that Rich falls back to ASCII where needed."""
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
@@ -211,9 +216,43 @@ class _Drawn(io.StringIO):
 
 
 def as_text(*parts: RenderableType) -> str:
-    """Return what Rich would print on standard output, with colours only when that is a terminal."""
-    drawn = _Drawn()
-    console = Console(file=drawn, force_terminal=sys.stdout.isatty(), width=Console().width)
+    """Return what Rich prints to standard output, in colour only if that is a terminal."""
+    buffer = _Buffer()
+    console = Console(file=buffer, force_terminal=sys.stdout.isatty(), width=Console().width)
     for part in parts:
         console.print(part)
-    return drawn.getvalue()
+    return buffer.getvalue()
+
+
+_SECONDS_BEFORE_BAR = 1.0
+
+
+@contextlib.contextmanager
+def progress_bar(description: str) -> Iterator[Callable[[float | None], None]]:
+    """Yield a function to call with the share done, or None if unknown; draws only if stderr is a terminal."""
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    started = time.monotonic()
+    task = bar.add_task(description, total=None)
+    best = 0.0
+
+    def report(share: float | None) -> None:
+        nonlocal best
+        if not bar.console.is_terminal or time.monotonic() - started < _SECONDS_BEFORE_BAR:
+            return
+        bar.start()
+        if share is not None and share > best:
+            best = share
+            bar.update(task, total=1.0, completed=share)
+
+    try:
+        yield report
+    finally:
+        if bar.live.is_started:
+            bar.stop()

@@ -1,35 +1,42 @@
-"""`dpselect rank`: the k best items from people's comparisons of pairs, in a file or a database."""
+"""`dpselect rank`: the k best items from people's comparisons of pairs, in a file or database."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dpselect.cli.inputs import check_answer
-from dpselect.cli.numbers import number, whole_number
 from dpselect.cli.options import (
     DataSet,
     Delta,
     DomainColumn,
     DomainNoHeader,
     Epsilon,
-    FormatAsked,
     LedgerPlace,
     Length,
     Ordered,
     Output,
+    OutputFormat,
     Purpose,
     Seed,
     Source,
     TableName,
     Where,
+    domain_of,
     engine_notes,
+    examples,
     note_json,
+    number,
+    whole_number,
 )
-from dpselect.cli.output import chosen_format, note_seed, publish, release_text
-from dpselect.cli.progress import progress_bar
+from dpselect.cli.output import chosen_format, note_seed, progress_bar, publish, release_text
+
+EXAMPLES = examples(
+    "printf 'winner,loser\\nann,bob\\nann,cem\\nbob,cem\\n' > games.csv",
+    "dpselect rank games.csv -k 1 --epsilon 1 --comparisons-per-pair 1 \\",
+    "    --max-degree 2",
+)
 
 
 def rank_command(
@@ -38,47 +45,43 @@ def rank_command(
     epsilon: Epsilon,
     comparisons_per_pair: Annotated[
         int,
-        typer.Option(
-            parser=whole_number, help="Keep a random choice of so many comparisons of each pair of items.", metavar="N"
-        ),
+        typer.Option(parser=whole_number, help="Keep at most N random comparisons of each pair of items.", metavar="N"),
     ],
     max_degree: Annotated[
         int,
         typer.Option(
             parser=whole_number,
-            help="How many others an item is compared with, as planned; an item keeps at most N times "
+            help="Planned number of other items that an item is compared with. An item keeps at most N times "
             "--comparisons-per-pair of its losses.",
             metavar="N",
         ),
     ],
-    winner: Annotated[str, typer.Option(help="Column that says which item won.", metavar="COLUMN")] = "winner",
-    loser: Annotated[str, typer.Option(help="Column that says which item lost.", metavar="COLUMN")] = "loser",
+    winner: Annotated[str, typer.Option(help="Column with the item that won.", metavar="COLUMN")] = "winner",
+    loser: Annotated[str, typer.Option(help="Column with the item that lost.", metavar="COLUMN")] = "loser",
     tie: Annotated[
         str | None,
         typer.Option(
-            help="Column that says (true, yes or 1) where neither won: half a win for each.", metavar="COLUMN"
+            help="Column that marks ties (true, yes or 1), which count as half a win for each.", metavar="COLUMN"
         ),
     ] = None,
     person: Annotated[
         str | None,
         typer.Option(
-            help="Column that says who compared; they are protected, not only one comparison. "
-            "Needs --max-votes-per-person.",
+            help="Column that identifies the people. Protects each person instead of each comparison; needs "
+            "--max-votes-per-person.",
             metavar="COLUMN",
         ),
     ] = None,
     max_votes_per_person: Annotated[
         int | None,
-        typer.Option(
-            parser=whole_number, help="Keep a random choice of so many comparisons of each person.", metavar="N"
-        ),
+        typer.Option(parser=whole_number, help="Keep at most N random comparisons of each person.", metavar="N"),
     ] = None,
     domain: Annotated[
         str | None,
         typer.Option(
-            help="The possible items, which are public: a file that lists them, or table:NAME beside --table. If left "
-            "out the rows name them, and who alone names an item is not protected.",
-            metavar="FILE|table:NAME",
+            help="The possible items, which are public: a file that lists them, or table:NAME (with --table). Default: "
+            "the items in the rows; a person who is the only one to name an item is then not protected.",
+            metavar="DOMAIN",
         ),
     ] = None,
     domain_column: DomainColumn = None,
@@ -87,8 +90,8 @@ def rank_command(
         float | None,
         typer.Option(
             parser=number,
-            help="More means less noise, less means more regard for who was beaten and less for who played often; "
-            "from 0.001 up to, but not including, 1. Default: 0.8.",
+            help="From 0.001 to just below 1. A larger value needs less noise; a smaller one gives more weight to the "
+            "strength of beaten items. Default: 0.8.",
             metavar="NUMBER",
         ),
     ] = None,
@@ -96,7 +99,7 @@ def rank_command(
         float | None,
         typer.Option(
             parser=number,
-            help="As published, in place of damping: a PROMISE about the private rows. Nothing checks it; if it is "
+            help="Instead of --damping, as published: a PROMISE about the private rows, which is not checked. If it is "
             "wrong, nobody is protected.",
             metavar="NUMBER",
         ),
@@ -105,45 +108,40 @@ def rank_command(
     where: Where = None,
     delta: Delta = 0.0,
     mechanism: Annotated[
-        str, typer.Option(help="auto, canonical, gamma, joint, oneshot, peeling.", metavar="NAME")
+        str, typer.Option(help="One of auto, canonical, gamma, joint, oneshot, peeling.", metavar="NAME")
     ] = "auto",
     values: Annotated[
         float | None,
         typer.Option(
-            parser=number, help="Share of epsilon, such as 0.3, for publishing noisy scores as well.", metavar="SHARE"
+            parser=number, help="Also publish noisy scores, with this share of epsilon, such as 0.3.", metavar="SHARE"
         ),
     ] = None,
     protects: Annotated[
-        str | None, typer.Option(help="What a value of --person stands for, stated in the guarantee.", metavar="TEXT")
+        str | None,
+        typer.Option(help="What one value of --person stands for, as stated in the guarantee.", metavar="TEXT"),
     ] = None,
     ordered: Ordered = False,
     seed: Seed = None,
     ledger: LedgerPlace = None,
     dataset: DataSet = None,
     purpose: Purpose = "",
-    form: FormatAsked = None,
+    form: OutputFormat = None,
     output: Output = None,
 ) -> None:
-    r"""Publish the K best items from comparisons of pairs, so that no one vote shows.
+    """Publish the K best items from comparisons of pairs, without revealing any one vote.
 
-    Each row says that one item won against another. Rows that lack a winner, a
-    loser or a person, that compare an item with itself, or with one outside the
-    domain, are left out; no message ever tells. A tie is a row with a mark in
-    the column --tie; written as two rows, one each way, it counts as two
-    comparisons. An item of the domain that was never compared scores as one that
-    won as often as it lost; groups that never met are ranked each by itself.
-
-    An example:
-
-    [bold]printf 'winner,loser\nann,bob\nann,cem\nbob,cem\n' > games.csv
-    dpselect rank games.csv -k 1 --epsilon 1 --comparisons-per-pair 1 [/bold]\
-    [bold]    --max-degree 2[/bold]
+    Each row says that one item won against another. Rows without a winner, a
+    loser or a person, rows that compare an item with itself, and rows with an
+    item outside the domain are ignored without a message. Mark a tie in the
+    column --tie; two rows, one each way, count as two comparisons. An item
+    that was never compared scores like one that won as often as it lost.
+    Groups that were never compared with each other are ranked separately.
     """
     from dpselect import InvalidInput, ranking
 
     if damping is not None and promised_rho is not None:
-        raise InvalidInput("damping", damping, "--promised-rho stands in its place; leave out one of the two")
-    possible = _domain(domain)
+        raise InvalidInput("damping", damping, "must be left out with --promised-rho; state one of the two")
+    possible = None if domain is None else domain_of(domain)
     check_answer(output, source, table=table, domain=possible, ledger=ledger)
     form = chosen_format(form, output)
     with engine_notes(), progress_bar("Counting comparisons per pair") as progress:
@@ -179,8 +177,3 @@ def rank_command(
     note_json(source, "--winner, --loser, --tie and --person")
     note_seed(release)
     publish(release_text(release, form), output)
-
-
-def _domain(text: str | None) -> str | Path | None:
-    """Understand --domain: nothing, a table in the engine, or a path."""
-    return text if text is None or text.startswith("table:") else Path(text)

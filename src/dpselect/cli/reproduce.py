@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpselect.cli.output import Format, as_csv, as_json, note, publish
-from dpselect.cli.progress import progress_bar
-from dpselect.reproduce import Outcome, reproduce
+from dpselect.cli.options import examples
+from dpselect.cli.output import Format, as_csv, as_json, note, progress_bar, publish
+
+if TYPE_CHECKING:
+    from dpselect.reproduce import Outcome
+
+EXAMPLES = examples(
+    "dpselect reproduce canonical --figure 1 --quick --data data",
+    title="Example, with the data sets in the folder data:",
+)
 
 
 class PlotFormat(enum.StrEnum):
@@ -24,7 +31,7 @@ def reproduce_command(
     paper: Annotated[
         str,
         typer.Argument(
-            help="canonical, joint, oneshot, restricted or multi-selection.",
+            help="One of canonical, joint, oneshot, restricted, multi-selection.",
             metavar="PAPER",
             show_default=False,
         ),
@@ -32,30 +39,36 @@ def reproduce_command(
     data: Annotated[
         Path | None,
         typer.Option(
-            help="The folder with the data sets; oneshot and multi-selection need none.",
+            help="Folder with the data sets. Not needed for oneshot and multi-selection.",
             metavar="FOLDER",
             show_default=False,
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Where pictures, numbers and verdicts go.", metavar="FOLDER")] = Path(
+    out: Annotated[Path, typer.Option(help="Folder for pictures, numbers and verdicts.", metavar="FOLDER")] = Path(
         "reproduced"
     ),
     figure: Annotated[
-        str | None, typer.Option(help="Only this one, as 4 or table-1.", metavar="NAME", show_default=False)
+        str | None,
+        typer.Option(
+            help="Compute only this figure or table, such as 4 or table-1. Default: all.",
+            metavar="NAME",
+            show_default=False,
+        ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer points and draws; at most a minute or so.")] = False,
-    plot_format: Annotated[PlotFormat, typer.Option(help="The kind of picture.")] = PlotFormat.svg,
-    form: Annotated[Format, typer.Option("--format", help="How to show the verdicts.")] = Format.table,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Compute fewer points and draws; takes a few minutes at most.")
+    ] = False,
+    plot_format: Annotated[PlotFormat, typer.Option(help="Format of the pictures.")] = PlotFormat.svg,
+    form: Annotated[Format, typer.Option("--format", help="Format of the verdicts.")] = Format.table,
 ) -> None:
-    """Compute the figures and tables of a paper again, and say whether its claims hold.
+    """Compute the figures and tables of a paper again, and show whether its claims hold.
 
-    Each writes a picture, its numbers as CSV and a paragraph to FOLDER/PAPER. A run that
-    was interrupted goes on where it stopped when the same command is given again.
-
-    Example, with the data sets in the folder data:
-
-    [bold]dpselect reproduce canonical --figure 1 --quick --data data[/bold]
+    Each writes a picture, its numbers as CSV and a verdict to FOLDER/PAPER.
+    An interrupted run continues where it stopped if the same command is run
+    again.
     """
+    from dpselect.reproduce import reproduce
+
     outcomes: list[Outcome] = []
     with progress_bar(f"Computing {paper}") as progress:
         try:
@@ -66,7 +79,7 @@ def reproduce_command(
                 if form is Format.table:
                     publish(_text(outcome), None)
         except KeyboardInterrupt:
-            note("what was computed so far is kept; give the same command again to go on from there")
+            note("finished points are kept; run the same command again to continue")
             raise
     if form is not Format.table:
         publish(_data(outcomes, form), None)

@@ -1,56 +1,67 @@
-"""`dpselect top`: the private top k of people's rows in a file or a database."""
+"""`dpselect top`: the private top k of people's rows in a file or database."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import dpselect
 from dpselect.cli.inputs import check_answer
-from dpselect.cli.numbers import number, whole_number
 from dpselect.cli.options import (
     DataSet,
     Delta,
     DomainColumn,
     DomainNoHeader,
     Epsilon,
-    FormatAsked,
     LedgerPlace,
     Length,
     Ordered,
     Output,
+    OutputFormat,
     Purpose,
     Seed,
     Source,
     TableName,
     Where,
+    domain_of,
     engine_notes,
+    examples,
     note_json,
+    number,
+    whole_number,
 )
-from dpselect.cli.output import chosen_format, note_seed, publish, release_text
-from dpselect.cli.progress import progress_bar
+from dpselect.cli.output import chosen_format, note_seed, progress_bar, publish, release_text
 
-_KINDS: dict[str, Any] = {
+_MECHANISMS: dict[str, Any] = {
     kind.name: kind
     for kind in vars(dpselect).values()
     if isinstance(kind, type) and issubclass(kind, dpselect.Mechanism) and kind is not dpselect.Mechanism
 }
 
+EXAMPLES = examples(
+    "dpselect top demo/views.parquet --item film --person viewer \\",
+    "    -k 5 --epsilon 1 --domain demo/films.csv",
+    title="Example, after [bold]dpselect demo --out demo[/bold]:",
+)
+
 
 def top_command(
     source: Source,
-    item: Annotated[str, typer.Option(help="Column that says what; in JSON, mind the spelling.", metavar="COLUMN")],
-    person: Annotated[str, typer.Option(help="Column that says who; this is who is protected.", metavar="COLUMN")],
+    item: Annotated[
+        str, typer.Option(help="Column with the items. A misspelt JSON field is not detected.", metavar="COLUMN")
+    ],
+    person: Annotated[
+        str, typer.Option(help="Column that identifies the people, who are protected.", metavar="COLUMN")
+    ],
     k: Length,
     epsilon: Epsilon,
     domain: Annotated[
         str,
         typer.Option(
-            help="The possible items, which are public: a file that lists them, table:NAME beside --table, or how "
-            "many there are. Or unknown, if nobody can list them; needs --delta.",
-            metavar="FILE|table:NAME|N|unknown",
+            help="The possible items, which are public: a file that lists them, table:NAME (with --table), their "
+            "number, or unknown if they cannot be listed (needs --delta).",
+            metavar="DOMAIN",
         ),
     ],
     domain_column: DomainColumn = None,
@@ -59,61 +70,60 @@ def top_command(
     where: Where = None,
     value: Annotated[
         str | None,
-        typer.Option(help="Add up this column instead of counting people; needs --clip.", metavar="COLUMN"),
+        typer.Option(help="Sum this column instead of counting people; needs --clip.", metavar="COLUMN"),
     ] = None,
     clip: Annotated[
         tuple[float, float] | None,
-        typer.Option(help="Bounds of what one person adds to an item.", metavar="LOW HIGH"),
+        typer.Option(help="Bounds on what one person adds to an item; values outside are clipped.", metavar="LOW HIGH"),
     ] = None,
     weight: Annotated[
         str | None,
-        typer.Option(help="Column of numbers from 0 to 1 by which people count.", metavar="COLUMN"),
+        typer.Option(help="Column with a weight from 0 to 1 for each person.", metavar="COLUMN"),
     ] = None,
     max_items_per_person: Annotated[
         int | None,
-        typer.Option(parser=whole_number, help="Keep a random choice of so many items of each person.", metavar="N"),
+        typer.Option(parser=whole_number, help="Keep at most N random items of each person.", metavar="N"),
     ] = None,
     pool: Annotated[
         int | None,
-        typer.Option(parser=whole_number, help="Of an unknown domain, look at so many items; else 10 K.", metavar="N"),
+        typer.Option(
+            parser=whole_number,
+            help="Number of top items considered, for an unknown domain. Default: 10 times K.",
+            metavar="N",
+        ),
     ] = None,
     delta: Delta = 0.0,
-    mechanism: Annotated[str, typer.Option(help=f"auto, {', '.join(_KINDS)}.", metavar="NAME")] = "auto",
+    mechanism: Annotated[str, typer.Option(help=f"One of auto, {', '.join(_MECHANISMS)}.", metavar="NAME")] = "auto",
     noise: Annotated[
         str | None,
         typer.Option(
-            help="exponential, gumbel, laplace, logistic or half-logistic; needs --mechanism.", metavar="NAME"
+            help="Noise: exponential, gumbel, laplace, logistic or half-logistic; needs --mechanism.", metavar="NAME"
         ),
     ] = None,
     values: Annotated[
         float | None,
         typer.Option(
-            parser=number, help="Share of epsilon, such as 0.3, for publishing noisy counts as well.", metavar="SHARE"
+            parser=number, help="Also publish noisy counts, with this share of epsilon, such as 0.3.", metavar="SHARE"
         ),
     ] = None,
     protects: Annotated[
-        str, typer.Option(help="What a value of --person stands for, stated in the guarantee.", metavar="TEXT")
+        str, typer.Option(help="What one value of --person stands for, as stated in the guarantee.", metavar="TEXT")
     ] = "one person",
     ordered: Ordered = False,
     seed: Seed = None,
     ledger: LedgerPlace = None,
     dataset: DataSet = None,
     purpose: Purpose = "",
-    form: FormatAsked = None,
+    form: OutputFormat = None,
     output: Output = None,
 ) -> None:
-    r"""Publish the K items that most people have, so that no one person shows.
+    """Publish the K items that most people have, without revealing whether any one person is in the data.
 
     Each person counts at most once per item. Rows without an item or a person,
-    and items outside the domain, are left out; no message ever tells.
-
-    Example, after [bold]dpselect demo --out demo[/bold]:
-
-    [bold]dpselect top demo/views.parquet --item film --person viewer [/bold]\
-    [bold]    -k 5 --epsilon 1 --domain demo/films.csv[/bold]
+    and items outside the domain, are ignored without a message.
     """
     if values is not None and noise is not None:
-        raise dpselect.InvalidInput("values", values, "with --noise they cannot be published; leave out one of the two")
+        raise dpselect.InvalidInput("values", values, "must be left out with --noise; state one of the two")
     possible = _domain(domain)
     check_answer(output, source, table=table, domain=possible, ledger=ledger)
     form = chosen_format(form, output)
@@ -151,15 +161,11 @@ def top_command(
 
 
 def _domain(text: str) -> Any:
-    """Understand --domain: the word unknown, a table in the engine, a whole number, or a path."""
+    """Return the domain that --domain states: unknown, a table in the engine, a number of items, or a file."""
     if text == "unknown":
         return dpselect.UNKNOWN
-    if text.startswith("table:"):
-        return text
-    try:
-        return int(text)
-    except ValueError:
-        return Path(text)
+    size = whole_number(text)
+    return size if isinstance(size, int) else domain_of(text)
 
 
 def _mechanism(
@@ -172,13 +178,13 @@ def _mechanism(
     max_items_per_person: int | None,
     pool: int | None,
 ) -> Any:
-    """Return the name, or with a noise the mechanism itself, which gets the delta that it can use."""
+    """Return the name of the mechanism, or the mechanism itself if a noise is stated, with the parameters it has."""
     if noise is None:
         return name
-    noisy = [kind for kind in _KINDS if hasattr(_KINDS[kind], "noise")]
+    noisy = [kind for kind in _MECHANISMS if hasattr(_MECHANISMS[kind], "noise")]
     if name not in noisy:
-        raise dpselect.InvalidInput("noise", noise, "name a mechanism that has it: --mechanism " + " or ".join(noisy))
-    kind = _KINDS[name]
+        raise dpselect.InvalidInput("noise", noise, f"must be used with --mechanism and one of {', '.join(noisy)}")
+    kind = _MECHANISMS[name]
     usable = hasattr(kind, "delta") and noise in getattr(kind, "noises_with_delta", (noise,))
     extras: dict[str, Any] = {"delta": delta} if usable else {}
     if clip is not None:

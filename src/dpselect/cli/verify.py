@@ -12,8 +12,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from dpselect.cli.output import Format, as_csv, as_json, as_text, note, publish
-from dpselect.cli.progress import progress_bar
+from dpselect.cli.output import Format, as_csv, as_json, as_text, note, progress_bar, publish
 from dpselect.verify import (
     Check,
     ExactCheck,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+import dpselect as dps
 from dpselect._arrays import Array
 from dpselect.errors import InvalidInput, SourceError
 
@@ -17,7 +18,7 @@ class Data:
 
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
-            raise InvalidInput("data", str(folder), "an existing folder with the data sets is needed")
+            raise InvalidInput("data", str(folder), "must be an existing folder with the data sets")
         self.folder = folder
         self._counts: dict[str, Array] = {}
         self._codes: dict[str, tuple[Array, Array]] = {}
@@ -28,16 +29,14 @@ class Data:
         for place in places:
             if (self.folder / place).is_file():
                 return self.folder / place
-        raise InvalidInput(
-            "data", str(self.folder), f"the folder must hold the data set {name}, as {' or '.join(places)}"
-        )
+        raise InvalidInput("data", str(self.folder), f"must contain the data set {name}, as {' or '.join(places)}")
 
     def digest(self, name: str) -> str:
-        """Return a hash of the data set, to notice that it changed."""
+        """Return a hash of the data set, to detect changes."""
         return hashlib.sha256(self.file_of(name).read_bytes()).hexdigest()
 
     def counts(self, name: str, more_than: int = 0) -> Array:
-        """Return the number of people per item, highest first; there must be more items than stated."""
+        """Return the number of people per item, highest first; a data set with at most `more_than` items is refused."""
         if name not in self._counts:
             path = self.file_of(name)
             table = self._read(path)
@@ -53,7 +52,7 @@ class Data:
         return int(self._pairs(name)[0].max(initial=-1)) + 1
 
     def bounded_counts(self, name: str, most: int, more_than: int = 0) -> Array:
-        """Return the counts, highest first, of at most so many items a person, drawn from a fixed seed."""
+        """Return the counts, highest first, after keeping at most `most` random items per person (fixed seed)."""
         people, items = self._pairs(name)
         mixed = np.random.default_rng(0).permutation(len(people))
         order = mixed[np.argsort(people[mixed], kind="stable")]
@@ -68,16 +67,16 @@ class Data:
             raise InvalidInput(
                 "data",
                 str(self.folder),
-                f"its data set {name} has {len(counts)} items; more than {more_than} are needed",
+                f"must contain more than {more_than} items in the data set {name}, which has {len(counts)}",
             )
         return counts
 
     def _pairs(self, name: str) -> tuple[Array, Array]:
-        """Return who has which item, both as whole numbers from 0 on."""
+        """Return the person and the item of each pair, both numbered from 0."""
         if name not in self._codes:
             path = self.folder / name / "pairs.csv.gz"
             if not path.is_file():
-                raise InvalidInput("data", str(self.folder), f"the folder must hold {name}/pairs.csv.gz")
+                raise InvalidInput("data", str(self.folder), f"must contain {name}/pairs.csv.gz")
             table = self._read(path).combine_chunks()
             user, item = (table.column(part).combine_chunks().dictionary_encode() for part in ("user", "item"))
             self._codes[name] = np.asarray(user.indices), np.asarray(item.indices)
@@ -95,23 +94,29 @@ class Data:
         except (pyarrow.ArrowException, OSError):
             needed = "user,item" if len(columns) == 2 else "item,count"
             raise SourceError(
-                f"{path} could not be read; a gzipped CSV file with the columns {needed} is needed"
+                f"{path} cannot be read; it must be a gzipped CSV file with the columns {needed}"
             ) from None
 
 
 def zipf(size: int, exponent: float, total: float = 1.5e8) -> Array:
-    """Scores by Zipf's law: `total · i**−s / Σ_j j**−s` (canonical, section 7.2)."""
+    """Return scores by Zipf's law: `total · i**−s / Σ_j j**−s` (canonical, section 7.2)."""
     shares = np.arange(1, size + 1) ** -exponent
     return np.asarray(total * shares / shares.sum())
 
 
 def look_alike(size: int, highest: float, bend: float, steepness: float, droop: float = 0.0) -> Array:
-    """Counts with a long tail: `round(highest · (1 + i/bend)**−steepness · (1 − i/(size + 1))**droop · e^(0.05 z_i))`.
+    """Counts with a long tail, `round(highest · (1 + i/bend)**−steepness · (1 − i/(size + 1))**droop · e^(0.05 z_i))`.
 
-    At least 1, highest first. i is the rank and z_i standard normal noise from a fixed seed, which makes the gaps
-    between ranks uneven as in real data; droop brings the last ranks down.
+    Each is at least 1; highest first. i is the rank and z_i standard normal noise from a fixed seed, which makes the
+    gaps between ranks uneven, as in real data; droop lowers the last ranks.
     """
     ranks = np.arange(1, size + 1)
     noise = np.random.default_rng(0).standard_normal(size)
     smooth = highest * (1 + ranks / bend) ** -steepness * (1 - ranks / (size + 1)) ** droop
     return np.sort(np.maximum(np.round(smooth * np.exp(0.05 * noise)), 1).astype(np.int64))[::-1]
+
+
+def as_histogram(counts: Array) -> dps.Scores:
+    """Return counts as a histogram of scores, so that the cost of a draw depends on the number of distinct values."""
+    values, sizes = np.unique(counts, return_counts=True)
+    return dps.Scores.from_histogram(list(zip(values.tolist(), sizes.tolist(), strict=True)))

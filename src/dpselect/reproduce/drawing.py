@@ -1,4 +1,4 @@
-"""Pictures that stay legible without colour: every line has its own dash and marker; one legend serves all panels."""
+"""Pictures that are legible without colour: each line has its own dash and marker, and all panels share a legend."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ STYLES: Sequence[Style] = (
     {"color": "#741b47", "linestyle": ":", "marker": "D"},
     {"color": "#38761d", "linestyle": (0, (6, 1, 1, 1, 1, 1)), "marker": "v"},
 )
-"""Dark enough for grey paper, and apart by dash and marker alone."""
+"""Line styles that can be told apart in black and white."""
 
 
 def check_plotting() -> None:
-    """Refuse to start long work whose picture could not be drawn."""
+    """Raise an error if Matplotlib is missing, before any long computation."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -34,7 +34,7 @@ def check_plotting() -> None:
 
 
 def panels(rows: int, columns: int, width: float = 3.4, height: float = 2.5, **options: Any) -> tuple[Figure, Any]:
-    """Return a figure with a grid of axes, without touching the state of pyplot."""
+    """Return a figure with a grid of axes, without using pyplot."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width * columns, height * rows + 0.6), layout="constrained")
@@ -49,7 +49,7 @@ def panels(rows: int, columns: int, width: float = 3.4, height: float = 2.5, **o
 
 
 def log_axis(axes: Axes, which: str = "x") -> None:
-    """Make an axis logarithmic, with plain numbers at powers of ten, or between them where it is short."""
+    """Make an axis logarithmic, with plain numbers at powers of ten, and between them if the axis is short."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     axes.set(**{f"{which}scale": "log"})
@@ -61,12 +61,12 @@ def log_axis(axes: Axes, which: str = "x") -> None:
 
 
 def tick(value: float) -> str:
-    """Return a number as short as it can be read: 0.001, 10,000, 100M."""
+    """Return a short label for a number: 0.001, 10,000, 100M."""
     return f"{value / 1e6:,.10g}M" if value >= 1e6 else f"{value:,.10g}"
 
 
 def line(axes: Axes, places: Sequence[float], values: Sequence[float], style: Style, label: str) -> None:
-    """Draw one line with hollow markers, few enough not to blur its dashes."""
+    """Draw one line with about six hollow markers."""
     step = max(1, len(places) // 6)
     axes.plot(
         places, values, **style, label=label, linewidth=1.5, markersize=4.5, markerfacecolor="white", markevery=step
@@ -82,7 +82,7 @@ def legend(figure: Figure, axes: Axes, columns: int = 3) -> None:
 
 
 def picture(figure: Figure, plot_format: str) -> bytes:
-    """Return a figure as the content of a file, the same for the same numbers."""
+    """Return a figure as the content of a file; the same numbers give the same bytes."""
     import matplotlib
 
     settings: Any = {"svg.hashsalt": "dpselect", "svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans", "Arial"]}
@@ -92,7 +92,7 @@ def picture(figure: Figure, plot_format: str) -> bytes:
         figure.savefig(buffer, format=plot_format, dpi=110, metadata=metadata)
     if plot_format != "svg":
         return buffer.getvalue()
-    # A tenth of a point is fine enough for a screen. Only tags are shortened: numbers between them are to be read.
+    # A tenth of a point is enough for a screen. Only tags are shortened, not the text between them.
     short = re.sub(rb"<[^>]*>", lambda tag: re.sub(rb"(\d\.\d)\d+", rb"\1", tag[0]), buffer.getvalue())
     short = re.sub(rb' d="[^"]*"', lambda path: re.sub(rb"\s*([MLQCz])\s*", rb"\1", path[0]), short)
     return re.sub(rb"\s*\n\s*", b"\n", re.sub(rb'<g id="[^"]*">', b"<g>", short))

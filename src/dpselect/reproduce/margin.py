@@ -1,4 +1,4 @@
-"""What the margin is worth: the canonical mechanism as published, with its full margin, and the limit (ours)."""
+"""How much ε the margin of the canonical mechanism saves (our own study, not in the paper)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import dpselect as dps
+from dpselect._format import three_digits
+from dpselect.forecast import gap_limit, smallest_epsilon, swap_limit
 from dpselect.reproduce.data import Data, zipf
 from dpselect.reproduce.drawing import STYLES, legend, panels
-from dpselect.reproduce.study import Point, Row, Study, shown
-from dpselect.reproduce.verdict import Check, Verdict, counted
+from dpselect.reproduce.study import Check, Point, Row, Study, Verdict, counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ACCURACY = 0.99
 _GAIN = 1.005
+"""The smallest factor that counts as a saving."""
+
 SETS = (
     "netflix",
     "dpbench/PATENT",
@@ -37,7 +40,7 @@ PUBLISHED, DEFAULT = tuple(VARIANTS)[:2], tuple(VARIANTS)[-1]
 
 
 def margin() -> Study:
-    """Return the study; it is not in the paper."""
+    """Return the study."""
     return Study(
         name="margin",
         title="the epsilon that the margin saves",
@@ -54,8 +57,6 @@ def margin() -> Study:
 
 def _compute(point: Point, data: Data) -> Iterator[Row]:
     """Yield the ε that each variant needs to be exact with probability 0.99, and the limits."""
-    from dpselect.forecast import gap_limit, smallest_epsilon, swap_limit
-
     k = point["k"]
     counts = zipf(10_000, 0.04).round() if point["data"] == "Zipf" else data.counts(point["data"], more_than=k)
     row: Row = {"data": point["data"], "k": k, "accuracy": ACCURACY}
@@ -71,7 +72,7 @@ def _compute(point: Point, data: Data) -> Iterator[Row]:
 
 
 def _saved(row: Row) -> float:
-    """Return how many times less ε the default needs than the better published form."""
+    """Return the ε of the better published form divided by that of the default."""
     return float(min(row[name] for name in PUBLISHED) / row[DEFAULT])
 
 
@@ -80,14 +81,14 @@ def _judge(rows: list[Row]) -> Verdict:
     above = [row[DEFAULT] / row["swap limit"] for row in rows if row["swap limit"]]
     said = "; ".join(
         f"{row['data'].removeprefix('dpbench/')}, k = {row['k']:,}: {_saved(row):.2f} "
-        f"({shown(min(row[name] for name in PUBLISHED))} down to {shown(row[DEFAULT])})"
+        f"({three_digits(min(row[name] for name in PUBLISHED))} down to {three_digits(row[DEFAULT])})"
         for row in by_gain
     )
     text = (
         f"With margin and exponential noise the epsilon needed for 0.99 is {_saved(by_gain[-1]):.2f} to "
         f"{_saved(by_gain[0]):.2f} times smaller than that of the better published form on the {len(rows)} pairs of a "
-        f"data set and k at hand, in the order of the gain: {said}. The gain is what the gap behind rank k is worth "
-        "beside those above it: where rank k and the next are tied or nearly so, next to nothing. Where they are not "
+        f"data set and k at hand, in the order of the gain: {said}. The gain comes from the gap between ranks "
+        "k and k + 1: where these are tied or nearly so, there is hardly any. Where they are not "
         f"tied, the default needs {min(above):.2f} to {max(above):.2f} times the swap limit, a yardstick for "
         "mechanisms that treat items alike."
     )

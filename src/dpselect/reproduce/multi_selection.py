@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpselect._arrays import FloatArray
+from dpselect._format import three_digits
 from dpselect.multiselect import expected_cost, laplace_ring, optimal_offsets, optimal_ring
 from dpselect.reproduce.data import Data
 from dpselect.reproduce.drawing import STYLES, legend, line, panels
-from dpselect.reproduce.study import Paper, Point, Row, Study, shown
-from dpselect.reproduce.verdict import Check, Verdict, counted
+from dpselect.reproduce.study import Check, Paper, Point, Row, Study, Verdict, counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,7 +33,7 @@ def _line_points(quick: bool) -> list[Point]:
 
 
 def _offsets(point: Point, data: Data) -> Iterator[Row]:
-    """Yield each answer and its cost in closed form, beside those of a search that knows nothing of the formula."""
+    """Yield each answer and its cost from the formula, and from a numerical search that does not use the formula."""
     from scipy.optimize import minimize
 
     epsilon, k = point["epsilon"], point["k"]
@@ -53,14 +53,15 @@ def _judge_line(rows: list[Row]) -> Verdict:
     checks = [
         Check(
             f"epsilon = {row['epsilon']:g}, the answer at",
-            shown(row["offset"]),
+            three_digits(row["offset"]),
             abs(row["offset"] - row["searched"]) * row["epsilon"] < 1e-3
             and math.isclose(row["cost"], row["searched_cost"], rel_tol=1e-6),
         )
         for row in rows
     ]
     listed = "; ".join(
-        f"{', '.join(shown(row['offset']) for row in own)} at epsilon = {epsilon:g}, which cost {shown(own[0]['cost'])}"
+        f"{', '.join(three_digits(row['offset']) for row in own)} at epsilon = {epsilon:g}, "
+        f"which cost {three_digits(own[0]['cost'])}"
         for epsilon in EPSILONS
         for own in [[row for row in rows if row["epsilon"] == epsilon]]
     )
@@ -121,12 +122,8 @@ def _curve(point: Point, data: Data) -> Iterator[Row]:
         yield {"level": point["level"], "place": float(place), "value": float(value)}
 
 
-def _ends(rows: list[Row]) -> dict[float, float]:
-    return {row["level"]: row["value"] for row in rows}
-
-
 def _judge_curve(rows: list[Row]) -> Verdict:
-    ends = _ends(rows)
+    ends = {row["level"]: row["value"] for row in rows}  # the last value of each curve
     low, high = SHOWN_LEVELS
     edge = expected_cost(ANSWERS, EPSILON + ZETA)
     checks = [

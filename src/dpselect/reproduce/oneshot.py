@@ -1,4 +1,4 @@
-"""The one-shot paper: its theorems about utility (2.3) and noise (2.2) against what the mechanism does."""
+"""The one-shot paper: its theorems about noise (2.2) and utility (2.3), compared with the mechanism itself."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import dpselect as dps
+from dpselect._format import three_digits
 from dpselect.reproduce.data import Data
 from dpselect.reproduce.drawing import STYLES, legend, line, log_axis, panels
-from dpselect.reproduce.study import Paper, Point, Row, Study, seed_of, shown
-from dpselect.reproduce.verdict import Check, Verdict, counted
+from dpselect.reproduce.study import Check, Paper, Point, Row, Study, Verdict, counted, seed_of
 from dpselect.sampling import bit_source
 
 if TYPE_CHECKING:
@@ -23,20 +23,20 @@ SIZES = (10, 100, 1000)
 EPSILON, DELTA, ITEMS = 0.2, 1e-6, 100_000
 NOISES = ("laplace", "gumbel")
 SURE = 4.9
-"""Standard deviations of a simulated share that chance exceeds less than once in a million times."""
+"""Standard deviations of a simulated share that are exceeded with probability below 1e-6."""
 
 
 def promised(ratio: float, size: int) -> float:
     """Return the theorem's bound `max(0, 1 − (m − 1)(2 + r) e^{−r} / 4)` with r = gap / scale and m items.
 
-    One-shot, Theorem 2.3: two neighbours at gap Δ change places with probability `¼ (2 + Δ/λ) e^{−Δ/λ}`, and if no two
+    One-shot, Theorem 2.3: two neighbours at gap Δ swap ranks with probability `¼ (2 + Δ/λ) e^{−Δ/λ}`, and if no two
     neighbours do, the set is right.
     """
     return max(0.0, 1.0 - (size - 1) * (2.0 + ratio) * math.exp(-ratio) / 4.0)
 
 
 def _first_promised(size: int) -> float:
-    """Return the least gap in noise scales from which on the bound is 0.99."""
+    """Return the smallest gap, in noise scales, at which the bound is 0.99."""
     from scipy.optimize import brentq
 
     return float(brentq(lambda ratio: promised(ratio, size) - 0.99, 1.0, 100.0))
@@ -79,12 +79,12 @@ def _judge_utility(rows: list[Row]) -> Verdict:
     at_most = max(size for size in (8 * 10**exponent for exponent in range(1, 8)) if promised(20.0, size) > 0.99)
     text = (
         f"The share of right answers in simulation falls below the bound at {broken} of {len(rows)} points (by more "
-        f"than chance explains). With {largest:,} items at equal gaps and k = {largest // 5}, the bound promises 0.99 "
-        f"from a gap of {from_promise:.2f} noise scales on, where the mechanism does it at simulated gaps from "
-        f"{min(ratios, default=math.inf):g} on: the bound counts every pair of neighbours, though only those about "
-        "rank k matter. The paper's remark that a gap of 20 scales and up to 8 million items give more than 0.99 does "
-        f"not follow from the theorem, which gives {promised(20.0, 8 * 10**6):.3f} there; it does up to {at_most:,} "
-        "items."
+        f"than random variation explains). With {largest:,} items at equal gaps and k = {largest // 5}, the bound "
+        f"promises 0.99 from a gap of {from_promise:.2f} noise scales on, where the mechanism does it at simulated "
+        f"gaps from {min(ratios, default=math.inf):g} on: the bound counts every pair of neighbours, though only "
+        "those about rank k matter. The paper's remark that a gap of 20 scales and up to 8 million items give more "
+        f"than 0.99 does not follow from the theorem, which gives {promised(20.0, 8 * 10**6):.3f} there; it does "
+        f"up to {at_most:,} items."
     )
     return counted(checks, text)
 
@@ -120,11 +120,12 @@ def _scale(point: Point, data: Data) -> Iterator[Row]:
 
 
 def _scales(rows: list[Row], noise: str, delta: float) -> dict[int, float]:
+    """Return the noise scale by k."""
     return {row["k"]: row["scale"] for row in rows if (row["noise"], row["delta"]) == (noise, delta)}
 
 
 def _first_smaller(longest: int) -> int:
-    """Return the least k at which Laplace noise with the delta has a smaller scale than without, 0 if there is none."""
+    """Return the smallest k at which delta makes the scale of Laplace noise smaller, 0 if there is none."""
 
     def smaller(k: int) -> bool:
         pure, approximate = (
@@ -132,7 +133,7 @@ def _first_smaller(longest: int) -> int:
         )
         return approximate > pure
 
-    # Once it is smaller it stays so: one scale grows as k, the other as its square root.
+    # Monotone: the pure scale grows as k, the other as its square root.
     return bisect_left(range(1, longest + 1), True, key=smaller) + 1 if smaller(longest) else 0
 
 
@@ -155,7 +156,7 @@ def _judge_scale(rows: list[Row]) -> Verdict:
         f"At epsilon = {EPSILON}, delta = {DELTA:g} and {ITEMS:,} items, theorem 2.2 needs less Laplace noise than "
         f"the pure scale k/epsilon from k = {_first_smaller(longest)} on; at k = {longest} its scale is "
         f"{pure[longest] / approximate[longest]:.2f} times smaller. Where it is smaller it is "
-        f"{shown(per_root)} times the square root of k. "
+        f"{three_digits(per_root)} times the square root of k. "
         "Gumbel noise calibrated by its bounded range at the same epsilon and delta has a scale "
         f"{approximate[longest] / gumbel[longest]:.2f} times smaller still."
     )
@@ -197,7 +198,7 @@ PAPER = Paper(
         Study(
             name="theorem-2.3",
             title="how likely the right set is, against simulation",
-            claim="If neighbouring counts are at least a gap apart, the chance of exactly the top k is at least a "
+            claim="If neighbouring counts are at least a gap apart, the probability of exactly the top k is at least a "
             "bound that depends on gap, noise scale and number of items only; with a gap of 20 scales and up to 8 "
             "million items it is more than 0.99.",
             data=(),

@@ -1,8 +1,7 @@
-"""The restricted paper: unknown domains (Figures 4, 5, 7 to 10, Table 2) on the sets at hand."""
+"""The restricted paper: unknown domains (Figures 4, 5, 7 to 10, Table 2), in seeded draws on the data at hand."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -10,37 +9,130 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import dpselect as dps
-from dpselect.reproduce.data import Data
+from dpselect._arrays import Array
+from dpselect.forecast import f1_score, items_returned, score_ratio
+from dpselect.reproduce.data import Data, as_histogram
 from dpselect.reproduce.drawing import STYLES, legend, line, panels
-from dpselect.reproduce.study import Paper, Point, Row, Study, seed_of
-from dpselect.reproduce.unknown import (
-    ADDED,
-    EM,
-    LD,
-    LENGTHS,
-    LL,
-    POOLS,
-    RG,
-    RN,
-    SETS,
-    TS,
-    compute,
-    domain_points,
-    points,
-)
-from dpselect.reproduce.verdict import Check, Verdict, counted
+from dpselect.reproduce.study import Check, Paper, Point, Row, Study, Verdict, counted, seconds_of_selection, seed_of
+from dpselect.sampling import bit_source
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+SETS = ("epinions", "foursquare_lbsn_Jakarta", "games_steam")
+"""Data sets of pairs with a long tail, in place of Yelp, Foursquare and Gowalla."""
+
+LENGTHS = (10, 50, 100)
+POOLS = (1, 10, 50)
+"""Sizes of the pool, as multiples of k."""
+
+MOST_ITEMS = 8
+"""Known bound on the items of one person (restricted, appendix E)."""
+
+ADDED = {0: "no", 10**8: "100 million", 10**9: "1 billion", 10**10: "10 billion"}
+"""Numbers of items of count 1 added to the domain, and their names (restricted, appendix D)."""
+
+RG, LD, TS, RN, LL, EM = (
+    "RestrictedGumbel",
+    "LimitedDomain",
+    "TopStable",
+    "RestrictedNormal",
+    "LimitedDomain, Laplace",
+    "Exponential mechanism",
+)
+Maker = Callable[[int, float, float, int], dps.Mechanism]
+MECHANISMS: dict[str, Maker] = {
+    RG: lambda k, epsilon, delta, pool: dps.RestrictedGumbel(k=k, epsilon=epsilon, delta=delta, pool=pool),
+    LD: lambda k, epsilon, delta, pool: dps.LimitedDomain(k=k, epsilon=epsilon, delta=delta, pool=pool),
+    TS: lambda k, epsilon, delta, pool: dps.TopStable(k=k, epsilon=epsilon, delta=delta, pool=pool),
+    RN: lambda k, epsilon, delta, pool: dps.RestrictedNormal(
+        k=k, epsilon=epsilon, delta=delta, pool=pool, max_items_per_person=MOST_ITEMS
+    ),
+    LL: lambda k, epsilon, delta, pool: dps.LimitedDomain(
+        k=k, epsilon=epsilon, delta=delta, pool=pool, noise="laplace", max_items_per_person=MOST_ITEMS
+    ),
+    EM: lambda k, epsilon, delta, pool: dps.Peeling(k=k, epsilon=epsilon, delta=delta, noise="gumbel"),
+}
+"""All are (ε, 1/(2n))-DP for n people. How each divides its budget is the package's own rule."""
+
+KNOWN_BOUND = (RN, LL)
+METRICS = {"returned": items_returned, "score_ratio": score_ratio, "f1": f1_score}
 LABELS = {"returned": "items returned", "score_ratio": "score ratio", "f1": "F1"}
-SHORT = {"foursquare_lbsn_Jakarta": "foursquare Jakarta"}
+SHORT_NAMES = {"foursquare_lbsn_Jakarta": "foursquare Jakarta"}
 _MARKERS = {1: "o", 10: "s", 50: "^"}
 FASTER = 6
-"""How many times faster the paper finds the choice from a pool of about 100,000 items, at the least."""
+"""The paper's smallest speed-up of choosing from a pool, with about 100,000 items."""
+
+
+def epsilons(quick: bool) -> list[float]:
+    """Return the values of ε: 0.01 to 1, or four of them."""
+    return [0.1, 0.4, 0.7, 1.0] if quick else [0.01, 0.1, 0.25, 0.4, 0.55, 0.7, 0.85, 1.0]
+
+
+def points(mechanisms: tuple[str, ...]) -> Callable[[bool], list[Point]]:
+    """Return one point per data set, k, pool and mechanism, with 100 draws at every ε, or 8 with `quick`."""
+    return lambda quick: [
+        {
+            "data": name,
+            "k": k,
+            "times": times,
+            "mechanism": mechanism,
+            "epsilons": epsilons(quick),
+            "draws": 8 if quick else 100,
+        }
+        for name in SETS
+        for k in LENGTHS
+        for times in POOLS
+        for mechanism in mechanisms
+    ]
+
+
+def domain_points(quick: bool) -> list[Point]:
+    """Return the points of Figure 7: the largest data set, with more and more items of count 1, which only EM sees."""
+    compared = [(RG, 0), *((EM, size) for size in ADDED)]
+    return [
+        {
+            "data": SETS[0],
+            "k": k,
+            "times": 50,
+            "mechanism": name,
+            "added": size,
+            "epsilons": epsilons(quick),
+            "draws": 8 if quick else 100,
+        }
+        for k in LENGTHS
+        for name, size in compared
+    ]
+
+
+def compute(point: Point, data: Data) -> Iterator[Row]:
+    """Yield for each ε the mean and deviation of every metric."""
+    k, name, mechanism = point["k"], point["data"], point["mechanism"]
+    counts = data.bounded_counts(name, MOST_ITEMS, k) if mechanism in KNOWN_BOUND else data.counts(name, more_than=k)
+    scores = with_ones(counts, point.get("added", 0))
+    delta, bits = 1 / (2 * data.people(name)), bit_source(seed_of(point))
+    about: Row = {part: point[part] for part in ("data", "k", "times", "mechanism", "added", "draws") if part in point}
+    for epsilon in point["epsilons"]:
+        chooser = MECHANISMS[mechanism](k, epsilon, delta, k * point["times"])
+        answers = [chooser.draw(scores, bits).values for _ in range(point["draws"])]
+        row: Row = {**about, "delta": delta, "epsilon": epsilon}
+        for metric, measure in METRICS.items():
+            values = [measure(counts[:k], answer) for answer in answers]
+            row |= {metric: float(np.mean(values)), f"{metric}_deviation": float(np.std(values))}
+        yield row
+
+
+def with_ones(counts: Array, added: int) -> dps.Scores:
+    """Return scores with `added` further items of count 1, which cost nothing in a histogram."""
+    if not added:
+        return as_histogram(counts)
+    values, sizes = np.unique(np.append(counts, 1), return_counts=True)
+    sizes[values == 1] += added - 1
+    return dps.Scores.from_histogram(list(zip(values.tolist(), sizes.tolist(), strict=True)))
 
 
 def _means(rows: list[Row], mechanism: str, metric: str) -> dict[tuple[str, int, int, float], float]:
+    """Return a metric of a mechanism by data set, k, pool and ε."""
     return {
         (row["data"], row["k"], row["times"], row["epsilon"]): row[metric]
         for row in rows
@@ -49,13 +141,15 @@ def _means(rows: list[Row], mechanism: str, metric: str) -> dict[tuple[str, int,
 
 
 def judge_pair(ours: str, theirs: str, metric: str) -> Callable[[list[Row]], Verdict]:
-    """Return the judgement that one mechanism does at least as well as another on average, setting by setting."""
+    """Return a function that judges whether one mechanism is at least as good as another in every setting."""
 
     def judge(rows: list[Row]) -> Verdict:
         first, second = _means(rows, ours, metric), _means(rows, theirs, metric)
         checks = [
             Check(
-                f"{SHORT.get(name, name)}, k = {k}, pool {times} k, epsilon", f"{epsilon:g}", value >= second[setting]
+                f"{SHORT_NAMES.get(name, name)}, k = {k}, pool {times} k, epsilon",
+                f"{epsilon:g}",
+                value >= second[setting],
             )
             for setting, value in first.items()
             for name, k, times, epsilon in [setting]
@@ -83,7 +177,7 @@ def judge_pair(ours: str, theirs: str, metric: str) -> Callable[[list[Row]], Ver
 
 
 def draw_pair(ours: str, theirs: str, metric: str) -> Callable[[list[Row]], Figure]:
-    """Return a drawing with a row for each set and a column for each k; markers tell the pools apart."""
+    """Return a drawing with a row for each data set, a column for each k and a marker for each pool."""
 
     def draw(rows: list[Row]) -> Figure:
         figure, axes = panels(len(SETS), len(LENGTHS), height=2.2, sharex=True)
@@ -101,7 +195,7 @@ def draw_pair(ours: str, theirs: str, metric: str) -> Callable[[list[Row]], Figu
                         label = f"{mechanism}, pool {'k' if times == 1 else f'{times} k'}"
                         line(place, [row["epsilon"] for row in own], [row[metric] for row in own], look, label)
                 place.set_ylim(0, (k if metric == "returned" else 1) * 1.06)
-            axes[across, 0].set_ylabel(f"{SHORT.get(name, name)}\n{LABELS[metric]}", fontsize=9)
+            axes[across, 0].set_ylabel(f"{SHORT_NAMES.get(name, name)}\n{LABELS[metric]}", fontsize=9)
         for column, k in enumerate(LENGTHS):
             axes[0, column].set_title(f"k = {k}", fontsize=10)
             axes[-1, column].set_xlabel("epsilon", fontsize=9)
@@ -175,22 +269,13 @@ def _time_points(quick: bool) -> list[Point]:
 
 
 def _time(point: Point, data: Data) -> Iterator[Row]:
-    """Yield the least processor time of one choice at ε = 1: EM from all counts, RG from the rows of the pool."""
-    counts, k, seconds = data.counts(point["data"], more_than=point["k"]), point["k"], []
+    """Yield the time of one choice at ε = 1: EM from all counts, RG from the rows of the pool."""
+    counts, k = data.counts(point["data"], more_than=point["k"]), point["k"]
     delta, pool = 1 / (2 * data.people(point["data"])), max(k * point["times"], k)
-    rows = counts if point["mechanism"] == EM else counts[: pool + 1]
-    mechanism: dps.Mechanism = (
-        dps.Peeling(k=k, epsilon=1.0, delta=delta, noise="gumbel")
-        if point["mechanism"] == EM
-        else dps.RestrictedGumbel(k=k, epsilon=1.0, delta=delta, pool=pool)
-    )
-    shuffled = np.random.default_rng(0).permutation(rows)
-    for trial in range(point["trials"]):
-        started = time.process_time()
-        mechanism.select(shuffled, seed=seed_of(point) % 2**32 + trial)
-        seconds.append(time.process_time() - started)
+    mechanism = MECHANISMS[point["mechanism"]](k, 1.0, delta, pool)
+    seconds = seconds_of_selection(mechanism, counts if point["mechanism"] == EM else counts[: pool + 1], point)
     about = {part: point[part] for part in ("data", "k", "times", "mechanism")}
-    yield {**about, "items": len(counts), "milliseconds": 1000 * min(seconds)}
+    yield {**about, "items": len(counts), "milliseconds": 1000 * seconds}
 
 
 def _judge_times(rows: list[Row]) -> Verdict:

@@ -1,7 +1,9 @@
-"""Run the studies of a paper: compute what is not finished yet, then write numbers, picture and verdict."""
+"""Runs the studies of a paper: computes the points that are not cached, then writes numbers, picture and verdict."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
@@ -10,20 +12,31 @@ from pathlib import Path
 from typing import Any
 
 from dpselect.errors import InvalidInput, plain
+from dpselect.reproduce import canonical, joint, multi_selection, oneshot, restricted
 from dpselect.reproduce.data import Data
 from dpselect.reproduce.drawing import check_plotting, picture
-from dpselect.reproduce.papers import PAPERS
-from dpselect.reproduce.store import Store, as_csv, write_result
-from dpselect.reproduce.study import Paper, Row, Study
-from dpselect.reproduce.verdict import Verdict
-from dpselect.writing import is_same_file
+from dpselect.reproduce.study import Paper, Point, Row, Study, Verdict, key_of
+from dpselect.writing import is_same_file, write_whole
 
 PLOT_FORMATS = ("svg", "png")
+
+PAPERS = {
+    paper.name: paper
+    for paper in (canonical.PAPER, joint.PAPER, oneshot.PAPER, restricted.PAPER, multi_selection.PAPER)
+}
+"""The papers whose figures and tables can be computed again, by short name."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one study: its verdict and the files that hold it."""
+    """The verdict of one study, and the files that were written for it.
+
+    Examples
+    --------
+    >>> study = PAPERS["oneshot"].studies[0]
+    >>> Outcome("oneshot", study, Verdict(4, 4, "All are true."), []).to_dict()["holds"]
+    True
+    """
 
     paper: str
     study: Study
@@ -31,7 +44,7 @@ class Outcome:
     files: Sequence[Path]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
+        """Return plain data that json.dumps accepts."""
         return {
             "paper": self.paper,
             "study": self.study.name,
@@ -55,37 +68,71 @@ def reproduce(
     plot_format: str = "svg",
     progress: Callable[[float], None] | None = None,
 ) -> Iterator[Outcome]:
-    """Yield the outcome of every study of a paper, or of one, and write its files to the folder OUT/PAPER.
+    """Compute the studies of a paper again and write their files to the folder OUT/PAPER.
 
-    Finished points are kept there and not computed again, so that an interrupted run goes on where it stopped.
-    The folder of data sets may be left out where no study reads one.
+    Finished points are cached in that folder, so an interrupted run continues where it stopped.
+
+    Parameters
+    ----------
+    paper : str
+        Short name of the paper, a key of `PAPERS`.
+    data : str or Path, optional
+        Folder with the data sets. Not needed if no study reads one.
+    out : str or Path
+        Folder for the results.
+    figure : str, optional
+        Compute only this study: "4", "figure-4", "table-1", or "2.2" for a theorem. Default: all.
+    quick : bool
+        Compute fewer points and draws.
+    plot_format : str
+        "svg" or "png".
+    progress : callable, optional
+        Called with the share of points finished, from 0 to 1.
+
+    Returns
+    -------
+    iterator of Outcome
+        One outcome per study. A study is computed when its outcome is asked for.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is not accepted or a data set is missing. Raised before anything is computed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [outcome] = reproduce("oneshot", out=folder, figure="2.2", quick=True)
+    >>> outcome.verdict.holds
+    True
     """
     chosen = paper_named(paper)
     studies = studies_named(chosen, figure)
     if plot_format not in PLOT_FORMATS:
-        raise InvalidInput("plot_format", plot_format, f"{' or '.join(PLOT_FORMATS)} is needed")
+        raise InvalidInput("plot_format", plot_format, f"must be {' or '.join(PLOT_FORMATS)}")
     check_plotting()
     needed = dict.fromkeys(name for study in studies for name in study.data)
     if data is None and needed:
-        raise InvalidInput("data", plain("nothing"), f"the folder with the data sets {', '.join(needed)} is needed")
+        raise InvalidInput("data", plain("nothing"), f"must be the folder with the data sets {', '.join(needed)}")
     source, folder = Data(Path(data or ".")), Path(out) / chosen.name
     read = [source.file_of(name) for name in needed]
     for study in studies:
         for path in (_points_file(folder, study), *_files(folder, study, plot_format)):
             if any(is_same_file(path, file) for file in read):
-                raise InvalidInput("out", str(path), "it is also a data set, which would be lost; name another folder")
+                raise InvalidInput("out", str(path), "must not be a file of a data set; name another folder")
     return _outcomes(chosen, studies, source, folder, quick, plot_format, progress or (lambda _: None))
 
 
 def paper_named(name: str) -> Paper:
     """Return a paper by its short name."""
     if name not in PAPERS:
-        raise InvalidInput("paper", name, f"one of {', '.join(PAPERS)} is needed")
+        raise InvalidInput("paper", name, f"must be one of {', '.join(PAPERS)}")
     return PAPERS[name]
 
 
 def studies_named(paper: Paper, figure: str | None) -> Sequence[Study]:
-    """Return all studies of a paper, or the one that "4", "figure-4", "table-1" or, of a theorem, "2.2" names."""
+    """Return all studies of a paper, or the one named "4", "figure-4", "table-1" or, for a theorem, "2.2"."""
     if figure is None:
         return paper.studies
     wanted = str(figure).strip().lower().replace(" ", "-")
@@ -93,7 +140,7 @@ def studies_named(paper: Paper, figure: str | None) -> Sequence[Study]:
         if study.name in (wanted, f"figure-{wanted}", f"theorem-{wanted}"):
             return [study]
     names = [study.name.removeprefix("figure-") for study in paper.studies]
-    raise InvalidInput("figure", figure, f"one of {', '.join(names)} is needed for the {paper.name} paper")
+    raise InvalidInput("figure", figure, f"must be one of {', '.join(names)} for the {paper.name} paper")
 
 
 def _outcomes(
@@ -114,8 +161,8 @@ def _outcomes(
             progress(done / total)
             finished = store.rows(point)
             if finished is None:
-                # What is kept passes through JSON, so that a resumed run has the same numbers as an unbroken one.
-                finished = json.loads(json.dumps([*study.compute(point, data)], default=_plain_number))
+                # Through JSON, so that a resumed run has exactly the same numbers as an uninterrupted one.
+                finished = json.loads(json.dumps([*study.compute(point, data)], default=lambda number: number.item()))
                 store.keep(point, finished)
             rows += finished
             done += 1
@@ -125,37 +172,81 @@ def _outcomes(
 def _written(paper: Paper, study: Study, rows: list[Row], folder: Path, quick: bool, plot_format: str) -> Outcome:
     verdict = study.judge(rows)
     files = _files(folder, study, plot_format)
-    write_result(files[0], as_csv(rows))
-    write_result(files[1], paragraph(paper, study, verdict, quick))
+    write_result(files[0], as_table(rows))
+    write_result(files[1], _page(paper, study, verdict, quick))
     if study.draw is not None:
         write_result(files[-1], picture(study.draw(rows), plot_format))
     return Outcome(paper.name, study, verdict, files)
 
 
-def _points_file(folder: Path, study: Study) -> Path:
-    return folder / f"{study.kept_as or study.name}.points.json"
-
-
 def _files(folder: Path, study: Study, plot_format: str) -> list[Path]:
-    """Return where the numbers, the verdict and the picture of a study go, if it has one."""
+    """Return the files of a study: numbers, verdict and, if it has one, picture."""
     endings = ["csv", "md"] if study.draw is None else ["csv", "md", plot_format]
     return [folder / f"{study.name}.{ending}" for ending in endings]
 
 
-def paragraph(paper: Paper, study: Study, verdict: Verdict, quick: bool) -> str:
-    """Return the verdict as a page of its own."""
+def _page(paper: Paper, study: Study, verdict: Verdict, quick: bool) -> str:
+    """Return the verdict as a page in Markdown."""
     note = " Computed with --quick: fewer points or draws." if quick else ""
     texts = [f"The paper: {study.claim}", f"Here the claim {verdict.word}. {verdict.text}{note}"]
     heading = f"# {paper.name}, {study.name.replace('-', ' ')}: {study.title}"
     return "\n\n".join([heading, *("\n".join(textwrap.wrap(text, 110)) for text in texts)]) + "\n"
 
 
+def as_table(rows: Sequence[Row]) -> str:
+    """Return rows as CSV text; a column that a row lacks stays empty."""
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, fieldnames=columns, lineterminator="\n", restval="")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def write_result(path: Path, content: str | bytes) -> None:
+    """Write a result atomically; the folder is created if needed."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, content.encode() if isinstance(content, str) else content)
+    except OSError:
+        raise InvalidInput("out", str(path.parent), "must be a folder with free space and write permission") from None
+
+
+class Store:
+    """The finished points of a study, cached in a file beside its numbers.
+
+    `fingerprint` covers what the numbers depend on besides a point's settings, such as the data. Points with another
+    fingerprint are dropped.
+    """
+
+    def __init__(self, path: Path, fingerprint: str) -> None:
+        self.path = path
+        self.fingerprint = fingerprint
+        self._finished = self._load()
+
+    def rows(self, point: Point) -> list[Row] | None:
+        """Return the rows of a finished point, None for one that has not been computed."""
+        return self._finished.get(key_of(point))
+
+    def keep(self, point: Point, rows: list[Row]) -> None:
+        """Add the rows of a point, and keep those that another run has added meanwhile."""
+        self._finished = {**self._load(), **self._finished, key_of(point): rows}
+        kept = {"fingerprint": self.fingerprint, "finished": self._finished}
+        write_result(self.path, json.dumps(kept, ensure_ascii=False, indent=0))
+
+    def _load(self) -> dict[str, list[Row]]:
+        try:
+            kept = json.loads(self.path.read_text(encoding="utf-8"))
+            return dict(kept["finished"]) if kept["fingerprint"] == self.fingerprint else {}
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}
+
+
+def _points_file(folder: Path, study: Study) -> Path:
+    return folder / f"{study.kept_as or study.name}.points.json"
+
+
 def _fingerprint(study: Study, data: Data) -> str:
     from dpselect import __version__
 
     return json.dumps([__version__, {name: data.digest(name) for name in study.data}])
-
-
-def _plain_number(value: Any) -> Any:
-    """Turn a NumPy number into one of Python's."""
-    return value.item()

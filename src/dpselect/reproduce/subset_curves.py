@@ -1,4 +1,4 @@
-"""How likely top, great and good subsets are, as curves over ε (canonical, sections 7 and A.2)."""
+"""Probabilities of exact, great and good answers as curves over ε (canonical, sections 7 and A.2)."""
 
 from __future__ import annotations
 
@@ -13,134 +13,124 @@ import numpy as np
 
 import dpselect as dps
 from dpselect._arrays import Array
-from dpselect.forecast import Success, forecast, success
+from dpselect.forecast import forecast, smallest_epsilon
 
-WANTED = 0.99
 NEARLY_CERTAIN = 0.998
+"""The share of its limit up to which the curve of P[exact] is computed."""
+
 _HOPELESS = 0.005
-_WIDEST = 1e-4
+_SMALLEST_SHARE = 1e-4
+"""A curve starts where all probabilities are below the first, or at this multiple of its largest ε."""
 
-KINDS = ("top", "great", "good")
-"""Kinds of answers whose probabilities are computed."""
+KINDS = {"top": "exact", "great": "great", "good": "good"}
+"""Kinds of answers, and the figure of a forecast that is the probability of each."""
 
-Chooser = dps.Canonical | dps.OneShot
+SubsetMechanism = dps.Canonical | dps.OneShot
 OURS = "Canonical with its margin"
-MECHANISMS: dict[str, Callable[[int], Chooser]] = {
+MECHANISMS: dict[str, Callable[[int], SubsetMechanism]] = {
     OURS: lambda k: dps.Canonical(k=k, epsilon=1.0),
     "Canonical γ=½": lambda k: dps.Canonical(k=k, epsilon=1.0, noise="gumbel", margin=False),
     "Canonical γ=1": lambda k: dps.Canonical(k=k, epsilon=1.0, gamma=1.0, noise="gumbel", margin=False),
     "One-shot": lambda k: dps.OneShot(k=k, epsilon=1.0),
-    # The set that peeling with Gumbel noise returns has the law of one shot of it.
+    # The set that peeling with Gumbel noise returns has the law of one-shot Gumbel noise.
     "Peeling": lambda k: dps.OneShot(k=k, epsilon=1.0, noise="gumbel"),
 }
-"""Our default, and the four that the paper compares, as published. Their ε is that of each point of a curve."""
+"""Our default, and the four mechanisms that the paper compares, as published. Each point of a curve sets its own ε."""
 
 PUBLISHED = ("Canonical γ=½", "Canonical γ=1")
-Chances = dict[str, float]
+Probabilities = dict[str, float]
 
 
 @dataclass(frozen=True)
-class Answers:
-    """The exact probabilities of a mechanism's answers at any ε; counts are highest first."""
+class SubsetAnswers:
+    """The exact probabilities of a mechanism's answers for any ε; counts are highest first."""
 
-    mechanism: Chooser
+    mechanism: SubsetMechanism
     counts: Array
-    smallest: float
 
     @cached_property
-    def curve(self) -> Success:
-        """P[top] against ε."""
-        return success(self.counts, self.mechanism, smallest=self.smallest)
+    def _scores(self) -> dps.Scores:
+        return dps.Scores.of(self.counts)
 
-    def chances(self, epsilon: float, kinds: Iterable[str] = KINDS) -> Chances:
-        """P[top], P[great] and P[good], or some of them."""
-        outlook = forecast(self.counts, replace(self.mechanism, epsilon=epsilon), draws=0)
-        figures = {"top": lambda: outlook.exact, "great": lambda: outlook.great, "good": lambda: outlook.good}
-        found = {kind: figures[kind]() for kind in kinds}
-        return {kind: figure.value for kind, figure in found.items() if figure is not None}
+    def at(self, epsilon: float, kinds: Iterable[str] = KINDS) -> Probabilities:
+        """Return P[top], P[great] and P[good], or some of them."""
+        outlook = forecast(self._scores, replace(self.mechanism, epsilon=epsilon), draws=0)
+        return {kind: getattr(outlook, KINDS[kind]).value for kind in kinds}
 
+    def epsilon_for(self, probability: float) -> float | None:
+        """Return the smallest ε at which P[top] is as wanted, None if there is none."""
+        found = smallest_epsilon(self._scores, self.mechanism, probability)
+        return found if math.isfinite(found) else None
 
-def swap_scale(counts: Array, k: int) -> float:
-    """Return the ε at which `½ Σ e^{−ε (x_[a] − x_[b])} = 0.01` over all swaps a <= k < b of unequal scores.
+    def limit(self) -> float:
+        """Return the limit of P[top] for large ε.
 
-    It says about which ε matters before anything is computed (mathematics, section 3).
-    """
-    inside = (counts[:k] - counts[k - 1]).astype(np.float64)
-    outside = (counts[k - 1] - counts[k:]).astype(np.float64)
-    tied = float((inside == 0).sum() * (outside == 0).sum())
-
-    def failing(epsilon: float) -> float:
-        return 0.5 * float(np.exp(-epsilon * inside).sum() * np.exp(-epsilon * outside).sum() - tied)
-
-    low, high = 1e-12, 1e12
-    for _ in range(100):
-        middle = float(np.sqrt(low * high))
-        low, high = (middle, high) if failing(middle) > 1 - WANTED else (low, middle)
-    return high
+        It is below 1 for γ = 1 if ranks k and k + 1 are tied: tied items can stand in for better ones.
+        """
+        return self.at(1e6 * self.mechanism.k, ["top"])["top"]
 
 
 def curve(
-    mechanism: Chooser, counts: Array, wanted: Sequence[float], jump: float, kinds: Sequence[str] = tuple(KINDS)
+    mechanism: SubsetMechanism, counts: Array, wanted: Sequence[float], jump: float, kinds: Sequence[str] = tuple(KINDS)
 ) -> Iterator[dict[str, Any]]:
-    """Yield the ε at which each kind is as likely as wanted, then all chances from hopeless to near their limits."""
-    near = swap_scale(counts, mechanism.k) * (1 if isinstance(mechanism, dps.Canonical) else mechanism.k)
-    answers = Answers(mechanism, counts, near / 1000)
-    limit = answers.curve.limit
-    highest = answers.curve.smallest_epsilon(NEARLY_CERTAIN * limit)
-    points = adaptively(lambda epsilon: answers.chances(epsilon, kinds), highest, jump)
-    for kind, share in product(kinds, wanted):
-        if kind != "top":
-            found = reached(answers, points, kind, share)
-        else:
-            # No ε is enough where the limit is lower.
-            found = answers.curve.smallest_epsilon(share) if share < limit else None
-        yield {"kind": kind, "wanted": share, "needed_epsilon": found}
-    for epsilon, chances in points:
-        yield {"epsilon": epsilon, **chances}
+    """Yield the ε at which each kind has each wanted probability, then the curve from near 0 to near its limit."""
+    answers = SubsetAnswers(mechanism, counts)
+    largest = answers.epsilon_for(NEARLY_CERTAIN * answers.limit())
+    assert largest is not None
+    points = adaptively(lambda epsilon: answers.at(epsilon, kinds), largest, jump)
+    for kind, probability in product(kinds, wanted):
+        found = answers.epsilon_for(probability) if kind == "top" else reached(answers, points, kind, probability)
+        yield {"kind": kind, "wanted": probability, "needed_epsilon": found}
+    for epsilon, probabilities in points:
+        yield {"epsilon": epsilon, **probabilities}
 
 
-def reached(answers: Answers, points: Sequence[tuple[float, Chances]], kind: str, wanted: float) -> float | None:
-    """Return the ε from which on a chance is as wanted, to five digits; None where its curve ends below that.
+def reached(
+    answers: SubsetAnswers, points: Sequence[tuple[float, Probabilities]], kind: str, wanted: float
+) -> float | None:
+    """Return the ε from which on a probability is as wanted, to five digits; None if its curve ends below that.
 
-    It lies behind the last point of the curve that is too low.
+    The search starts at the last point of the curve that is too low.
     """
     from scipy.optimize import brentq
 
     known = dict(points)
-    missed = [epsilon for epsilon, chances in points if chances[kind] < wanted]
+    missed = [epsilon for epsilon, probabilities in points if probabilities[kind] < wanted]
     if not missed:
         return points[0][0]
     if missed[-1] == points[-1][0]:
         return None
 
     def excess(epsilon: float) -> float:
-        # Log-odds are nearly straight lines, on which the search takes few steps.
-        chances = known.get(epsilon) or answers.chances(epsilon, [kind])
-        return _log_odds(chances[kind]) - _log_odds(wanted)
+        # Log-odds are nearly linear in ε, so the search needs few steps.
+        probabilities = known.get(epsilon) or answers.at(epsilon, [kind])
+        return _log_odds(probabilities[kind]) - _log_odds(wanted)
 
     low, high = missed[-1], min(epsilon for epsilon in known if epsilon > missed[-1])
     return float(brentq(excess, low, high, xtol=1e-5 * low))
 
 
-def _log_odds(chance: float) -> float:
-    """Return `log(p / (1 − p))`, finite even where p is rounded to 0 or 1."""
-    kept = min(max(chance, 1e-15), 1 - 1e-15)
+def _log_odds(probability: float) -> float:
+    """Return `log(p / (1 − p))`, finite even if p is rounded to 0 or 1."""
+    kept = min(max(probability, 1e-15), 1 - 1e-15)
     return math.log(kept / (1 - kept))
 
 
-def adaptively(chances: Callable[[float], Chances], highest: float, jump: float) -> list[tuple[float, Chances]]:
-    """Return chances at growing ε, so close together that none grows by more than `jump` from one to the next."""
-    known = {highest: chances(highest)}
-    lowest = highest
-    while max(known[lowest].values()) > _HOPELESS and lowest > highest * _WIDEST:
-        lowest *= 1 - jump
-        known[lowest] = chances(lowest)
+def adaptively(
+    probabilities: Callable[[float], Probabilities], largest: float, jump: float
+) -> list[tuple[float, Probabilities]]:
+    """Return probabilities at increasing ε, so close that none grows by more than `jump` between neighbours."""
+    known = {largest: probabilities(largest)}
+    smallest = largest
+    while max(known[smallest].values()) > _HOPELESS and smallest > largest * _SMALLEST_SHARE:
+        smallest *= 1 - jump
+        known[smallest] = probabilities(smallest)
     waiting = list(pairwise(sorted(known)))
     while waiting:
         low, high = waiting.pop()
         grows = max(known[high][name] - known[low][name] for name in known[high])
         if grows > jump and high > 1.01 * low:
             middle = float(np.sqrt(low * high))
-            known[middle] = chances(middle)
+            known[middle] = probabilities(middle)
             waiting += [(low, middle), (middle, high)]
     return sorted(known.items())

@@ -1,8 +1,8 @@
-"""The HTTP service of multi-selection: noisy signals come in, results go out, and no private position is ever seen.
+"""The HTTP service of multi-selection: it receives noisy signals and returns results, and never sees a position.
 
-* `Offer(catalogue)`: results with their public settings
+* `Offer(catalogue)`: results with their public settings; `coast()` is a generated example
 * `create_app({"name": offer})`: the application, for any ASGI server; `run` serves it
-* `RemoteServer(url, catalogue)`: the service as seen from a Python client
+* `RemoteServer(url, catalogue)`: the service as seen by a Python client
 """
 
 from __future__ import annotations
@@ -10,19 +10,25 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dpselect.errors import DpSelectError
+
 if TYPE_CHECKING:
     from dpselect.service.app import create_app as create_app
     from dpselect.service.offer import Offer as Offer
+    from dpselect.service.offer import coast as coast
     from dpselect.service.remote import RemoteServer as RemoteServer
-    from dpselect.service.running import run as run
+    from dpselect.service.serve import run as run
 
-_HOMES = {"Offer": "offer", "RemoteServer": "remote", "create_app": "app", "run": "running"}
+_MODULES = {"Offer": "offer", "RemoteServer": "remote", "coast": "offer", "create_app": "app", "run": "serve"}
 
-__all__ = ["Offer", "RemoteServer", "create_app", "run"]
+__all__ = ["Offer", "RemoteServer", "coast", "create_app", "run"]
 
 
 def __getattr__(name: str) -> Any:
-    """Load the module that a public name is in."""
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Load the module of a public name when it is first used."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    except ModuleNotFoundError:
+        raise DpSelectError("the service needs further packages: pip install 'dpselect[serve]'") from None

@@ -1,6 +1,6 @@
-"""The application: one address that takes a signal and nothing else, a list of catalogues, and a page.
+"""The application: one URL that accepts a signal and nothing else, a list of catalogues, and a page.
 
-No request is logged, no cookie is set, and no error repeats what was sent.
+Requests are not logged, no cookie is set, and no error quotes the request.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from dpselect.errors import InvalidInput
 from dpselect.service.offer import Offer
 
 LARGEST_BODY = 256
-"""Bytes; a signal needs about thirty."""
+"""Largest body in bytes; a signal needs about thirty."""
 
 LONGEST_WAIT = 10.0
-"""Seconds in which a body has to arrive."""
+"""Seconds within which a body must arrive."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -48,7 +48,7 @@ PAGE = {
 
 
 class Signal(BaseModel):
-    """All that a client may send."""
+    """The only thing that a client may send."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -66,14 +66,35 @@ SIGNAL_SCHEMA = {
 
 
 def create_app(offers: Mapping[str, Offer]) -> FastAPI:
-    """Return an ASGI application that serves the offers by name."""
-    # A redirection would repeat the address that was asked for, with whatever is in it.
+    """Return an ASGI application that serves offers by name.
+
+    Parameters
+    ----------
+    offers : mapping of str to Offer
+        The offers; names must not be empty or contain a slash.
+
+    Returns
+    -------
+    FastAPI
+        The application, for any ASGI server.
+
+    Raises
+    ------
+    InvalidInput
+        If a name cannot be part of a URL.
+
+    Examples
+    --------
+    >>> create_app({"numbers": Offer([0.0, 1.0, 2.0], k=2)}).title
+    'dpselect'
+    """
+    # No redirects: they would repeat the URL, with whatever it contains.
     app = FastAPI(title="dpselect", docs_url=None, redoc_url=None, redirect_slashes=False)
     app.add_middleware(Guard)
     app.add_exception_handler(HTTPException, _http_error)
     known = {_checked_name(name): offer for name, offer in offers.items()}
 
-    # First, and without arguments of its own to be checked, since this is what has to be fast.
+    # Registered first and without parameters that FastAPI checks, because this route must be fast.
     @app.post("/v1/multiselect/{catalogue}", openapi_extra=SIGNAL_SCHEMA)
     async def answer(request: Request) -> Response:
         try:
@@ -86,7 +107,7 @@ def create_app(offers: Mapping[str, Offer]) -> FastAPI:
     @app.get("/v1/multiselect")
     async def catalogues(request: Request) -> Response:
         if request.query_params:
-            return _error(422, "query: no field is accepted here")
+            return _error(422, "query: must be empty here")
         return _json({"catalogues": [{"name": name, **offer.summary()} for name, offer in known.items()]})
 
     @app.get("/v1/multiselect/{catalogue}")
@@ -103,17 +124,17 @@ def create_app(offers: Mapping[str, Offer]) -> FastAPI:
 
 
 class Guard:
-    """Adds the headers that keep a browser to this service, and turns an unforeseen failure into a plain answer.
+    """Adds security headers to every answer, and turns an unexpected error into a plain answer.
 
-    An answer to a request whose body has not been read to its end closes the connection, so that the rest of the body
-    is not taken in.
+    If the body of a request has not been read to its end, the answer closes the connection, so that the rest of the
+    body is never read.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on."""
+        """Handle a request."""
         started = False
         unread = scope["type"] == "http" and any(name in BODY_HEADERS for name, _ in scope["headers"])
 
@@ -134,44 +155,44 @@ class Guard:
         try:
             await self._app(scope, received, guarded)
         except Exception:
-            # What went wrong could quote the request, so nothing of it is shown or logged.
+            # The error could quote the request, so it is neither shown nor logged.
             if started or scope["type"] != "http":
                 raise ConnectionError("the answer could not be sent") from None
             await _error(500, "the service failed; nothing of the request was kept")(scope, receive, guarded)
 
 
 async def _signal(request: Request) -> float:
-    """Read a body of the form {"signal": number}, and never more of it than a signal needs."""
+    """Read a body of the form {"signal": number}, and never more bytes than a signal needs."""
     body = b""
     try:
         async with asyncio.timeout(LONGEST_WAIT):
             async for part in request.stream():
                 body += part
                 if len(body) > LARGEST_BODY:
-                    raise HTTPException(413, f"body: at most {LARGEST_BODY} bytes are accepted")
+                    raise HTTPException(413, f"body must have at most {LARGEST_BODY} bytes")
     except TimeoutError:
-        raise HTTPException(408, f"body: it did not arrive within {LONGEST_WAIT:g} seconds") from None
+        raise HTTPException(408, f"body must arrive within {LONGEST_WAIT:g} seconds") from None
     try:
         signal = Signal.model_validate_json(body).signal
     except ValidationError:
         signal = None
-    # JSON may repeat a field, and parsers keep the last; the others could carry anything.
+    # JSON may repeat a field, and parsers keep the last; the others could contain anything.
     if signal is None or body.count(b":") != 1:
-        raise HTTPException(422, 'body: exactly {"signal": a finite number} is accepted, and no other field')
+        raise HTTPException(422, 'body must be {"signal": a finite number}, without any other field')
     return signal
 
 
 def _checked_name(name: str) -> str:
-    """Return the name of a catalogue if an address can hold it."""
+    """Return the name of a catalogue if it can be part of a URL."""
     if name and "/" not in name and name not in (".", ".."):
         return name
-    raise InvalidInput("name", name, "at least one character is needed, and no /")
+    raise InvalidInput("name", name, "must have at least one character and no slash")
 
 
 def _found(offers: Mapping[str, Offer], name: str) -> Offer:
     if name in offers:
         return offers[name]
-    raise HTTPException(404, "there is no such catalogue; GET /v1/multiselect lists them")
+    raise HTTPException(404, "no such catalogue; GET /v1/multiselect lists them")
 
 
 def _static(file: str, kind: str) -> Any:

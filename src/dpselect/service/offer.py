@@ -1,4 +1,4 @@
-"""What the service offers: catalogues, each with a few public settings that a client may choose from."""
+"""An offer of the service: a catalogue, and the public settings that a client may choose from."""
 
 from __future__ import annotations
 
@@ -11,22 +11,53 @@ import numpy as np
 
 from dpselect._numbers import finite_number, positive_integer, positive_number
 from dpselect.errors import InvalidInput, plain
-from dpselect.multiselect import Catalogue, GridNoise, Server, expected_cost, simulate_catalogue
+from dpselect.multiselect import Catalogue, Client, Server, expected_cost, simulate_catalogue
 
 EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 USERS = 4000
-"""Simulated users over whom the distance to the kept answer is averaged: milliseconds for each k and epsilon."""
+"""Number of simulated users for the average distance; takes milliseconds for each k and epsilon."""
 
 _ITEMS_AT_ONCE = 1000
 
 
 class Offer:
-    """A catalogue with the values of k and epsilon that may be asked for.
+    """A catalogue with the values of k and epsilon that clients may ask for.
 
-    Both come from short public lists, so that neither can carry a private number. `grid` is the step that
-    clients should use. The page shows the stretch `shown`, usually all results, with the landmarks on it. Whatever
-    has no place in JSON, such as an item that is NaN, is refused here, and not when a signal comes near it.
+    Both come from short public lists, so that neither can encode private data. Items that JSON cannot hold, such as
+    NaN, are refused here, not when a signal asks for them.
+
+    Parameters
+    ----------
+    catalogue : Catalogue or sequence of float
+        The results.
+    k, epsilon : int, float
+        The defaults.
+    epsilons : sequence of float
+        The values of epsilon on offer.
+    most : int
+        The largest k on offer.
+    grid : float, optional
+        The grid step that clients should use. Default: fine enough for the largest epsilon.
+    disutility : str or Disutility
+        The cost of a distance.
+    unit, title : str
+        Shown on the page.
+    shown : pair of float, optional
+        The interval that the page shows. Default: all results.
+    landmarks : mapping of str to float, optional
+        Names and positions shown on the page.
+
+    Raises
+    ------
+    InvalidInput
+        If a setting is not accepted.
+
+    Examples
+    --------
+    >>> offer = Offer([0.0, 1.0, 2.0], k=2)
+    >>> offer.settings([("k", "1")])
+    (1, 1.0)
     """
 
     def __init__(
@@ -51,12 +82,12 @@ class Offer:
         self._spelt = {text: each for each in self.epsilons for text in _spellings(each)}
         self.k = positive_integer("k", k)
         if self.k > len(self._results):
-            raise InvalidInput("k", k, f"at most {len(self._results)} are needed, the number of results")
+            raise InvalidInput("k", k, f"must be at most {len(self._results)} (the number of results)")
         self.most = min(max(self.k, positive_integer("most", most)), len(self._results))
-        self.grid = GridNoise(self.epsilons[-1], grid).step
+        self.grid = Client(self.epsilons[-1], grid).grid
         self.unit = _text("unit", unit)
         self.title = _text("title", title)
-        self.shown = self._stretch() if shown is None else _ends(shown)
+        self.shown = self._interval() if shown is None else _ends(shown)
         self.landmarks = {
             _text("landmarks", name): float(finite_number("landmarks", place))
             for name, place in (landmarks or {}).items()
@@ -68,17 +99,19 @@ class Offer:
         self._server(self.k, self.epsilon)
 
     def __len__(self) -> int:
-        """How many results there are."""
+        """Return the number of results."""
         return len(self._results)
 
     def settings(self, asked: Sequence[tuple[str, str]]) -> tuple[int, float]:
-        """Return k and ε as asked for in the fields of a query, or the usual ones; only those on offer are accepted.
+        """Return the k and ε of a query, or the defaults; only values on offer are accepted.
 
-        Each may be given once and in its usual spelling: a second one or more digits could carry a private number.
+        Each may be given once and in its usual spelling, because repetitions or more digits could encode private data.
         """
         fields = dict(asked)
         if len(fields) != len(asked) or not fields.keys() <= {"k", "epsilon"}:
-            raise InvalidInput("query", plain("another field"), "only k and epsilon are accepted, each once")
+            raise InvalidInput(
+                "query", plain("another query"), "must have no field but k and epsilon, each at most once"
+            )
         return self._asked_k(fields.get("k")), self._asked_epsilon(fields.get("epsilon"))
 
     def answer(self, signal: float, k: int, epsilon: float) -> bytes:
@@ -88,7 +121,7 @@ class Offer:
         return _JSON.encode({"results": results, "k": k, "epsilon": epsilon}).encode()
 
     def summary(self) -> dict[str, Any]:
-        """Return what may be chosen from."""
+        """Return the public settings."""
         return {
             "title": self.title,
             "results": len(self),
@@ -103,10 +136,10 @@ class Offer:
         }
 
     def description(self, k: int, epsilon: float) -> dict[str, Any]:
-        """Return where the answers to a signal lie and how near the kept one is, for every k up to one.
+        """Return the offsets of the answers and the distance to the kept one, for 1 to k answers.
 
-        `expected_cost` is for results at every position. `average_distance` is simulated on this catalogue, for users
-        spread evenly over the stretch that is shown; `margin` is half the width of its interval of 95%.
+        `expected_cost` assumes a result at every position. `average_distance` is simulated on this catalogue, for users
+        spread evenly over the interval `shown`; `margin` is half the width of its 95% interval.
         """
         answers = []
         for count in range(1, k + 1):
@@ -122,8 +155,8 @@ class Offer:
             )
         return {**self.summary(), "k": k, "epsilon": epsilon, "simulated_users": USERS, "answers": answers}
 
-    def _stretch(self) -> tuple[float, float]:
-        """Return from where to where results lie, or some noise to both sides of a single place."""
+    def _interval(self) -> tuple[float, float]:
+        """Return the interval of the results; a single position is widened by the scale of the noise."""
         low, high = self._results.positions[[0, -1]].tolist()
         return (low, high) if low < high else (low - 1 / self.epsilon, high + 1 / self.epsilon)
 
@@ -141,7 +174,7 @@ class Offer:
             return self.k
         if text.isascii() and text.isdecimal() and len(text) <= 6 and text[0] != "0" and int(text) <= self.most:
             return int(text)
-        raise InvalidInput("k", plain("something else"), f"a whole number from 1 to {self.most} is needed")
+        raise InvalidInput("k", plain("something else"), f"must be a whole number from 1 to {self.most}")
 
     def _asked_epsilon(self, text: str | None) -> float:
         if text is None:
@@ -149,7 +182,7 @@ class Offer:
         if text in self._spelt:
             return self._spelt[text]
         accepted = ", ".join(repr(each).removesuffix(".0") for each in self.epsilons)
-        raise InvalidInput("epsilon", plain("something else"), f"one of {accepted} is needed")
+        raise InvalidInput("epsilon", plain("something else"), f"must be one of {accepted}")
 
 
 TOWNS = {
@@ -161,40 +194,58 @@ TOWNS = {
     "Eastry": 81,
     "Cape Lorn": 95,
 }
-"""Invented, like the coast."""
+"""Generated, like the coast."""
 
 
 class Places(Sequence[str]):
-    """Names of a million places, made when asked for."""
+    """The names of many places, computed on access."""
 
     def __init__(self, count: int) -> None:
         self._count = count
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of places."""
         return self._count
 
     def __getitem__(self, number: Any) -> Any:
-        """Return the name of one."""
+        """Return the name of a place."""
         return f"place {number}"
 
 
 def coast(count: int = 1_000_000, **settings: Any) -> Offer:
-    """Return the invented example: places every metre along 1000 km of coast, of which the page shows 100."""
+    """Return the generated example: a place every metre along 1000 km of coast, of which the page shows 100 km.
+
+    Parameters
+    ----------
+    count : int
+        Number of places.
+    **settings
+        Settings of `Offer`.
+
+    Returns
+    -------
+    Offer
+        The offer.
+
+    Examples
+    --------
+    >>> len(coast(1000))
+    1000
+    """
     positions = np.linspace(-450, 550, count)
     usual = {"unit": "km", "most": 15, "title": "Places along a coast", "shown": (0.0, 100.0), "landmarks": TOWNS}
     return Offer(Catalogue(positions, Places(count)), **{**usual, **settings})
 
 
 def _spellings(number: float) -> set[str]:
-    """Return how Python, JavaScript and people write a number."""
+    """Return the accepted spellings of a number: those of Python, JavaScript and people."""
     shown = repr(number)
     whole = {f"{number:.0f}"} if number.is_integer() and number < 1e21 else set()
     return {shown, shown.replace("e-0", "e-"), *whole}
 
 
 def _check_items(items: Sequence[Any] | None) -> None:
-    """Refuse an item that JSON cannot hold; items that are made when asked for are never all in memory."""
+    """Refuse items that JSON cannot hold, a part at a time because items may be computed on access."""
     if items is None:
         return
     for start in range(0, len(items), _ITEMS_AT_ONCE):
@@ -203,35 +254,35 @@ def _check_items(items: Sequence[Any] | None) -> None:
             wrong = next(number for number, item in enumerate(some, start) if not _fits([item]))
             raise InvalidInput(
                 "items",
-                plain(f"what JSON cannot hold at index {wrong} (counted from 0)"),
-                "text, finite numbers, or lists and mappings of these are needed",
+                plain(f"something else at index {wrong} (counted from 0)"),
+                "must be text, finite numbers, or lists and mappings of these",
             )
 
 
 def _ends(shown: Any) -> tuple[float, float]:
-    """Return both ends of a stretch."""
+    """Return both ends of an interval."""
     try:
         low, high = (float(finite_number("shown", end)) for end in shown)
         if low < high:
             return low, high
     except (InvalidInput, TypeError, ValueError):
         pass
-    raise InvalidInput("shown", shown, "two finite numbers are needed, the lower one first")
+    raise InvalidInput("shown", shown, "must be two finite numbers, the lower one first")
 
 
 def _text(argument: str, given: Any) -> str:
     if isinstance(given, str) and _fits(given):
         return given
-    raise InvalidInput(argument, given, "text is needed")
+    raise InvalidInput(argument, given, "must be text")
 
 
 def _plain(item: Any) -> Any:
-    """Return an item of a catalogue as JSON can hold it."""
+    """Return an item in a form that JSON can hold."""
     return item.item() if isinstance(item, np.generic) else str(item)
 
 
 def _fits(data: Any) -> bool:
-    """Tell whether data can be written as JSON in UTF-8."""
+    """Return whether data can be written as JSON in UTF-8."""
     try:
         _JSON.encode(data).encode()
     except (TypeError, ValueError, OverflowError, RecursionError):

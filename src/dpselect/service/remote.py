@@ -1,4 +1,4 @@
-"""The service as a Python client sees it: the same `answer` as a server in this process, over HTTP."""
+"""The service as seen by a Python client: `answer` works as that of a local server, over HTTP."""
 
 from __future__ import annotations
 
@@ -14,22 +14,56 @@ from dpselect.errors import InvalidInput, SourceError, plain
 from dpselect.multiselect import Result, checked_signal
 
 LARGEST_ANSWER = 1 << 20
-"""Bytes that are read of an answer."""
+"""Largest number of bytes read from an answer."""
 
 
 class RemoteServer:
-    """A catalogue of a service: `k` and `epsilon` are what its answers are best for, `grid` is the one it proposes.
+    """A catalogue of a service; only noisy signals are sent to it.
 
-    How much noise is enough is not for the service to say: state the epsilon you want, and give clients no grid or
-    your own. Only signals are sent. Whoever runs the service sees from which address they come: use a proxy where that
-    matters.
+    The service must not decide how much noise is enough: state the epsilon you want, and give clients no grid or your
+    own. Whoever runs the service sees the address that signals come from; use a proxy if that matters.
+
+    Parameters
+    ----------
+    url : str
+        Address of the service, such as "http://127.0.0.1:8000".
+    catalogue : str
+        Name of the catalogue.
+    k : int, optional
+        Number of answers. Default: that of the service.
+    epsilon : float, optional
+        The epsilon for which the answers are optimal. Default: that of the service.
+    timeout : float
+        Seconds to wait for an answer.
+
+    Attributes
+    ----------
+    k, epsilon : int, float
+        The settings for which the answers are optimal.
+    grid : float
+        The grid step that the service proposes.
+
+    Raises
+    ------
+    InvalidInput
+        If the service refuses the settings.
+    SourceError
+        If the service cannot be reached or does not answer as expected.
+
+    Examples
+    --------
+    >>> import dpselect
+    >>> server = RemoteServer("http://127.0.0.1:8000", "coast", epsilon=0.5)  # doctest: +SKIP
+    >>> client = dpselect.multiselect.Client(epsilon=0.5)  # doctest: +SKIP
+    >>> client.choose(server.answer(client.signal(12.3)))  # doctest: +SKIP
+    Result(item='place 462300', position=12.3)
     """
 
     def __init__(
         self, url: str, catalogue: str, *, k: int | None = None, epsilon: float | None = None, timeout: float = 10.0
     ) -> None:
         if not isinstance(url, str) or not url.startswith(("http://", "https://")):
-            raise InvalidInput("url", url, "an address that begins with http:// or https:// is needed")
+            raise InvalidInput("url", url, "must be an address that begins with http:// or https://")
         asked = {name: value for name, value in (("k", k), ("epsilon", epsilon)) if value is not None}
         query = f"?{urllib.parse.urlencode(asked)}" if asked else ""
         self._address = f"{url.rstrip('/')}/v1/multiselect/{urllib.parse.quote(str(catalogue), safe='')}{query}"

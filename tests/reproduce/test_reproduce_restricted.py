@@ -3,30 +3,42 @@
 from __future__ import annotations
 
 import csv
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from small_sets import PAIRS, write_rows
 
 import dpselect as dps
-from dpselect.reproduce import reproduce
+from dpselect.reproduce import reproduce, restricted
 from dpselect.reproduce.data import Data
-from dpselect.reproduce.restricted import judge_domain, judge_pair
-from dpselect.reproduce.unknown import ADDED, EM, LD, LENGTHS, MECHANISMS, POOLS, RG, RN, SETS, compute, with_ones
-
-sys.path.insert(0, str(Path(__file__).parent))
-from small_sets import PAIRS, write_rows, write_sets
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_sets(tmp_path_factory.mktemp("sets"))
+from dpselect.reproduce.restricted import (
+    ADDED,
+    EM,
+    LD,
+    LENGTHS,
+    MECHANISMS,
+    POOLS,
+    RG,
+    RN,
+    SETS,
+    compute,
+    judge_domain,
+    judge_pair,
+    with_ones,
+)
+from dpselect.sampling import bit_source
 
 
 @pytest.mark.slow
-def test_every_figure_and_the_table_are_written(folder: Path, tmp_path: Path) -> None:
+def test_every_figure_and_table_of_the_restricted_paper_is_written(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths, pools = (2, 4), (1, 10)
+    monkeypatch.setattr(restricted, "LENGTHS", lengths)
+    monkeypatch.setattr(restricted, "POOLS", pools)
+    monkeypatch.setattr(restricted, "epsilons", lambda quick: [0.1, 1.0])
     outcomes = {out.study.name: out for out in reproduce("restricted", data=folder, out=tmp_path, quick=True)}
     assert list(outcomes) == ["figure-4", "figure-5", "figure-7", "figure-8", "figure-9", "figure-10", "table-2"]
     for name, outcome in outcomes.items():
@@ -35,7 +47,7 @@ def test_every_figure_and_the_table_are_written(folder: Path, tmp_path: Path) ->
     with outcomes["figure-4"].files[0].open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert {(row["data"], row["k"], row["times"]) for row in rows} == {
-        (name, str(k), str(times)) for name in SETS for k in LENGTHS for times in POOLS
+        (name, str(k), str(times)) for name in SETS for k in lengths for times in pools
     }
     assert all(0 <= float(row["returned"]) <= int(row["k"]) for row in rows)
     assert all(0 <= float(row["f1"]) <= 1 and float(row["score_ratio"]) <= 1 for row in rows)
@@ -78,7 +90,7 @@ def test_items_of_count_one_are_added_without_listing_them() -> None:
     assert with_ones(counts, 10**10).size == 10**10 + 4
     assert with_ones(np.array([9, 5]), 3).size == 5
     assert with_ones(counts, 0).size == 4
-    chosen = dps.Peeling(k=3, epsilon=1e-3, noise="gumbel").draw(with_ones(counts, 10**10), _bits()).values
+    chosen = dps.Peeling(k=3, epsilon=1e-3, noise="gumbel").draw(with_ones(counts, 10**10), bit_source(1)).values
     assert chosen.tolist() == [1, 1, 1], "with little epsilon nearly every item is one of those added"
 
 
@@ -122,9 +134,3 @@ def test_larger_domains_are_judged_at_every_setting() -> None:
     assert "EM with 100 million items added ahead of RestrictedGumbel, k = 50, epsilon 1" in ahead.text
     back = judge_domain(domain_rows(worse | {10**10: 0.45}))
     assert "better with 10 billion items added than with 1 billion, k = 10, epsilon 1" in back.text
-
-
-def _bits() -> Any:
-    from dpselect.sampling import bit_source
-
-    return bit_source(1)

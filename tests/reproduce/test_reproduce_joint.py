@@ -4,46 +4,33 @@ from __future__ import annotations
 
 import csv
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from small_sets import COUNTS
 
 import dpselect as dps
-from dpselect.reproduce import Outcome, reproduce
-from dpselect.reproduce.data import Data
-from dpselect.reproduce.joint import at_most, judge_baselines, judge_errors, judge_ranks, judge_relative
-from dpselect.reproduce.oneshot import promised
-from dpselect.reproduce.sequences import (
+from dpselect.reproduce import Outcome, joint_errors, reproduce
+from dpselect.reproduce.data import Data, as_histogram
+from dpselect.reproduce.joint_errors import (
     GENERATED,
     MECHANISMS,
     METRICS,
     SETS,
-    as_histogram,
+    at_most,
     compute,
     concentrated_round,
     errors,
+    judge_baselines,
+    judge_errors,
+    judge_ranks,
+    judge_relative,
     laplace_draws,
 )
-
-sys.path.insert(0, str(Path(__file__).parent))
-from small_sets import COUNTS, write_sets
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_sets(tmp_path_factory.mktemp("sets"))
-
-
-@pytest.fixture(scope="module")
-def small_look_alikes() -> Any:
-    """Look-alikes of a few hundred items, so that every figure takes seconds."""
-    kept = dict(GENERATED)
-    GENERATED.update(dict.fromkeys(GENERATED, (500, 20_000, 10, 1.0, 1)))
-    yield
-    GENERATED.update(kept)
+from dpselect.reproduce.oneshot import promised
+from dpselect.sampling import bit_source
 
 
 def rows_of(outcome: Outcome) -> list[dict[str, str]]:
@@ -52,18 +39,20 @@ def rows_of(outcome: Outcome) -> list[dict[str, str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("plot_format", ["svg", "png"])
 def test_every_figure_of_the_joint_paper_is_written(
-    folder: Path, tmp_path: Path, plot_format: str, small_look_alikes: None
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    outcomes = list(reproduce("joint", data=folder, out=tmp_path, quick=True, plot_format=plot_format))
+    monkeypatch.setattr(joint_errors, "lengths", lambda quick: [5, 15])
+    for name in GENERATED:
+        monkeypatch.setitem(GENERATED, name, (300, 20_000, 10, 1.0, 1))
+    outcomes = list(reproduce("joint", data=folder, out=tmp_path, quick=True, plot_format="png"))
     assert [outcome.study.name for outcome in outcomes] == [f"figure-{number}" for number in range(1, 7)]
     for outcome in outcomes:
-        assert [path.suffix for path in outcome.files] == [".csv", ".md", f".{plot_format}"]
+        assert [path.suffix for path in outcome.files] == [".csv", ".md", ".png"]
         assert all(path.stat().st_size > 100 for path in outcome.files)
     errors_found = [row for row in rows_of(outcomes[0]) if row["mechanism"]]
     assert {row["data"] for row in errors_found} == set(SETS)
-    assert {row["k"] for row in errors_found} == {"5", "35", "95", "195"}
+    assert {row["k"] for row in errors_found} == {"5", "15"}
     assert all(float(row["linf_low"]) <= float(row["linf_median"]) <= float(row["linf_high"]) for row in errors_found)
 
 
@@ -77,7 +66,7 @@ def test_a_histogram_draws_like_the_counts_it_is_made_of() -> None:
     counts = np.array([9000, 5000, 5000, 10, 10, 10])
     scores = as_histogram(counts)
     assert scores.size == 6
-    assert dps.Joint(k=3, epsilon=1.0).draw(scores, _bits()).values.tolist() == [9000, 5000, 5000]
+    assert dps.Joint(k=3, epsilon=1.0).draw(scores, bit_source(1)).values.tolist() == [9000, 5000, 5000]
 
 
 def test_the_laplace_baseline_orders_by_noisy_count() -> None:
@@ -161,7 +150,7 @@ def test_dominated_baselines_are_counted_by_metric_and_length() -> None:
     assert verdict.text.endswith("Exceptions: ℓ1 error of CDP-PEEL above that of Laplace on Movies, k = 15.")
 
 
-@pytest.mark.parametrize("k", [1, 5, 15, 195])
+@pytest.mark.parametrize("k", [5, 195])
 def test_cdp_peel_is_calibrated_as_in_the_paper(k: int) -> None:
     each = concentrated_round(k)
     total = k * each**2 / 8 + 2 * each * math.sqrt(k * math.log(1e6) / 8)
@@ -184,9 +173,8 @@ def test_the_theorems_of_the_oneshot_paper_hold(folder: Path, tmp_path: Path) ->
     assert "does not follow from the theorem, which gives 0.909 there" in utility.verdict.text
 
 
-@pytest.mark.parametrize(("size", "k"), [(2, 1), (4, 2), (6, 2)])
-@pytest.mark.parametrize("ratio", [1.0, 3.0, 6.0])
-def test_the_bound_of_the_utility_theorem_is_below_the_exact_chance(size: int, k: int, ratio: float) -> None:
+@pytest.mark.parametrize(("size", "k", "ratio"), [(2, 1, 3.0), (4, 2, 1.0), (6, 2, 6.0)])
+def test_the_bound_of_the_utility_theorem_is_at_most_the_exact_probability(size: int, k: int, ratio: float) -> None:
     law = dps.OneShot(k=k, epsilon=1.0, noise="laplace").law([ratio * k * rank for rank in range(size, 0, -1)])
     assert law[frozenset(range(k))] >= promised(ratio, size) - 1e-12
     if size == 2:
@@ -196,9 +184,3 @@ def test_the_bound_of_the_utility_theorem_is_below_the_exact_chance(size: int, k
 def test_the_bound_at_the_papers_example() -> None:
     assert promised(20.0, 8 * 10**6) == pytest.approx(1 - 8e6 * 5.5 * math.exp(-20), rel=1e-6)
     assert promised(0.0, 100) == 0.0
-
-
-def _bits() -> Any:
-    from dpselect.sampling import bit_source
-
-    return bit_source(1)
