@@ -23,7 +23,7 @@ from dpselect.release import StatedDomain
 FILMS = ["Heat", "Up", "rare-disease"]
 VIEWERS = ["ann", "bob", "cat"]
 ASKED: dict[str, Any] = {"item": "film", "person": "viewer", "k": 1, "epsilon": 1e6, "seed": 1}
-REFUSED = "domain: .* the table of private rows, or a part of it: .* only one person has. .*UNKNOWN"
+REFUSED = "domain.* the table of private rows or a part of it, .* only one person has; .*UNKNOWN"
 
 
 def rows(**columns: Any) -> pyarrow.Table:
@@ -134,7 +134,7 @@ def test_a_query_beside_rows_of_its_library_is_no_public_list() -> None:
             (query, query.select("film").distinct()),
         ]
         for rows_given, domain in lazy:
-            with pytest.raises(dps.InvalidInput, match="cannot be told whether it is made from the rows"):
+            with pytest.raises(dps.InvalidInput, match="may be made from them"):
                 dps.top(rows_given, domain=domain, **ASKED)
         public = polars.DataFrame({"film": FILMS})
         for rows_given, domain in ((ARROW, public.lazy()), (LAZY, public), (PLAIN, table.select("film"))):
@@ -266,7 +266,7 @@ def test_a_list_whose_first_line_may_be_an_item_is_refused_with_what_to_write(na
     assert heat(path, domain_header=False).domain == StatedDomain(3, "public")
     assert heat(path, domain_column="Heat", k=2).domain == StatedDomain(2, "public")
     path.write_bytes(b"x" * 1000 + b"\nUp\n")
-    with pytest.raises(dps.InvalidInput, match=f"its first line is '{'x' * 60}…', not"):
+    with pytest.raises(dps.InvalidInput, match=f"its first line is '{'x' * 60}…' instead of"):
         heat(path)
 
 
@@ -297,9 +297,7 @@ def test_the_column_of_a_list_can_be_named(tmp_path: Path) -> None:
     given += [table, table.to_pandas(), polars.from_arrow(table), ibis.memtable(table)]
     for domain in given:
         assert set(heat(domain, domain_column="title", k=2).items) == {"Heat", "Up"}
-    with pytest.raises(
-        dps.InvalidInput, match="domain_column: no column 'name' was given; the columns are 'id', 'title'"
-    ):
+    with pytest.raises(dps.InvalidInput, match=r"domain_column.*column 'name'.*the columns are 'id', 'title'"):
         heat(table, domain_column="name")
     with pytest.raises(dps.InvalidInput, match=r"domain: 'list\.csv' was given; .*'name'"):
         heat(tmp_path / "list.csv", domain_column="name")
@@ -310,22 +308,22 @@ def test_the_column_of_a_list_can_be_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [b'["Heat", "Up"]', b'"Heat"\n"Up"\n', b'[{"title": "Heat"}]'])
 def test_a_json_list_needs_records_with_the_field(text: bytes, tmp_path: Path) -> None:
-    with pytest.raises(dps.InvalidInput, match=r"'list\.json' was given; records with a field 'film' are needed"):
+    with pytest.raises(dps.InvalidInput, match=r"'list\.json'.*no record has a field 'film'"):
         heat(lists(tmp_path, text, "list.json"))
 
 
 @pytest.mark.parametrize(
     ("domain", "more", "complaint"),
     [
-        (["Heat"], {"domain_column": "film"}, "'film' was given; only a file or table of items has columns"),
-        (9, {"domain_column": "film"}, "domain_column: 'film' was given; only a file or table"),
-        (dps.UNKNOWN, {"domain_column": "film"}, "domain_column: 'film' was given; only a file or table"),
-        ("list.csv", {"domain_column": ""}, "domain_column: '' was given; the name of a column is needed"),
-        ("list.csv", {"domain_column": 3}, "domain_column: 3 was given; the name of a column is needed"),
-        ("list.csv", {"domain_header": "no"}, "domain_header: 'no' was given; True or False is needed"),
-        (["Heat"], {"domain_header": False}, "domain_header: no header was given; only a file can lack a header"),
-        ("list.csv", {"domain_header": False, "domain_column": "film"}, "the column 'film' is named, so there is one"),
-        ("list.parquet", {"domain_header": False}, "'list.parquet' was given; only CSV and text files have a header"),
+        (["Heat"], {"domain_column": "film"}, "domain_column must be left out unless .*, got 'film'"),
+        (9, {"domain_column": "film"}, "domain_column must be left out unless the domain is a file or table"),
+        (dps.UNKNOWN, {"domain_column": "film"}, "domain_column must be left out unless"),
+        ("list.csv", {"domain_column": ""}, "domain_column must be the name of a column, got ''"),
+        ("list.csv", {"domain_column": 3}, "domain_column must be the name of a column, got 3"),
+        ("list.csv", {"domain_header": "no"}, "domain_header must be True or False, got 'no'"),
+        (["Heat"], {"domain_header": False}, "domain_header must be left out unless the domain is a file"),
+        ("list.csv", {"domain_header": False, "domain_column": "film"}, "must be left out if the column 'film' is named"),
+        ("list.parquet", {"domain_header": False}, "'list.parquet'.*only CSV and text files have a header"),
     ],
 )  # fmt: skip
 def test_what_is_said_about_a_column_that_is_not_there_is_refused(

@@ -109,10 +109,6 @@ def top(
     if possible.number is not None:
         chosen.check_size(possible.number)
 
-    def charge() -> None:
-        nonlocal plan
-        plan = plan.charge(reserved, secure=bits.secure)
-
     with open_counts(
         table,
         item=item,
@@ -124,8 +120,9 @@ def top(
         table_name=table_name,
         where=where,
         progress=progress,
-        before_reading=charge,
     ) as counts:
+        # All that needs no row is checked, and no row is read yet.
+        plan = plan.charge(reserved, secure=bits.secure)
         if possible.unknown:
             return _from_the_top(plan, counts, bits)
         members = plan.mechanism.draw(Scores.from_histogram(*counts.histogram()), bits)

@@ -136,13 +136,13 @@ def test_every_json_table_gets_the_same_note_whatever_it_holds(name: str, folder
 
 BAD: dict[str, tuple[dict[str, str | None], str]] = {
     "missing file": ({"FILE": "none.parquet"}, "SOURCE: 'none.parquet' was given; there is no such file"),
-    "no name": ({"FILE": ""}, "SOURCE: '' was given; the path of a file is needed"),
-    "missing column": ({"--item": "movie"}, "no column 'movie' was given; the columns are 'film', 'viewer'"),
+    "no name": ({"FILE": ""}, "SOURCE must be the path of a file, got ''"),
+    "missing column": ({"--item": "movie"}, "there is no such column; the columns are 'film', 'viewer'"),
     "missing domain file": ({"--domain": "none.csv"}, "--domain: 'none.csv' was given; there is no such file"),
     "unknown domain": ({"--domain": "unknown"}, "--delta: none, or 0, was given; on an unknown domain a number"),
-    "negative domain": ({"--domain": "-4"}, "--domain: -4 was given; the number of possible items must be at least 1"),
-    "domain too small": ({"--domain": "5"}, "--domain: 5 was given; the table holds more distinct items than that"),
-    "k too large": ({"-k": "13"}, "-k: 13 was given; a number from 1 to 12"),
+    "negative domain": ({"--domain": "-4"}, "--domain must be at least 1, got -4"),
+    "domain too small": ({"--domain": "5"}, "--domain must be at least the number of distinct items in the table"),
+    "k too large": ({"-k": "13"}, "-k must be at most 12"),
     "k zero": ({"-k": "0"}, "-k: 0 was given; a whole number of at least 1 is needed"),
     "k text": ({"-k": "ten"}, "-k: 'ten' was given; a whole number of at least 1 is needed"),
     "epsilon negative": ({"--epsilon": "-1"}, "--epsilon: -1.0 was given; a positive, finite number is needed"),

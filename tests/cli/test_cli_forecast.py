@@ -30,6 +30,8 @@ def counts_files(folder: Path) -> None:
         packed.write("item,count\n" + "\n".join(lines) + "\n")
     (folder / "counts.jsonl").write_text("".join(json.dumps({"item": "x", "count": c}) + "\n" for c in COUNTS))
     pyarrow.parquet.write_table(pyarrow.table({"count": COUNTS}), folder / "counts.parquet")
+    (folder / "UPPER.CSV").write_text("item;count\n" + "\n".join(lines).replace(",", ";") + "\n")
+    (folder / "counts.json").write_text(json.dumps([{"count": count} for count in COUNTS]))
 
 
 def run(*line: str) -> Any:
@@ -43,7 +45,8 @@ def needed(result: Any) -> dict[str, float]:
 def test_every_kind_of_file_gives_the_same_forecast_and_the_warning() -> None:
     wanted = {need.label: need.epsilon for need in dps.forecast.compare(np.array(COUNTS), 3).needs}
     rows = ("--item", "film", "--person", "viewer", "--domain", "films.csv")
-    for line in (["counts.csv"], ["counts.csv.gz"], ["counts.jsonl"], ["counts.parquet"], ["views.parquet", *rows]):
+    files = ("counts.csv", "counts.csv.gz", "counts.jsonl", "counts.parquet", "UPPER.CSV", "counts.json")
+    for line in (*([file] for file in files), ["views.parquet", *rows]):
         result = run(*line, "-k", "3", "--format", "json")
         assert result.exit_code == 0, result.stderr
         assert needed(result) == pytest.approx(wanted)
@@ -112,16 +115,16 @@ def test_a_picture_is_written(ending: str) -> None:
         (["counts.csv", "-k", "2", "--plot", "plot.pdf"], "--plot: 'plot.pdf' was given"),
         (["counts.csv", "-k", "2", "--draws", "1"], ""),
         (["counts.csv", "-k", "2", "--domain", "films.csv"], "--domain"),
-        (["views.parquet", "-k", "2"], "a column 'count' is needed"),
+        (["views.parquet", "-k", "2"], "the file has no column 'count'; name another column with --count, or give"),
         (["views.parquet", "-k", "2", "--item", "film"], "--person"),
-        (["empty.csv", "-k", "1"], "a file without rows was given"),
-        (["secret.csv", "-k", "1"], "cannot be read as numbers"),
+        (["empty.csv", "-k", "1"], "a file without rows"),
+        (["secret.csv", "-k", "1"], "column 'count' has a value that is not a number"),
         (["gap.csv", "-k", "1"], "a row without a count"),
         (["endless.csv", "-k", "1"], "not finite"),
-        (["negative.csv", "-k", "1"], "a count below 0 was given"),
+        (["negative.csv", "-k", "1"], "a count below 0"),
         (["counts.csv", "-k", "2", "--max-items-per-person", "3"], "--max-items-per-person: 3 was given; leave it out"),
         (["views.parquet", "-k", "2", "--item", "film", "--max-items-per-person", "3"], "leave it out with rows"),
-        (["counts.xlsx", "-k", "1"], "a name that ends in .csv"),
+        (["counts.xlsx", "-k", "1"], "must be a file whose name ends in .csv"),
     ],
 )
 def test_bad_input_is_refused_without_quoting_a_row(line: list[str], words: str) -> None:

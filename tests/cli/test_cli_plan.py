@@ -107,7 +107,7 @@ def test_a_look_alike_and_a_picture() -> None:
         (["--like", "public.csv", "--people", "3"], "--like-people: no number was given; both numbers"),
         (["--gap", "5", "--accuracy", "0.9999999999999"], "--accuracy: 0.9999999999999 was given; at most"),
         (["--like", "nothing.csv"], "--like: 'nothing.csv' was given; there is no such file"),
-        (["--like", "public.csv", "--count", "clicks"], "a column 'clicks' is needed"),
+        (["--like", "public.csv", "--count", "clicks"], "the header has no column 'clicks'; name another"),
         (["--gap", "5", "--plot", "plan.gif"], "--plot: 'plan.gif' was given; a name that ends in .png, .svg or .html"),
         (["--gap", "5", "--items", "3"], "--items: 3 was given; more than k = 4"),
         (["--gap", "5", "--delta", "2"], "--delta"),

@@ -193,7 +193,7 @@ def test_json_lines_are_read_and_their_weakness_is_noted(folder: Path) -> None:
     [
         (["--winner", "w"], "names none 'w'"),
         (["--domain", "nothing.csv"], "--domain"),
-        (["--loser", "winner"], "--loser: 'winner' was given; another column"),
+        (["--loser", "winner"], "--loser must be another column than winner"),
         (["--damping", "1.5"], "--damping: 1.5 was given"),
         (["--damping", "much"], "--damping: 'much' was given"),
         (["--damping", "0.5", "--promised-rho", "0.9"], "--damping: 0.5 was given; --promised-rho stands in its place"),

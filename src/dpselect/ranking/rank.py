@@ -126,20 +126,6 @@ def rank(
     reserved = reservation(ledger, dataset, purpose)
     bits = bit_source(seed_or_none(seed))
     columns = Columns(winner, loser, person, tie)
-    plan: Plan | None = None
-
-    def charge(size: int) -> None:
-        nonlocal plan
-        plan = planned(max(size, 1))  # rows that name no item name fewer than k
-        _check_size(plan.mechanism, size, listed=possible is not None)
-        plan = plan.charge(reserved, secure=bits.secure)
-        if promised_rho is not None:
-            logging.getLogger("dpselect").warning(
-                "the guarantee rests on your promise that rho is at most %g; nothing checks it, and the release "
-                "protects nobody if it is wrong",
-                promised_rho,
-            )
-
     with open_comparisons(
         _table(comparisons, columns),
         columns,
@@ -149,9 +135,17 @@ def rank(
         table_name=table_name,
         where=where,
         progress=progress,
-        before_reading=charge,
     ) as found:
-        assert plan is not None
+        # With a ledger the items are listed, so that no row is read yet. Rows that name no item name fewer than k.
+        plan = planned(max(found.size, 1))
+        _check_size(plan.mechanism, found.size, listed=possible is not None)
+        plan = plan.charge(reserved, secure=bits.secure)
+        if promised_rho is not None:
+            logging.getLogger("dpselect").warning(
+                "the guarantee rests on your promise that rho is at most %g; nothing checks it, and the release "
+                "protects nobody if it is wrong",
+                promised_rho,
+            )
         scores = scores_of(Pairs(found.size, *found.pairs()), bounds, bits, progress)
         members = plan.mechanism.draw(scores, bits)
         items = found.fetch(members.positions().tolist())
