@@ -322,7 +322,7 @@ def test_a_json_list_needs_records_with_the_field(text: bytes, tmp_path: Path) -
         ("list.csv", {"domain_column": 3}, "domain_column must be the name of a column, got 3"),
         ("list.csv", {"domain_header": "no"}, "domain_header must be True or False, got 'no'"),
         (["Heat"], {"domain_header": False}, "domain_header must be left out unless the domain is a file"),
-        ("list.csv", {"domain_header": False, "domain_column": "film"}, "must be left out if the column 'film' is named"),
+        ("list.csv", {"domain_header": False, "domain_column": "film"}, "left out if the column 'film' is named"),
         ("list.parquet", {"domain_header": False}, "'list.parquet'.*only CSV and text files have a header"),
     ],
 )  # fmt: skip
