@@ -257,9 +257,10 @@ def test_a_list_whose_first_line_may_be_an_item_is_refused_with_what_to_write(na
     path = lists(tmp_path, b"Heat\nUp\nHer\n", name)
     with pytest.raises(dps.InvalidInput) as caught:
         heat(path)
-    assert str(caught.value) == (
-        f"domain: '{name}' was given; its first line is 'Heat', not 'film' like the column of the rows. If it names "
-        "the column, write --domain-column 'Heat' (in Python, domain_column); if it is an item, --domain-no-header "
+    assert caught.value.given == name
+    assert caught.value.accepted == (
+        "its first line is 'Heat' instead of 'film', the column of the rows; if that is the header, write "
+        "--domain-column 'Heat' (in Python, domain_column); if it is an item, write --domain-no-header "
         "(domain_header=False)"
     )
     assert heat(path, domain_header=False).items == ["Heat"]
@@ -284,7 +285,7 @@ def test_every_line_of_a_list_without_a_header_is_an_item(text: bytes, tmp_path:
 
 
 def test_a_line_of_several_fields_is_no_item(tmp_path: Path) -> None:
-    with pytest.raises(dps.InvalidInput, match="it cannot be read; in a CSV every line needs as many fields"):
+    with pytest.raises(dps.InvalidInput, match="it cannot be read; check that every line of a CSV has as many fields"):
         heat(lists(tmp_path, b"Heat\nGood, bad and ugly\n"), domain_header=False)
 
 
@@ -301,7 +302,7 @@ def test_the_column_of_a_list_can_be_named(tmp_path: Path) -> None:
         heat(table, domain_column="name")
     with pytest.raises(dps.InvalidInput, match=r"domain: 'list\.csv' was given; .*'name'"):
         heat(tmp_path / "list.csv", domain_column="name")
-    first = "its first line is 'id,title'; a column 'film', as in the table, or a single column is needed"
+    first = "its first line, 'id,title', has several columns and none is called 'film'"
     with pytest.raises(dps.InvalidInput, match=first):
         heat(lists(tmp_path, b"id,title\n1,Heat\n"))
 

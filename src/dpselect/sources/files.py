@@ -273,15 +273,15 @@ class FileTable:
     def _check_schema(self, schema: Any, columns: list[str]) -> None:
         import pyarrow
 
-        if len(self.parts) > 1 and any(name not in schema.names for name in columns):
-            missing = next(name for name in columns if name not in schema.names)
+        absent = [name for name in columns if name not in schema.names]
+        if absent and len(self.parts) > 1:
             raise InvalidInput(
                 self.argument,
                 str(self.path),
-                f"one of its files has no column {missing!r}; add the column or name the other files",
+                f"one of its files has no column {absent[0]!r}; add the column or name the other files",
             )
-        if self.advice and (missing := [name for name in columns if name not in schema.names]):
-            raise self.missing(missing[0], "the file has no column")
+        if absent and self.advice:
+            raise self.missing(absent[0], "the file has no column")
         check_columns(self.argument, columns, schema.names)
         for name in columns:
             if pyarrow.types.is_decimal256(schema.field(name).type):
