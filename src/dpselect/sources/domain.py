@@ -20,7 +20,7 @@ _REQUIREMENT = (
     "their number as a positive integer"
 )
 
-MOST_ITEMS = 10**300
+_LARGEST_NUMBER = 10**300
 
 _TABLE = "table:"
 
@@ -129,7 +129,7 @@ class Domain:
         if number is not None:
             if number < 1:
                 raise InvalidInput("domain", given, "must be at least 1")
-            if number > MOST_ITEMS:
+            if number > _LARGEST_NUMBER:
                 raise InvalidInput("domain", plain("a larger number"), "must be at most 10^300")
             return cls(number=number)
         if hasattr(type(given), "as_table"):  # a column of Ibis
