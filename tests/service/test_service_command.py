@@ -76,11 +76,11 @@ def test_bad_input_is_told_in_a_line(tmp_path: Path) -> None:
     empty.write_text("")
     for arguments, said in [
         ([str(tmp_path / "none.csv")], "FILE: "),
-        ([str(tmp_path)], "there is no such file"),
+        ([str(tmp_path)], "the folder has no file that ends in .parquet"),
         ([str(small), "-k", "5"], "-k: 5 was given; at most 2 are needed"),
         ([str(small), "-k", "1", "--position", "place"], "--position"),
-        ([str(words), "-k", "1"], "finite numbers"),
-        ([str(empty), "-k", "1"], "it cannot be read"),
+        ([str(words), "-k", "1"], "not a number"),
+        ([str(empty), "-k", "1"], "the header has no column"),
         (["--epsilon", "0"], "--epsilon: "),
         (["--grid", "-1"], "--grid: "),
         (["--port", "70000"], "--port: 70000 was given"),
