@@ -174,7 +174,7 @@ def _plain_column(column: Any) -> Any:
         raise TypeError("DuckDB has no decimals of more than 38 digits")
     if pyarrow.types.is_string(column.type) or pyarrow.types.is_large_string(column.type):
         return _valid_text(column)
-    return _in_calendar(column)
+    return _times_in_range(column)
 
 
 def _valid_text(column: Any) -> Any:
@@ -196,7 +196,7 @@ def _decoded(value: Any) -> str | None:
         return None
 
 
-def _in_calendar(column: Any) -> Any:
+def _times_in_range(column: Any) -> Any:
     """Return an Arrow column with nulls for times that DuckDB, which counts days or microseconds, cannot convert.
 
     Converting one would fail, which would reveal that someone has such a row.

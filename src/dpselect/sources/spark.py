@@ -92,7 +92,7 @@ class SparkEngine(ThreadedEngine):
         Spark moves no condition past a filter that it treats as random, such as this one, which is always true. Dates
         and times outside Python's calendar become nulls, because converting one would fail.
         """
-        columns = ", ".join(_in_calendar(name, kind) for name, kind in table.schema().items())
+        columns = ", ".join(_calendar_column(name, kind) for name, kind in table.schema().items())
         return self._query(
             stack, f"SELECT {columns} FROM {self.source(table)} AS source WHERE spark_partition_id() >= 0"
         )
@@ -183,7 +183,7 @@ def _row_pattern(condition: Condition) -> str | None:
     return None
 
 
-def _in_calendar(name: str, kind: Any) -> str:
+def _calendar_column(name: str, kind: Any) -> str:
     quoted = "`" + name.replace("`", "``") + "`"
     if not (kind.is_date() or kind.is_timestamp()):
         return quoted
