@@ -191,7 +191,7 @@ def test_json_lines_are_read_and_their_weakness_is_noted(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--winner", "w"], "names none 'w'"),
+        (["--winner", "w"], "the header has no column 'w'"),
         (["--domain", "nothing.csv"], "--domain"),
         (["--loser", "winner"], "--loser must be another column than winner"),
         (["--damping", "1.5"], "--damping: 1.5 was given"),
