@@ -54,7 +54,7 @@ def spark() -> Iterator[Any]:
     """Yield a Spark session of two threads in a Java of its own, which writes to a temporary folder only."""
     from pyspark.sql import SparkSession
 
-    from dpselect.sources.java import java_runtime
+    from dpselect.sources.spark import java_runtime
 
     with tempfile.TemporaryDirectory(prefix="dpselect-spark-", ignore_cleanup_errors=True) as folder:
         logs = Path(folder, "log4j2.properties")

@@ -226,7 +226,7 @@ def test_winners_and_losers_must_be_of_one_kind() -> None:
 def test_whole_numbers_of_kinds_without_a_common_one_are_refused_whatever_they_are(largest: int) -> None:
     """No row decides: a number that does not fit would fail where a smaller one does not."""
     winners, losers = pyarrow.array([largest], pyarrow.uint64()), pyarrow.array([1], pyarrow.int64())
-    with pytest.raises(dps.InvalidInput, match="of winners, uint64, is needed"):
+    with pytest.raises(dps.InvalidInput, match=r"of winners .uint64."):
         rank(pyarrow.table({"winner": winners, "loser": losers}), k=1, epsilon=1.0, domain=[1, 7], **FACTS)
     alike = pyarrow.table({"winner": winners, "loser": winners})
     assert rank(alike, k=1, epsilon=1.0, domain=[1, 7], **FACTS).k == 1

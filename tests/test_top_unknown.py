@@ -97,7 +97,7 @@ def test_the_rows_are_read_once(
     kind: str, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The plan of the one query that reads rows has one place where it reads them; the others ask for no row."""
-    from dpselect.sources.embedded import EmbeddedEngine
+    from dpselect.sources.duckdb import EmbeddedEngine
 
     scans: list[int] = []
     original = EmbeddedEngine._arrow

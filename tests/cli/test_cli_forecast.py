@@ -30,6 +30,8 @@ def counts_files(folder: Path) -> None:
         packed.write("item,count\n" + "\n".join(lines) + "\n")
     (folder / "counts.jsonl").write_text("".join(json.dumps({"item": "x", "count": c}) + "\n" for c in COUNTS))
     pyarrow.parquet.write_table(pyarrow.table({"count": COUNTS}), folder / "counts.parquet")
+    (folder / "UPPER.CSV").write_text("item;count\n" + "\n".join(lines).replace(",", ";") + "\n")
+    (folder / "counts.json").write_text(json.dumps([{"count": count} for count in COUNTS]))
 
 
 def run(*line: str) -> Any:
@@ -43,7 +45,8 @@ def needed(result: Any) -> dict[str, float]:
 def test_every_kind_of_file_gives_the_same_forecast_and_the_warning() -> None:
     wanted = {need.label: need.epsilon for need in dps.forecast.compare(np.array(COUNTS), 3).needs}
     rows = ("--item", "film", "--person", "viewer", "--domain", "films.csv")
-    for line in (["counts.csv"], ["counts.csv.gz"], ["counts.jsonl"], ["counts.parquet"], ["views.parquet", *rows]):
+    files = ("counts.csv", "counts.csv.gz", "counts.jsonl", "counts.parquet", "UPPER.CSV", "counts.json")
+    for line in (*([file] for file in files), ["views.parquet", *rows]):
         result = run(*line, "-k", "3", "--format", "json")
         assert result.exit_code == 0, result.stderr
         assert needed(result) == pytest.approx(wanted)

@@ -18,7 +18,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """Rows with an item and a person, the possible items, further arguments of `top`, and its filter in Python."""
+    """Rows with an item and a person, the possible items, further arguments of `top`, and its condition in Python."""
 
     name: str
     rows: pyarrow.Table
@@ -97,7 +97,7 @@ BUYERS = rows_of(
 )
 GOODS = ["ham", "jam", "tea", "rye", "fig"]
 
-CASES = [
+_CASES = [
     Case("text with nulls and duplicates", BUYERS, GOODS),
     Case("items outside the domain", BUYERS, ["ham", "fig"]),
     Case(
@@ -174,3 +174,13 @@ CASES = [
     ),
     Case("a limit that nobody reaches", BUYERS, GOODS, {"max_items_per_person": 4}),
 ]
+
+
+def _group(case: Case) -> str:
+    if "where" in case.options:
+        return "conditions"
+    return "values and weights" if {"value", "weight"} & case.options.keys() else "items and people"
+
+
+CASES = {group: [case for case in _CASES if _group(case) == group] for group in dict.fromkeys(map(_group, _CASES))}
+"""The cases by what they are about."""

@@ -56,14 +56,14 @@ def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("content", [b"", b"no database", b"x" * 20000])
-def test_a_file_that_is_no_database(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     file = DuckDbFile(tmp_path)
-    file.file.write_bytes(content)
-    with pytest.raises(dps.DpSelectError) as caught:
-        ask(file.source("orders"))
-    assert caught.value.__context__ is None
-    assert state(tmp_path) == {"shop.duckdb": hashlib.sha256(content).hexdigest()}
+    for content in (b"", b"no database", b"x" * 20000):
+        file.file.write_bytes(content)
+        with pytest.raises(dps.DpSelectError) as caught:
+            ask(file.source("orders"))
+        assert caught.value.__context__ is None
+        assert state(tmp_path) == {"shop.duckdb": hashlib.sha256(content).hexdigest()}
 
 
 def test_a_file_that_another_process_writes(place: DuckDbFile) -> None:

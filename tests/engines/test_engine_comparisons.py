@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from engine_places import Place, rows_of
 
 from dpselect.ranking import rank
+
+pytestmark = pytest.mark.slow
 
 PLAYERS = ["ann", "Ann", "bob", "cem", "dan"]
 ROWS: dict[str, list[Any]] = {

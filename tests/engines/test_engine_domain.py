@@ -13,7 +13,9 @@ import dpselect as dps
 from dpselect.ranking import rank
 
 ASKED: dict[str, Any] = {"item": "item", "person": "person", "k": 1, "epsilon": 1.0, "seed": 1}
-REFUSED = "it is the table of private rows, or a part of it"
+pytestmark = pytest.mark.slow
+
+REFUSED = "it is the table of private rows or a part of it"
 
 
 def test_a_postgresql_table_is_no_public_list_under_any_of_its_names(fresh_database: PostgreSqlDatabase) -> None:

@@ -215,8 +215,11 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("temporary", [True, False], ids=["may keep", "may not keep"])
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(
+    ("change", "temporary"),
+    [("dropped", True), ("renamed", True), ("emptied", False), ("filled", False), ("of another type", False)],
+    ids=lambda given: given if isinstance(given, str) else "may keep" if given else "may not keep",
+)
 def test_a_table_that_changes_between_the_queries_does_not_change_the_answer(
     shop: Shop, change: str, temporary: bool
 ) -> None:
@@ -306,19 +309,21 @@ def test_the_least_number_has_no_negative_and_is_left_out(shop: Shop) -> None:
     for where in ("-amount > -9", "found / 1 > 3", "FOUND / 1 > 3"):
         assert shop.ask(table_name="strange", k=1, where=where, epsilon=20.0).items == ["ham"]
     for hidden in ("ctid = '(0,1)'", "xmin IS NOT NULL"):
-        assert "no column" in told(lambda where=hidden: shop.ask(table_name="strange", where=where), dps.InvalidInput)
+        assert "no such column" in told(
+            lambda where=hidden: shop.ask(table_name="strange", where=where), dps.InvalidInput
+        )
     shop.execute("DROP TABLE strange")
 
 
-@pytest.mark.parametrize("where", ["payload ->> 'kind' = 'a'", r"name = E'x\\'", r"name <> E'\\'"])
-def test_filters_in_the_words_of_postgresql(shop: Shop, where: str) -> None:
+def test_filters_in_the_words_of_postgresql(shop: Shop) -> None:
     shop.execute(
         "CREATE TABLE strange (item text, person int, payload jsonb, name text)",
         "INSERT INTO strange SELECT 'ham', i, '{\"kind\": \"a\"}', 'x\\' FROM generate_series(1, 99) AS i",
         "INSERT INTO strange SELECT 'tea', i, '{\"kind\": \"b\"}', '\\' FROM generate_series(1, 150) AS i",
         "GRANT SELECT ON strange TO reader",
     )
-    assert shop.ask(table_name="strange", k=1, where=where).items == ["ham"]
+    for where in ("payload ->> 'kind' = 'a'", r"name = E'x\\'", r"name <> E'\\'"):
+        assert shop.ask(table_name="strange", k=1, where=where).items == ["ham"]
     shop.execute("DROP TABLE strange")
 
 
@@ -357,10 +362,10 @@ def connects(url: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:1", "no-such-host.invalid:5432"])
-def test_a_server_that_is_not_there(shop: Shop, host: str) -> None:
-    message = told(lambda: shop.ask(table=f"{READER_URL}{host}/shop?connect_timeout=3"), dps.DpSelectError)
-    assert "connect" in message
+def test_a_server_that_is_not_there(shop: Shop) -> None:
+    for host in ("127.0.0.1:1", "no-such-host.invalid:5432"):
+        url = f"{READER_URL}{host}/shop?connect_timeout=3"
+        assert "connect" in told(lambda url=url: shop.ask(table=url), dps.DpSelectError)
     assert shop.spent() == 0
 
 

@@ -18,7 +18,7 @@ import os, signal, threading, time
 import pandas, pytest
 from pyspark.sql import SparkSession
 import dpselect as dps
-from dpselect.sources.java import java_runtime
+from dpselect.sources.spark import java_runtime
 
 people = [*range(30), *range(20), *range(5)]
 rows = pandas.DataFrame({"item": ["ham"] * 30 + ["jam"] * 20 + ["tea"] * 5, "person": people})
@@ -33,7 +33,7 @@ with pytest.raises(dps.errors.SourceError) as caught:
 assert "ham" not in str(caught.value) and caught.value.__context__ is None
 listed = ["ham", "jam", "tea", "fig"]
 dps.top(frame, domain=listed, where="CAST(item AS INT) > 1", **asked)
-with pytest.raises(dps.InvalidInput, match="pass a DataFrame of it"):
+with pytest.raises(dps.InvalidInput, match="pass a DataFrame of that session"):
     dps.top("spark+local://", table_name="orders", domain=dps.UNKNOWN, **asked)
 
 def interrupt():

@@ -14,7 +14,7 @@ from engine_cases import BUYERS, GOODS
 
 import dpselect as dps
 import servers
-from dpselect.sources.java import java_runtime
+from dpselect.sources.spark import java_runtime
 
 PROGRAM = """
 import json, sys

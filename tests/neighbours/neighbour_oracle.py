@@ -31,7 +31,7 @@ Row = dict[str, Any]
 class Outcome:
     """What comes of a question: the score of every item that is listed or seen, or a refusal and its words.
 
-    `charges`: how often a release that is refused was charged.
+    `charges`: 1 if a release that is refused was charged: the error came while rows were read.
     """
 
     scores: dict[Any, Fraction] | None
@@ -39,7 +39,7 @@ class Outcome:
     charges: int = 0
 
 
-TOO_MANY_ITEMS = "the table holds more distinct items than that"
+TOO_MANY_ITEMS = "must be at least the number of distinct items in the table"
 
 
 def expected(source: Source, case: Case) -> Outcome:

@@ -99,6 +99,12 @@ def test_the_sum_of_a_person_is_clipped_at_both_bounds() -> None:
     assert scores(rows, KINDS["value"])["Up"] == -2 + 5 + 4
 
 
+def test_the_largest_weight_of_a_person_counts_within_0_and_1() -> None:
+    rows: list[Row] = [("Up", "ann", None, 0.25), ("Up", "ann", None, 0.5), ("Heat", "bob", None, 7.0)]
+    rows += [("Her", "cat", None, -3.0), ("Her", "dan", None, math.nan)]
+    assert scores(rows, KINDS["weight"]) == {"Up": 0.5, "Heat": 1, "Her": 0, "Alien": 0}
+
+
 @pytest.mark.parametrize(
     ("clip", "moves"), [((2, 5), (0, 5)), ((-7, -1), (-7, 0)), ((-2, 5), (-2, 5)), ((0, 0.5), (0, 0.5))]
 )
@@ -118,8 +124,9 @@ def test_the_bounds_of_a_clip_are_rounded_inwards(clip: tuple[float, float]) -> 
     assert Fraction(clip[1]) - contribution.unit < high < Fraction(clip[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(rows=rows_of_people)
 def test_scores_are_those_of_plain_python_in_any_order(kind: str, rows: list[Row]) -> None:
     expected = plain_scores(rows, KINDS[kind])
@@ -127,7 +134,8 @@ def test_scores_are_those_of_plain_python_in_any_order(kind: str, rows: list[Row
     assert scores(rows[::-1], KINDS[kind]) == expected
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["negative", "both"])
 @settings(max_examples=4)
 @given(rows=rows_of_people)
 def test_one_person_moves_every_score_within_the_sensitivity(kind: str, rows: list[Row]) -> None:
@@ -149,8 +157,8 @@ def test_sums_of_floats_as_engines_make_them_would_depend_on_the_order() -> None
     assert scores(rows, contribution)["Up"] == scores(sorted(rows, key=str), contribution)["Up"]
 
 
-@pytest.mark.parametrize("bound", [1, 2, 3])
-def test_each_person_keeps_so_many_items_and_others_do_not_matter(bound: int) -> None:
+def test_each_person_keeps_as_many_items_as_allowed_and_others_do_not_matter() -> None:
+    bound = 2
     contribution = Contribution.of(None, None, None, bound)
     chance = random.Random(1)
     items = [f"item {number}" for number in range(9)]
@@ -172,16 +180,23 @@ def test_each_person_keeps_so_many_items_and_others_do_not_matter(bound: int) ->
     assert scores(everybody * 2, contribution, items) == {item: together[item] for item in items}
 
 
-def test_the_items_that_stay_are_a_uniform_choice() -> None:
-    """120 keys, 2 of 4 items: chi-square with 5 degrees of freedom exceeds 37 with probability 6e-7."""
+def test_the_items_that_a_person_keeps_are_a_uniform_choice() -> None:
+    """Of 1,200 people each keeps 2 of 4: chi-square with 5 degrees of freedom exceeds 37 with probability 6e-7."""
+    people = [f"person {number}" for number in range(1200)]
+    rows: list[Row] = [(f"{place} of {person}", person, None, None) for person in people for place in range(4)]
     contribution = Contribution.of(None, None, None, 2)
-    rows: list[Row] = [(film, "ann", None, None) for film in FILMS]
-    kept = Counter(
-        frozenset(film for film, score in scores(rows, contribution, key=fresh_key(bit_source(seed))).items() if score)
-        for seed in range(120)
-    )
+    found = scores(rows, contribution, [row[0] for row in rows], key=fresh_key(bit_source(1)))
+    pairs = [frozenset(place for place in range(4) if found[f"{place} of {person}"]) for person in people]
+    kept = Counter(pairs)
     assert all(len(pair) == 2 for pair in kept)
-    assert sum((kept[pair] - 20) ** 2 / 20 for pair in kept) + 20 * (6 - len(kept)) < 37
+    assert sum((kept[pair] - 200) ** 2 / 200 for pair in kept) + 200 * (6 - len(kept)) < 37
+
+
+def test_what_a_person_keeps_depends_on_the_key() -> None:
+    contribution = Contribution.of(None, None, None, 1)
+    rows: list[Row] = [(film, "ann", None, None) for film in FILMS]
+    found = [scores(rows, contribution, key=KEY[place:]) for place in range(4)]
+    assert any(scores_of_key != found[0] for scores_of_key in found)
 
 
 def test_items_outside_a_list_take_nobodys_place() -> None:
@@ -196,28 +211,28 @@ def test_a_key_is_32_digits_of_fresh_bits() -> None:
     assert fresh_key(bit_source()) != fresh_key(bit_source())
 
 
-@pytest.mark.parametrize(
-    ("arguments", "argument"),
-    [
-        (("value", None, None, None), "clip"),
-        ((None, (0, 1), None, None), "value"),
-        (("value", (1, 1), None, None), "clip"),
-        (("value", (2, 1), None, None), "clip"),
-        (("value", (0, math.inf), None, None), "clip"),
-        (("value", (0, math.nan), None, None), "clip"),
-        (("value", (0, 1e300), None, None), "clip"),
-        (("value", (1, 1 + 1e-12), None, None), "clip"),
-        (("value", 3, None, None), "clip"),
-        (("value", "ab", None, None), "clip"),
-        ((3, (0, 1), None, None), "value"),
-        ((None, None, "", None), "weight"),
-        ((None, None, None, 0), "max_items_per_person"),
-    ],
-)
-def test_wrong_arguments_are_refused_by_name(arguments: tuple[Any, ...], argument: str) -> None:
-    with pytest.raises(InvalidInput) as caught:
-        Contribution.of(*arguments)
-    assert caught.value.argument == argument
+WRONG: list[tuple[tuple[Any, ...], str]] = [
+    (("value", None, None, None), "clip"),
+    ((None, (0, 1), None, None), "value"),
+    (("value", (1, 1), None, None), "clip"),
+    (("value", (2, 1), None, None), "clip"),
+    (("value", (0, math.inf), None, None), "clip"),
+    (("value", (0, math.nan), None, None), "clip"),
+    (("value", (0, 1e300), None, None), "clip"),
+    (("value", (1, 1 + 1e-12), None, None), "clip"),
+    (("value", 3, None, None), "clip"),
+    (("value", "ab", None, None), "clip"),
+    ((3, (0, 1), None, None), "value"),
+    ((None, None, "", None), "weight"),
+    ((None, None, None, 0), "max_items_per_person"),
+]
+
+
+def test_wrong_arguments_are_refused_by_name() -> None:
+    for arguments, argument in WRONG:
+        with pytest.raises(InvalidInput) as caught:
+            Contribution.of(*arguments)
+        assert caught.value.argument == argument, arguments
 
 
 def test_a_column_that_holds_no_numbers_is_refused_by_its_type() -> None:

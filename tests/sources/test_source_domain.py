@@ -6,6 +6,7 @@ import copy
 import json
 import os
 import pickle
+from collections.abc import Callable
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -41,28 +42,28 @@ LISTS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("kind", LISTS)
-def test_every_kind_of_list_is_the_same_domain(kind: str) -> None:
-    found = members(arrow(ROWS), LISTS[kind])
-    assert found == {2: ["Heat"], 1: ['Say "when", twice', "Up", "Ærø ☃"], 0: ["Alien", "Her"]}
+@pytest.mark.slow
+def test_every_kind_of_list_is_the_same_domain() -> None:
+    for kind, domain in LISTS.items():
+        found = members(arrow(ROWS), domain)
+        assert found == {2: ["Heat"], 1: ['Say "when", twice', "Up", "Ærø ☃"], 0: ["Alien", "Her"]}, kind
 
 
-@pytest.mark.parametrize("table", ["csv", "jsonl", "parquet", "arrow"])
-@pytest.mark.parametrize("listed", ["csv", "jsonl", "parquet"])
-def test_a_file_can_list_the_domain(table: str, listed: str, tmp_path: Path) -> None:
-    write = {"csv": write_csv, "jsonl": write_json, "parquet": write_parquet, "arrow": lambda _, rows: arrow(rows)}
+@pytest.mark.parametrize("write", [write_csv, write_json, write_parquet], ids=["csv", "jsonl", "parquet"])
+def test_a_file_can_list_the_domain(write: Callable[..., Path], tmp_path: Path) -> None:
     (tmp_path / "list").mkdir()
-    domain = write[listed](tmp_path / "list", [(film, "x") for film in [*FILMS, *FILMS, None]])
-    assert histogram(write[table](tmp_path, ROWS), domain) == {2: 1, 1: 3, 0: 2}
+    domain = write(tmp_path / "list", [(film, "x") for film in [*FILMS, *FILMS, None]])
+    for table in (write_csv(tmp_path, ROWS), arrow(ROWS)):
+        assert histogram(table, domain) == {2: 1, 1: 3, 0: 2}
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("title,year\nHeat,1995\n", "a column 'film', as in the table, or a single column is needed"),
-        ("film\nGood, bad and ugly\n", "every line needs as many fields as the first"),
-        ("film\n", "at least one possible item is needed"),
-        ("", "a single column is needed"),
+        ("title,year\nHeat,1995\n", "several columns and none is called 'film'"),
+        ("film\nGood, bad and ugly\n", "every line of a CSV has as many fields as the header"),
+        ("film\n", "must have at least one item"),
+        ("", "none is called 'film'"),
     ],
 )
 def test_a_list_that_cannot_be_understood_is_refused(text: str, complaint: str, tmp_path: Path) -> None:
@@ -85,12 +86,11 @@ def test_text_in_a_list_is_matched_with_numbers_by_their_value() -> None:
     assert members(table, ["1", 1, "01"]) == {2: ["1"]}
 
 
-@pytest.mark.parametrize("unit", ["ns", "us", "s"])
-def test_times_in_an_array_are_matched_as_times(unit: str) -> None:
-    times = np.array(["2020-02-29T12:30", "2021-01-01", "NaT"], dtype=f"datetime64[{unit}]")
-    table = pyarrow.table({"film": times, "viewer": [1, 2, 3]})
-    found = members(table, times)
-    assert found == {1: [datetime(2020, 2, 29, 12, 30), datetime(2021, 1, 1)]}
+def test_times_in_an_array_are_matched_as_times() -> None:
+    for unit in ("ns", "us", "s"):
+        times = np.array(["2020-02-29T12:30", "2021-01-01", "NaT"], dtype=f"datetime64[{unit}]")
+        table = pyarrow.table({"film": times, "viewer": [1, 2, 3]})
+        assert members(table, times) == {1: [datetime(2020, 2, 29, 12, 30), datetime(2021, 1, 1)]}, unit
 
 
 def test_times_that_microseconds_would_round_stay_as_they_are() -> None:
@@ -100,28 +100,22 @@ def test_times_that_microseconds_would_round_stay_as_they_are() -> None:
 
 def test_a_list_without_a_common_type_is_called_a_list() -> None:
     table = pyarrow.table({"film": [1, 1, 20], "viewer": ["ann", "bob", "ann"]})
-    with pytest.raises(InvalidInput, match="domain: a list was given; 1 of its items cannot be read as int64"):
+    with pytest.raises(InvalidInput, match=r"domain must have items of type int64.*got a list; 1 of them"):
         histogram(table, [1, 2**70])
 
 
-@pytest.mark.parametrize("stranger", ["Heat", 3.7, "3.7", 10**30, "1e400"])
-def test_an_item_that_the_column_cannot_hold_is_refused(stranger: Any) -> None:
+def test_an_item_that_the_column_cannot_hold_is_refused() -> None:
     table = pyarrow.table({"film": [1, 1, 20], "viewer": ["ann", "bob", "ann"]})
-    with pytest.raises(
-        InvalidInput, match="1 of its items cannot be read as int64, the type of the table's column 'film'"
-    ):
-        histogram(table, [1, stranger] if not isinstance(stranger, str) else ["1", stranger])
+    for stranger in ("Heat", 3.7, "3.7", 10**30, "1e400"):
+        with pytest.raises(InvalidInput, match="must have items of type int64, as the table's column 'film' has"):
+            histogram(table, [1, stranger] if not isinstance(stranger, str) else ["1", stranger])
 
 
-@pytest.mark.parametrize(
-    "given",
-    [[], [None, float("nan")], 0, -3, True, 2.5, None, b"films", np.zeros((2, 2)), object()],
-    ids=lambda given: type(given).__name__,
-)
-def test_what_is_no_domain_is_refused(given: Any) -> None:
-    with pytest.raises(InvalidInput) as caught:
-        Domain.of(given)
-    assert caught.value.argument == "domain"
+def test_what_is_no_domain_is_refused() -> None:
+    for given in ([], [None, float("nan")], 0, -3, True, 2.5, None, b"films", np.zeros((2, 2)), object()):
+        with pytest.raises(InvalidInput) as caught:
+            Domain.of(given)
+        assert caught.value.argument == "domain", type(given)
 
 
 def test_an_unknown_domain_is_a_thing_of_its_own() -> None:
@@ -136,7 +130,9 @@ def test_numpy_integers_state_a_number() -> None:
 
 
 def test_a_stated_number_below_what_is_observed_is_refused_without_saying_how_many() -> None:
-    with pytest.raises(InvalidInput, match="4 was given; the table holds more distinct items than that") as caught:
+    with pytest.raises(
+        InvalidInput, match=r"must be at least the number of distinct items in the table.* got 4"
+    ) as caught:
         histogram(arrow(ROWS), 4)
     assert "5" not in str(caught.value)
 
@@ -149,7 +145,7 @@ def test_k_is_compared_with_the_distinct_items_of_the_list_before_any_row_is_rea
     with pytest.raises(SourceError):
         histogram(path, 10**6)
     with (
-        pytest.raises(InvalidInput, match="k: 3 was given; a number from 1 to 2"),
+        pytest.raises(InvalidInput, match=r"k must be at most 2 .the number of items in the domain., got 3"),
         open_counts(path, item="film", person="viewer", domain=domain, k=3),
     ):
         pass

@@ -37,27 +37,32 @@ def test_csv_tells_null_from_empty_text_as_postgresql_does(
     assert histogram(csv_file(tmp_path, HEADER + field + b",ann\n"), ["", "Heat"]) == counts
 
 
-@pytest.mark.parametrize("text", ["NULL", "null", "NA", "nan", "None", "\\N", " ", "007", "1e3"])
-def test_csv_reads_every_field_as_the_text_it_is(text: str, tmp_path: Path) -> None:
-    path = csv_file(tmp_path, HEADER + text.encode() + b",ann\n")
-    assert members(path, 1) == {1: [text]}
+def test_csv_reads_every_field_as_the_text_it_is(tmp_path: Path) -> None:
+    texts = ["NULL", "null", "NA", "nan", "None", "\\N", " ", "007", "1e3"]
+    path = csv_file(tmp_path, HEADER + b"".join(text.encode() + b",ann\n" for text in texts))
+    assert members(path, len(texts)) == {1: sorted(texts)}
 
 
-@pytest.mark.parametrize(
-    "line",
-    [b"Heat\n", b"Heat,zed,more\n", b"\xff\xfe,zed\n", b"\n", b'Heat,"' + b"z" * 3_000_000 + b'"\n', b"\x00\x00\n"],
-    ids=["too few fields", "too many fields", "not UTF-8", "blank", "too long", "binary"],
-)
-def test_a_csv_row_that_cannot_be_parsed_is_dropped_and_no_other(line: bytes, tmp_path: Path) -> None:
-    path = csv_file(tmp_path, HEADER + GOOD + line + b"Heat,cat\n")
-    assert members(path, ["Heat", "Up"]) == {2: ["Heat"], 1: ["Up"]}
+UNUSABLE_LINES = {
+    "too few fields": b"Heat\n",
+    "too many fields": b"Heat,zed,more\n",
+    "not UTF-8": b"\xff\xfe,zed\n",
+    "blank": b"\n",
+    "too long": b'Heat,"' + b"z" * 3_000_000 + b'"\n',
+    "binary": b"\x00\x00\n",
+}
 
 
-@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
-@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
-def test_csv_line_ends_and_byte_order_mark_do_not_matter(end: bytes, mark: bytes, tmp_path: Path) -> None:
-    path = csv_file(tmp_path, mark + (HEADER + GOOD).replace(b"\n", end))
-    assert members(path, ["Heat", "Her"]) == {1: ["Heat"], 0: ["Her"]}
+def test_a_csv_row_that_cannot_be_parsed_is_dropped_and_no_other(tmp_path: Path) -> None:
+    for kind, line in UNUSABLE_LINES.items():
+        path = csv_file(tmp_path, HEADER + GOOD + line + b"Heat,cat\n")
+        assert members(path, ["Heat", "Up"]) == {2: ["Heat"], 1: ["Up"]}, kind
+
+
+def test_csv_line_ends_and_byte_order_mark_do_not_matter(tmp_path: Path) -> None:
+    for end in (b"\n", b"\r\n", b"\r"):
+        path = csv_file(tmp_path, b"\xef\xbb\xbf" + (HEADER + GOOD).replace(b"\n", end))
+        assert members(path, ["Heat", "Her"]) == {1: ["Heat"], 0: ["Her"]}, end
 
 
 def test_the_delimiter_comes_from_the_first_line_alone(tmp_path: Path) -> None:
@@ -70,27 +75,26 @@ def test_columns_may_stand_anywhere_and_be_quoted(tmp_path: Path) -> None:
     assert members(path, 1, item='x"y', person="who, exactly") == {1: ["Heat"]}
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"{\n",
-        b'{"film": "Heat", "viewer": \n',
-        b"17\n",
-        b'["Heat", "zed"]\n',
-        b'"film"\n',
-        b'{"film": "\xff", "viewer": "zed"}\n',
-        b'{"film": null, "viewer": "zed"}\n',
-        b'{"film": "Heat"}\n',
-        b"\n",
-        b'{"film": "Heat", "viewer": "zed"} and more\n',
-        b'{"film": "' + b"x" * 40_000_000 + b'", "viewer": "zed"}\n',
-    ],
-    ids=["brace", "cut off", "number", "array", "text", "not UTF-8", "null", "no viewer", "blank", "more", "long"],
-)
-def test_a_json_line_that_cannot_be_used_is_dropped_and_no_other(line: bytes, tmp_path: Path) -> None:
+UNUSABLE_RECORDS = {
+    "brace": b"{\n",
+    "cut off": b'{"film": "Heat", "viewer": \n',
+    "number": b"17\n",
+    "array": b'["Heat", "zed"]\n',
+    "text": b'"film"\n',
+    "not UTF-8": b'{"film": "\xff", "viewer": "zed"}\n',
+    "null": b'{"film": null, "viewer": "zed"}\n',
+    "no viewer": b'{"film": "Heat"}\n',
+    "blank": b"\n",
+    "more": b'{"film": "Heat", "viewer": "zed"} and more\n',
+    "long": b'{"film": "' + b"x" * 40_000_000 + b'", "viewer": "zed"}\n',
+}
+
+
+def test_a_json_line_that_cannot_be_used_is_dropped_and_no_other(tmp_path: Path) -> None:
     good = b'{"film": "Heat", "viewer": 1}\n'
-    path = csv_file(tmp_path, good + line + good.replace(b"1", b"2"), "rows.jsonl")
-    assert members(path, ["Heat", "Up"]) == {2: ["Heat"], 0: ["Up"]}
+    for kind, line in UNUSABLE_RECORDS.items():
+        path = csv_file(tmp_path, good + line + good.replace(b"1", b"2"), "rows.jsonl")
+        assert members(path, ["Heat", "Up"]) == {2: ["Heat"], 0: ["Up"]}, kind
 
 
 def test_json_values_are_read_as_text_and_field_names_as_they_are(tmp_path: Path) -> None:
@@ -100,11 +104,12 @@ def test_json_values_are_read_as_text_and_field_names_as_they_are(tmp_path: Path
     assert members(path, [7, 8], item="a/b~c", person='it\'s "who"') == {2: [7], 0: [8]}
 
 
-@pytest.mark.parametrize("folder", ["plain", "od[d] *na?me's"])
-def test_paths_are_taken_literally(folder: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("folder", ["od[d] *na?me's", "viewer=1"])
+def test_the_path_of_a_file_is_neither_a_pattern_nor_a_column(folder: str, tmp_path: Path) -> None:
     (tmp_path / folder).mkdir()
     for write in (write_csv, write_json, write_parquet):
         assert histogram(str(write(tmp_path / folder, ROWS)), FILMS) == {2: 1, 1: 3, 0: 2}
+    assert histogram(tmp_path / folder, FILMS) == {2: 1, 1: 3, 0: 2}
 
 
 def test_a_folder_or_a_pattern_stands_for_its_parquet_files(tmp_path: Path) -> None:
@@ -138,70 +143,65 @@ def test_parquet_items_of_any_single_type_come_back_as_they_are(values: list[Any
     assert members(path, 2) == {2: [values[0]], 1: [values[1]]}
 
 
-@pytest.mark.parametrize(
-    "column", [pyarrow.array([["a"], ["b"]]), pyarrow.array([{"x": 1}, {"x": 2}]), pyarrow.array([b"a", b"b"])], ids=str
-)
-@pytest.mark.parametrize("place", ["film", "viewer"])
-def test_nested_and_binary_columns_are_refused(column: Any, place: str, tmp_path: Path) -> None:
+def test_nested_and_binary_columns_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "nested.parquet"
-    columns = {"film": pyarrow.array(["a", "b"]), "viewer": pyarrow.array(["a", "b"]), place: column}
-    pyarrow.parquet.write_table(pyarrow.table(columns), path)
-    with pytest.raises(InvalidInput, match="text, numbers, dates, times or booleans are needed"):
-        histogram(path, 5)
+    for column in (pyarrow.array([["a"], ["b"]]), pyarrow.array([{"x": 1}, {"x": 2}]), pyarrow.array([b"a", b"b"])):
+        for place in ("film", "viewer"):
+            columns = {"film": pyarrow.array(["a", "b"]), "viewer": pyarrow.array(["a", "b"]), place: column}
+            pyarrow.parquet.write_table(pyarrow.table(columns), path)
+            with pytest.raises(InvalidInput, match="must be text, numbers, dates, times or booleans"):
+                histogram(path, 5)
 
 
 def test_missing_parquet_column_names_the_columns_and_the_closest(tmp_path: Path) -> None:
-    with pytest.raises(
-        InvalidInput, match=r"no column 'flim' was given; the columns are 'film', 'viewer'; did you mean 'film'"
-    ):
+    with pytest.raises(InvalidInput, match=r"column 'flim'.*the columns are 'film', 'viewer'; did you mean 'film'"):
         histogram(write_parquet(tmp_path, ROWS), 5, item="flim")
 
 
 def test_missing_csv_column_never_quotes_the_first_line(tmp_path: Path) -> None:
     path = csv_file(tmp_path, b"Secret Film,mallory\nHeat,ann\n")
-    with pytest.raises(InvalidInput, match="first line must name the columns, and names none 'film'") as caught:
+    with pytest.raises(InvalidInput, match="the header has no column 'film'") as caught:
         histogram(path, 5)
     assert "Secret" not in str(caught.value)
     assert "mallory" not in str(caught.value)
 
 
-@pytest.mark.parametrize("content", [b"", b'{"movie": "Heat", "viewer": "mallory"}\n', b"17\n", b"{\n"])
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.json"])
-def test_json_without_the_field_is_read_as_rows_without_an_item(content: bytes, name: str, tmp_path: Path) -> None:
-    assert members(csv_file(tmp_path, content, name), ["Heat"]) == {0: ["Heat"]}
+def test_json_without_the_field_is_read_as_rows_without_an_item(name: str, tmp_path: Path) -> None:
+    for content in (b"", b'{"movie": "Heat", "viewer": "mallory"}\n', b"17\n", b"{\n"):
+        assert members(csv_file(tmp_path, content, name), ["Heat"]) == {0: ["Heat"]}, content
 
 
 @pytest.mark.parametrize("name", ["films.jsonl", "films.json"])
 def test_a_public_list_without_the_field_is_refused(name: str, tmp_path: Path) -> None:
     path = csv_file(tmp_path, b'{"movie": "Heat"}\n', name)
-    with pytest.raises(InvalidInput, match="records with a field 'film' are needed"):
+    with pytest.raises(InvalidInput, match="no record has a field 'film'"):
         histogram(arrow(ROWS), path)
 
 
 def test_a_column_named_twice_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="several columns 'film'"):
+    with pytest.raises(InvalidInput, match="several columns of this name"):
         histogram(csv_file(tmp_path, b"film,film,viewer\nHeat,Up,ann\n"), 5)
 
 
-BAD_FILES: dict[str, tuple[bytes, type[DpSelectError]]] = {
-    "empty.csv": (b"", InvalidInput),
-    "empty.parquet": (b"", InvalidInput),
-    "text.parquet": (b"Secret Film,mallory\n" * 100, InvalidInput),
-    "notgzip.csv.gz": (b"Secret Film,mallory\n", InvalidInput),
-    "rows.xlsx": (b"Secret", InvalidInput),
-    "rows": (b"Secret", InvalidInput),
-    "utf16.csv": ("film,viewer\nSecret,mallory\n".encode("utf-16"), InvalidInput),
+BAD_FILES = {
+    "empty.csv": b"",
+    "empty.parquet": b"",
+    "text.parquet": b"Secret Film,mallory\n" * 100,
+    "notgzip.csv.gz": b"Secret Film,mallory\n",
+    "rows.xlsx": b"Secret",
+    "rows": b"Secret",
+    "utf16.csv": "film,viewer\nSecret,mallory\n".encode("utf-16"),
 }
 
 
-@pytest.mark.parametrize("name", BAD_FILES)
-def test_unusable_files_are_refused_without_their_content(name: str, tmp_path: Path) -> None:
-    content, kind = BAD_FILES[name]
-    with pytest.raises(kind) as caught:
-        histogram(csv_file(tmp_path, content, name), 5)
-    assert "Secret" not in str(caught.value)
-    assert caught.value.__cause__ is None
-    assert caught.value.__context__ is None
+def test_unusable_files_are_refused_without_their_content(tmp_path: Path) -> None:
+    for name, content in BAD_FILES.items():
+        with pytest.raises(InvalidInput) as caught:
+            histogram(csv_file(tmp_path, content, name), 5)
+        assert "Secret" not in str(caught.value)
+        assert caught.value.__cause__ is None
+        assert caught.value.__context__ is None
 
 
 def test_files_cut_off_in_the_middle_are_refused_without_their_content(tmp_path: Path) -> None:
@@ -216,55 +216,49 @@ def test_files_cut_off_in_the_middle_are_refused_without_their_content(tmp_path:
         assert caught.value.__context__ is None
 
 
-@pytest.mark.parametrize("name", ["none.csv", "none.parquet", "*.parquet", "a\0b.csv", "https://example.org/a.csv"])
-def test_a_missing_file_is_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="there is no such file"):
-        histogram(f"{tmp_path}/{name}", 5)
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    for name in ("none.csv", "none.parquet", "*.parquet", "a\0b.csv", "https://example.org/a.csv"):
+        with pytest.raises(InvalidInput, match="there is no such file"):
+            histogram(f"{tmp_path}/{name}", 5)
 
 
 def test_only_parquet_can_be_read_by_pattern(tmp_path: Path) -> None:
     write_csv(tmp_path, ROWS)
-    with pytest.raises(InvalidInput, match="only Parquet files can be read several at once"):
+    with pytest.raises(InvalidInput, match="only Parquet files can be read by a pattern"):
         histogram(tmp_path / "*.csv", 5)
 
 
 def test_a_folder_without_parquet_files_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_csv(tmp_path, ROWS)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InvalidInput, match=r"table: '\.' was given; no file in this folder ends in \.parquet"):
+    with pytest.raises(InvalidInput, match=r"'\.'.*the folder has no file that ends in \.parquet"):
         histogram(".", 10)
 
 
 def test_an_empty_path_is_not_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_parquet(tmp_path, ROWS)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InvalidInput, match="the path of a file is needed"):
+    with pytest.raises(InvalidInput, match="must be the path of a file"):
         histogram("", 10)
 
 
 def test_a_folder_with_a_damaged_file_is_named_as_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     csv_file(tmp_path, b"Secret", "bad.parquet")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InvalidInput, match=r"table: '\.' was given; it cannot be read as Parquet"):
+    with pytest.raises(InvalidInput, match=r"'\.'.*cannot be read as Parquet"):
         histogram(".", 10)
 
 
 def test_a_column_that_one_file_of_a_folder_lacks_is_named(tmp_path: Path) -> None:
     write_parquet(tmp_path, ROWS, "a.parquet")
     pyarrow.parquet.write_table(arrow(ROWS).select(["film"]), tmp_path / "b.parquet")
-    with pytest.raises(InvalidInput, match="every file needs a column 'viewer'"):
+    with pytest.raises(InvalidInput, match="one of its files has no column 'viewer'"):
         histogram(tmp_path, 10)
 
 
 def test_utf_16_is_told_from_a_missing_header(tmp_path: Path) -> None:
     for encoding in ("utf-16", "utf-16-be"):
-        with pytest.raises(InvalidInput, match="it is not text in UTF-8"):
+        with pytest.raises(InvalidInput, match="it is not UTF-8"):
             histogram(csv_file(tmp_path, "film,viewer\nSecret,mallory\n".encode(encoding)), 10)
-        with pytest.raises(InvalidInput, match=r"domain: 'list\.txt' was given; it is not text in UTF-8"):
+        with pytest.raises(InvalidInput, match=r"domain.*'list\.txt'.*it is not UTF-8"):
             histogram(arrow(ROWS), csv_file(tmp_path, "film\nHeat\n".encode(encoding), "list.txt"))
-
-
-def test_the_name_of_a_folder_is_no_pattern(tmp_path: Path) -> None:
-    (tmp_path / "rows[1]").mkdir()
-    write_parquet(tmp_path / "rows[1]", ROWS)
-    assert histogram(tmp_path / "rows[1]", 10) == histogram(arrow(ROWS), 10)

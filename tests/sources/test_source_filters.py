@@ -59,29 +59,29 @@ def test_rows_for_which_a_condition_is_not_true_are_left_out(kind: str, tmp_path
     assert histogram(table, "NULL") == {0: 2}
 
 
-@pytest.mark.parametrize(
-    "where",
-    [
-        "",
-        "   ",
-        3,
-        "film = 'Up'; DROP TABLE films",
-        "film = 'Up') OR (1 = 1",
-        "SELECT true",
-        "DROP TABLE films",
-        "film IN (SELECT film FROM films)",
-        "EXISTS (SELECT 1)",
-        "count(*) > 1",
-        'sum("Year sold") > 3',
-        "row_number() OVER (PARTITION BY film) = 1",
-        "rank() OVER () = 1",
-        "film =",
-    ],
-)
-def test_what_looks_at_other_rows_or_is_no_condition_is_refused(where: Any) -> None:
-    with pytest.raises(InvalidInput, match="one condition on the columns of a row is needed") as caught:
-        histogram(ROWS, where)
-    assert caught.value.argument == "where"
+NO_CONDITIONS = [
+    "",
+    "   ",
+    3,
+    "film = 'Up'; DROP TABLE films",
+    "film = 'Up') OR (1 = 1",
+    "SELECT true",
+    "DROP TABLE films",
+    "film IN (SELECT film FROM films)",
+    "EXISTS (SELECT 1)",
+    "count(*) > 1",
+    'sum("Year sold") > 3',
+    "row_number() OVER (PARTITION BY film) = 1",
+    "rank() OVER () = 1",
+    "film =",
+]
+
+
+def test_what_looks_at_other_rows_or_is_no_condition_is_refused() -> None:
+    for where in NO_CONDITIONS:
+        with pytest.raises(InvalidInput, match="must be one condition on the columns of a row") as caught:
+            histogram(ROWS, where)
+        assert caught.value.argument == "where", where
 
 
 def test_a_filter_that_does_not_fit_costs_nothing(tmp_path: Path) -> None:
@@ -94,12 +94,11 @@ def test_a_filter_that_does_not_fit_costs_nothing(tmp_path: Path) -> None:
         assert ledger.remaining("films").epsilon == 1.0
 
 
-@pytest.mark.parametrize("where", ["active", "active;", "NOT (NOT active)"])
-def test_a_text_that_is_no_truth_value_leaves_its_row_out(tmp_path: Path, where: str) -> None:
+def test_a_text_that_is_no_truth_value_leaves_its_row_out(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("film,viewer,active\nHeat,1,true\nUp,2,false\nUp,3,maybe\n")
-    with open_counts(path, item="film", person="viewer", domain=Domain.of(["Heat", "Up"]), k=1, where=where) as counts:
-        assert counts.histogram() == ([1, 0], [1, 1])
+    for where in ("active", "active;", "NOT (NOT active)"):
+        assert histogram(path, where) == {1: 1, 0: 1}
 
 
 @pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")
@@ -142,7 +141,7 @@ def test_tables_of_a_duckdb_file_are_found_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("duckdb://none.duckdb", "no such file"),
+        ("duckdb://none.duckdb", "must name an existing file"),
         ("mysql://ann:secret@host/films", "duckdb://FILE"),
         ("spark://", "HOST:PORT"),
         ("spark+local://many", "spark"),
@@ -159,7 +158,7 @@ def test_other_urls_are_refused_and_never_shown(url: str, words: str) -> None:
 
 
 def test_a_domain_beside_the_rows_needs_a_database() -> None:
-    with pytest.raises(InvalidInput, match="needs rows in a database"):
+    with pytest.raises(InvalidInput, match="the rows are not in a database"):
         dps.top(ROWS, item="film", person="viewer", k=1, epsilon=1.0, domain="table:films")
 
 
@@ -167,5 +166,5 @@ def test_places_that_are_gone_when_they_are_asked_for_release_nothing() -> None:
     with open_counts(ROWS, item="film", person="viewer", domain=Domain.of(["Heat", "Up"]), k=1) as counts:
         assert dict(zip(*counts.histogram(), strict=True)) == {3: 1, 2: 1}
         for scores, indexes in (([3, 2], [0, 1]), ([4], [0]), ([3], [1])):
-            with pytest.raises(SourceError, match="changed between the two queries"):
+            with pytest.raises(SourceError, match="changed between two queries"):
                 counts.fetch(scores, indexes)

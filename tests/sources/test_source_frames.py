@@ -33,11 +33,10 @@ def test_the_same_person_written_as_number_and_text_counts_once() -> None:
     assert histogram(table, ["Heat"]) == {1: 1}
 
 
-@pytest.mark.parametrize("kind", ["float64", "Int64", "float64[pyarrow]", "int64[pyarrow]", "category"])
-def test_missing_numbers_are_nulls(kind: str) -> None:
-    table = pandas.DataFrame({"film": [1, None, 2], "viewer": [1, 1, None]}, dtype="Float64").astype(kind)
-    assert members(table, [1, 2]) == {1: [1], 0: [2]}
-    assert {score: len(items) for score, items in members(table, 3).items()} == {1: 1, 0: 2}
+def test_missing_numbers_are_nulls() -> None:
+    for kind in ("float64", "Int64", "float64[pyarrow]", "int64[pyarrow]", "category"):
+        table = pandas.DataFrame({"film": [1, None, 2], "viewer": [1, 1, None]}, dtype="Float64").astype(kind)
+        assert members(table, [1, 2]) == {1: [1], 0: [2]}, kind
 
 
 def test_nan_is_a_null_in_columns_that_can_hold_it() -> None:
@@ -53,12 +52,11 @@ def test_text_listed_for_a_column_of_floats_is_an_item_nobody_has() -> None:
     assert members(table, ["2", "x", "1", "b", "x"]) == {2: ["2"], 1: ["1"], 0: ["b", "x"]}
 
 
-@pytest.mark.parametrize("films", [[1, 1, 2], [1, 1, None, 2]], ids=["whole", "one missing"])
-def test_a_missing_number_does_not_show_in_how_the_others_are_written(films: list[int | None]) -> None:
-    table = pandas.DataFrame({"film": films, "viewer": range(len(films))})
-    found = members(table, 2)
-    assert found == {2: [1], 1: [2]}
-    assert [type(item) for items in found.values() for item in items] == [int, int]
+def test_a_missing_number_does_not_show_in_how_the_others_are_written() -> None:
+    for films in ([1, 1, 2], [1, 1, None, 2]):
+        found = members(pandas.DataFrame({"film": films, "viewer": range(len(films))}), 2)
+        assert found == {2: [1], 1: [2]}
+        assert [type(item) for items in found.values() for item in items] == [int, int]
     halves = pandas.DataFrame({"film": [1.5, 2.0], "viewer": [1, 1]})
     assert members(halves, 2) == {1: [1.5, 2]}
 
@@ -74,15 +72,13 @@ def test_categories_of_polars_are_read_as_their_text(kind: Any, is_lazy: bool) -
 
 
 @pytest.mark.parametrize("kind", [polars.Int128, polars.Object], ids=str)
-@pytest.mark.parametrize("is_lazy", [False, True])
-@pytest.mark.parametrize("films", [[], [41, 42]], ids=len)
-def test_types_of_polars_without_a_place_in_arrow_are_refused_by_name(
-    kind: Any, is_lazy: bool, films: list[int]
-) -> None:
-    table = polars.DataFrame({"film": polars.Series(films, dtype=kind), "viewer": films})
-    with pytest.raises(InvalidInput, match=rf"column 'film' of type {kind}.* was given; .*cast it first") as caught:
-        histogram(table.lazy() if is_lazy else table, 3)
-    assert "41" not in str(caught.value)
+def test_types_of_polars_that_arrow_lacks_are_refused_by_name(kind: Any) -> None:
+    films = polars.Series([41, 42], dtype=kind)
+    table = polars.DataFrame({"film": films, "viewer": [41, 42]})
+    for one in (table, table.lazy(), table.clear()):
+        with pytest.raises(InvalidInput, match=rf"column 'film' of type {kind}.*; convert it first") as caught:
+            histogram(one, 3)
+        assert "41" not in str(caught.value)
 
 
 def test_half_precision_is_read() -> None:
@@ -102,35 +98,27 @@ STRANGE: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("kind", STRANGE)
-def test_types_that_the_engine_does_not_know_are_refused_by_name(kind: str) -> None:
-    strange, other = STRANGE[kind], [1, 2]
-    is_series = isinstance(strange, pandas.Series)
-    make = pandas.DataFrame if is_series else pyarrow.table
-    for item, person in (("strange", "other"), ("other", "strange")):
-        with pytest.raises(
-            InvalidInput, match=rf"table: column 'strange' of type {re.escape(kind)}.* was given"
-        ) as caught:
-            histogram(make({"strange": strange, "other": other}), 3, item=item, person=person)
-        assert caught.value.__context__ is None
-    with pytest.raises(InvalidInput, match="domain: column 'strange'"):
-        histogram(pyarrow.table({"film": ["x"], "viewer": [1]}), make({"strange": strange}))
+def test_types_that_the_engine_does_not_know_are_refused_by_name() -> None:
+    for kind, strange in STRANGE.items():
+        make = pandas.DataFrame if isinstance(strange, pandas.Series) else pyarrow.table
+        for item, person in (("strange", "other"), ("other", "strange")):
+            with pytest.raises(InvalidInput, match=rf"^table.*column 'strange' of type {re.escape(kind)}") as caught:
+                histogram(make({"strange": strange, "other": [1, 2]}), 3, item=item, person=person)
+            assert caught.value.__context__ is None
+        with pytest.raises(InvalidInput, match=r"^domain.*column 'strange'"):
+            histogram(pyarrow.table({"film": ["x"], "viewer": [1]}), make({"strange": strange}))
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
+def test_a_frame_without_rows_or_types_is_fine() -> None:
+    for table in (
         pandas.DataFrame({"film": [], "viewer": []}),
         pandas.DataFrame(columns=["film", "viewer"]),
         polars.DataFrame({"film": [], "viewer": []}),
         pyarrow.table({"film": [], "viewer": []}),
         pandas.DataFrame({"film": [None, None], "viewer": [None, None]}),
         polars.DataFrame({"film": [None], "viewer": [None]}),
-    ],
-    ids=["pandas", "pandas columns", "polars", "arrow", "pandas nulls", "polars nulls"],
-)
-def test_a_frame_without_rows_or_types_is_fine(table: Any) -> None:
-    assert members(table, ["Heat", "Up"]) == {0: ["Heat", "Up"]}
+    ):
+        assert members(table, ["Heat", "Up"]) == {0: ["Heat", "Up"]}, table
 
 
 @pytest.mark.parametrize(
@@ -143,7 +131,7 @@ def test_a_frame_without_rows_or_types_is_fine(table: Any) -> None:
     ids=["pandas", "polars", "arrow"],
 )
 def test_a_missing_column_is_named_with_those_there_are(table: Any) -> None:
-    with pytest.raises(InvalidInput, match=r"no column '(viewer|film)' was given; the columns are .*'who'"):
+    with pytest.raises(InvalidInput, match=r"column '(viewer|film)'.*there is no such column; the columns are .*'who'"):
         histogram(table, 3)
 
 
@@ -154,21 +142,18 @@ def test_only_the_first_of_many_columns_are_listed() -> None:
 
 def test_two_columns_of_one_name_are_refused() -> None:
     table = pandas.DataFrame([[1, 2, 3]], columns=["film", "film", "viewer"])
-    with pytest.raises(InvalidInput, match="several columns 'film'"):
+    with pytest.raises(InvalidInput, match="several columns of this name"):
         histogram(table, 3)
 
 
-@pytest.mark.parametrize(
-    "table", [None, 3, [("Heat", "ann")], {"film": ["Heat"]}, pandas.Series(["Heat"]), b"rows.csv"]
-)
-def test_what_is_no_table_is_refused(table: Any) -> None:
-    with pytest.raises(
-        InvalidInput, match="the path of a file, the URL of an engine, an Ibis table, or a pandas, polars,"
-    ):
-        histogram(table, 3)
+def test_what_is_no_table_is_refused() -> None:
+    for table in (None, 3, [("Heat", "ann")], {"film": ["Heat"]}, pandas.Series(["Heat"]), b"rows.csv"):
+        with pytest.raises(InvalidInput, match="must be the path of a file, the URL of an engine, an Ibis table, or a"):
+            histogram(table, 3)
 
 
-@pytest.mark.parametrize(("item", "person"), [("film", "film"), ("", "viewer"), ("film", None), (3, "viewer")])
-def test_column_names_are_two_different_texts(item: Any, person: Any) -> None:
-    with pytest.raises(InvalidInput):
-        histogram(pandas.DataFrame({"film": ["Heat"], "viewer": ["ann"]}), 3, item=item, person=person)
+def test_column_names_are_two_different_texts() -> None:
+    wrong: list[tuple[Any, Any]] = [("film", "film"), ("", "viewer"), ("film", None), (3, "viewer")]
+    for item, person in wrong:
+        with pytest.raises(InvalidInput):
+            histogram(pandas.DataFrame({"film": ["Heat"], "viewer": ["ann"]}), 3, item=item, person=person)

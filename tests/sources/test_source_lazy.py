@@ -89,7 +89,7 @@ def test_a_stream_of_another_library_is_opened_once() -> None:
 
 def test_a_column_of_a_relation_that_duckdb_cannot_tell_from_another_is_refused() -> None:
     rows = duckdb.sql("SELECT 'Heat' AS film, 'Up' AS \"Film\", 1 AS viewer")
-    with pytest.raises(dps.InvalidInput, match="ignores case"):
+    with pytest.raises(dps.InvalidInput, match="differs in case only"):
         dps.top(rows, domain=["Heat", "Up"], **ASKED)
 
 

@@ -34,43 +34,26 @@ def write(folder: Path, name: str, **columns: Any) -> Path:
     return folder / name
 
 
-@pytest.fixture(params=["file", "backend"])
-def nan_table(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    """Return what makes rows in which all of Heat have NaN, with or without one more person of Up."""
-
-    def make(*, more: bool) -> Any:
-        films = ["Heat"] * 100 + ["Up"] * 100 + ["Up"] * more
+@pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")
+def test_one_row_does_not_decide_whether_those_beside_it_are_read(tmp_path: Path) -> None:
+    """All people of Heat have NaN. One more person of Up must not change whether DuckDB skips them."""
+    kept = {"amount > 5": 100, "isnan(amount)": 100, "amount IN (4, 'NaN'::DOUBLE)": 100, "amount IS NULL": 0}
+    for more in (0, 1):
+        films = ["Heat"] * 100 + ["Up"] * (100 + more)
         amounts = [NAN] * 100 + [3.0] * 100 + [10.0] * more
         path = write(tmp_path, f"{more}.parquet", film=films, amount=amounts, viewer=range(200 + more))
-        return path if request.param == "file" else ibis.duckdb.connect().read_parquet(str(path))
-
-    return make
-
-
-@pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")
-@pytest.mark.parametrize(
-    ("where", "kept"),
-    [
-        ("amount > 5", 100),
-        ("amount >= 5", 100),
-        ("amount <> 3", 100),
-        ("NOT amount <= 5", 100),
-        ("amount + 0 > 5", 100),
-        ("amount > 5 AND NOT isnan(amount)", 0),
-        ("isnan(amount)", 100),
-        ("amount IN (4, 'NaN'::DOUBLE)", 100),
-        ("amount IS NULL", 0),
-    ],
-)
-def test_one_row_does_not_decide_whether_those_beside_it_are_read(nan_table: Any, where: str, kept: int) -> None:
-    for more in (False, True):
-        assert scores(nan_table(more=more), items=["Heat", "Up"], where=where)["Heat"] == kept
+        backend = ibis.duckdb.connect()
+        for table in (path, backend.read_parquet(str(path))):
+            for where, people in kept.items():
+                assert scores(table, items=["Heat", "Up"], where=where)["Heat"] == people, where
+        backend.disconnect()
 
 
-@pytest.mark.parametrize("options", [("amount", (0, 5), None), ("amount", (-5, 5), None), (None, None, "amount")])
-def test_nan_is_dropped_like_a_null(tmp_path: Path, options: tuple[Any, ...]) -> None:
+def test_nan_is_dropped_like_a_null(tmp_path: Path) -> None:
     rows = write(tmp_path, "rows.parquet", film=["Heat", "Heat", "Up"], amount=[NAN, 1.0, NAN], viewer=[1, 2, 3])
-    assert scores(rows, items=["Heat", "Up"], contribution=Contribution.of(*options, None)) == {"Heat": 1, "Up": 0}
+    for options in (("amount", (0, 5), None), ("amount", (-5, 5), None), (None, None, "amount")):
+        contribution = Contribution.of(*options, None)
+        assert scores(rows, items=["Heat", "Up"], contribution=contribution) == {"Heat": 1, "Up": 0}
     floats = write(tmp_path, "floats.parquet", film=[1.0, NAN, 1.0, 2.0], viewer=[1.0, 2.0, NAN, 4.0])
     assert scores(floats, items=[1.0, 2.0]) == {1.0: 1, 2.0: 1}
 
@@ -80,14 +63,14 @@ def test_names_that_differ_in_case_or_look_like_a_duplicate_are_columns_of_their
     for name, item in (("Film", "x"), ("film", "y"), ("film_1", "z")):
         assert scores(path, item=name, items=["x", "y", "z"])[item] == 1
     assert scores(path, items=["y"], where="Film = 'x' AND film_1 = 'z'") == {"y": 1}
-    with pytest.raises(dps.InvalidInput, match="no column 'FILM'"):
+    with pytest.raises(dps.InvalidInput, match=r"column 'FILM'.*no such column"):
         scores(path, items=["y"], where="FILM = 'x'")
 
 
 def test_a_name_that_stands_twice_is_refused(tmp_path: Path) -> None:
     rows = pyarrow.table([["x"], ["y"], [1]], names=["film", "film", "viewer"])
     pyarrow.parquet.write_table(rows, tmp_path / "rows.parquet")
-    with pytest.raises(dps.InvalidInput, match="several columns 'film'"):
+    with pytest.raises(dps.InvalidInput, match="several columns of this name"):
         scores(tmp_path / "rows.parquet", items=["x"])
 
 
@@ -115,7 +98,7 @@ def test_a_header_of_a_megabyte_is_read(tmp_path: Path) -> None:
 def test_a_header_of_more_than_two_megabytes_is_refused(tmp_path: Path) -> None:
     names = ",".join(f"column{i}" for i in range(200_000))
     (tmp_path / "rows.csv").write_text(f"{names},film,viewer\n" + "," * 200_000 + "x,1\n")
-    with pytest.raises(dps.InvalidInput, match="first line must be at most"):
+    with pytest.raises(dps.InvalidInput, match="its first line is longer than"):
         scores(tmp_path / "rows.csv", items=["x"])
 
 

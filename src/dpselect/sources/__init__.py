@@ -1,12 +1,15 @@
-"""Files, frames and databases: how many items have which number of people, and which items are these.
+"""Files, frames and databases: how many items have which score, and which items these are.
 
-`open_counts` answers both questions with Ibis expressions, so that the engine that holds the rows does the counting
-and Python receives the histogram of counts and the chosen items, nothing else. The room knows no mechanism.
+`open_counts` answers both questions with Ibis expressions: the engine that holds the rows counts, and Python receives
+only the histogram of scores and the chosen items. This package knows no mechanism.
+
+A file format is added in `files.FileTable`; an engine is derived from `engine.ThreadedEngine`, and opened in `rows`.
 """
 
 from dpselect.sources.contributions import Contribution, fresh_key
 from dpselect.sources.counts import Counts, open_counts
 from dpselect.sources.domain import UNKNOWN, Domain, Unknown, Unseen
+from dpselect.sources.files import read_columns
 from dpselect.sources.identity import check_not_rows, files_of, has_unknown_files
 
 __all__ = [
@@ -21,4 +24,5 @@ __all__ = [
     "fresh_key",
     "has_unknown_files",
     "open_counts",
+    "read_columns",
 ]

@@ -1,7 +1,7 @@
-"""Pairwise comparisons, grouped where the rows are: how often either item of a pair won, and how often neither did.
+"""Pairwise comparisons, grouped where the rows are: how often each item of a pair won, and how often they tied.
 
-Two queries, as Ibis expressions that any backend can run: all items with a number each, and one row for each pair of
-items. A third one names the chosen items.
+Three queries, as Ibis expressions that any backend can run: the numbered items, one row for each pair of items, and the
+names of the chosen items.
 """
 
 from __future__ import annotations
@@ -16,23 +16,22 @@ import numpy as np
 
 from dpselect._arrays import IntArray
 from dpselect.errors import InvalidInput, SourceError, plain
-from dpselect.sources.calendar import in_calendar
-from dpselect.sources.counts import check_type, shown_item
+from dpselect.sources.counts import CHANGED, shown_item
 from dpselect.sources.domain import Domain
-from dpselect.sources.embedded import embedded_when_needed
+from dpselect.sources.duckdb import embedded_when_needed
 from dpselect.sources.engine import Engine, Progress
-from dpselect.sources.forms import in_one_form, is_shown, type_name, with_exact_text
 from dpselect.sources.frames import is_pandas, neutral_name
 from dpselect.sources.listing import listed_items
 from dpselect.sources.rows import open_rows
+from dpselect.sources.values import check_type, type_name, with_exact_text, with_items, without_nulls
 
 YES = ("true", "t", "yes", "y", "1")
-"""What a text column of ties says, in any case, where a comparison has no winner."""
+"""What a text column of ties says for a comparison without a winner, in upper or lower case."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns say who won, who lost, who compared them, if that is told, and whether it was a tie."""
+    """The columns of the winner, the loser, the person who compared them, and whether it was a tie."""
 
     winner: str
     loser: str
@@ -46,13 +45,13 @@ class Columns:
             if name is None and argument in ("person", "tie"):
                 continue
             if not isinstance(name, str) or not name:
-                raise InvalidInput(argument, name, "the name of a column is needed")
+                raise InvalidInput(argument, name, "must be the name of a column")
             if name in seen:
-                raise InvalidInput(argument, name, f"another column than that of {seen[name]} is needed")
+                raise InvalidInput(argument, name, f"must be another column than {seen[name]}")
             seen[name] = argument
 
     def named(self) -> dict[str, str]:
-        """Return the columns that are needed, by what they are for."""
+        """Return the columns that are given, by argument."""
         every = {"winner": self.winner, "loser": self.loser, "person": self.person, "tie": self.tie}
         return {argument: name for argument, name in every.items() if name is not None}
 
@@ -86,7 +85,7 @@ class Comparisons:
 
     @cached_property
     def size(self) -> int:
-        """The number of items: of a list, known without a row; otherwise the rows are read to count the items."""
+        """The number of items: known without a row if they are listed; otherwise the rows are read to count them."""
         return self._engine.scalar(self._items.count()) if self._listed is None else self._listed
 
     def pairs(self) -> list[IntArray]:
@@ -101,10 +100,7 @@ class Comparisons:
         rows = self._engine.fetch(wanted.select("place", "item", "text", "position"))
         found = {int(row["place"]): shown_item(row, self._domain, self._pandas) for row in rows}
         if found.keys() != set(places):
-            raise SourceError(
-                "table: it changed between the queries, so nothing is released; a ledger has recorded the release, and "
-                "it stays charged, because that an answer is missing can depend on the rows"
-            )
+            raise SourceError(CHANGED)
         return [found[place] for place in places]
 
 
@@ -122,8 +118,8 @@ def open_comparisons(
 ) -> Iterator[Comparisons]:
     """Yield comparisons grouped by pair of items, after every check that needs no row; the first query reads the rows.
 
-    Rows without a winner or loser, or a person where one is asked for, with an item outside the domain, or with the
-    same item twice are dropped. `key`: the random bits that decide which of a person's votes stay.
+    Dropped are rows without a winner, a loser or, if that column is named, a person; rows with an item outside the
+    domain; and rows with the same item twice. `key` are the random bits that decide which of a person's votes are kept.
     """
     named = columns.named()
     with contextlib.ExitStack() as stack:
@@ -134,7 +130,7 @@ def open_comparisons(
         engine = source.engine
         given = source.table
         if source.named is not None:
-            # Winners are compared byte by byte already; files and frames have no other way.
+            # Winners are compared byte by byte already, and so is all text of files and frames.
             given = with_exact_text(engine, given, neutral_name(1))
         rows = given.select(**{argument: given[neutral_name(place)] for place, argument in enumerate(named)})
         for argument in set(named) - {"tie"}:
@@ -156,17 +152,17 @@ def open_comparisons(
         if domain is not None:
             # An engine refuses types that it cannot work with here, before the release is charged.
             engine.check(pairs_between(_numbered(engine, listed)))
-        # pandas turns whole numbers into floats where one is missing; 1.0 in place of 1 would tell that it is.
+        # pandas turns integers into floats if one is missing; 1.0 instead of 1 in an answer would reveal that.
         yield Comparisons(engine, read, pairs_between, domain, size, is_pandas(table))
 
 
 def _of_one_type(rows: Any, columns: Columns) -> Any:
-    """Return rows whose winners and losers can be compared: of one type, or both of them numbers."""
+    """Return the rows with winners and losers of one type; refuse types that cannot be compared."""
     winner, loser = (rows[column].type().copy(nullable=True) for column in ("winner", "loser"))
     if winner == loser or (winner.is_string() and loser.is_string()):
         return rows
     whole = winner.is_integer() and loser.is_integer()
-    # No type holds all whole numbers of 64 bits with and without a sign, and a row that does not fit would show.
+    # No type holds both signed and unsigned integers of 64 bits, and a value that does not fit would be an error.
     fits = not (winner.is_decimal() or loser.is_decimal() or (whole and (winner.is_uint64() or loser.is_uint64())))
     if winner.is_numeric() and loser.is_numeric() and fits:
         kind = "int64" if whole else "float64"
@@ -174,24 +170,18 @@ def _of_one_type(rows: Any, columns: Columns) -> Any:
     raise InvalidInput(
         "loser",
         plain(f"column {columns.loser!r} of type {type_name(loser)}"),
-        f"the type of the column of winners, {type_name(winner)}, is needed",
+        f"must have the type of the column of winners ({type_name(winner)})",
     )
 
 
 def _usable(engine: Engine, rows: Any, columns: Columns) -> Any:
-    """Return the rows (winner, loser, tied[, person]) without those that lack something or compare nothing."""
+    """Return the rows (winner, loser, tied[, person]) that compare two different items."""
     import ibis
 
     asked = ["winner", "loser"] + (["person"] if columns.person is not None else [])
-    for column in asked:
-        rows = rows.filter(rows[column].notnull())
-        if rows[column].type().is_floating():
-            rows = rows.filter(~rows[column].isnan())
+    rows = without_nulls(rows, *asked)
     for column in ("winner", "loser"):
-        for condition in (in_calendar(rows[column]), is_shown(engine, rows[column])):
-            if condition is not None:
-                rows = rows.filter(condition)
-        rows = rows.mutate(**{column: in_one_form(engine, rows[column])})
+        rows = with_items(engine, rows, column)
     rows = rows.filter(rows.winner != rows.loser)
     tied = ibis.literal(False) if columns.tie is None else ibis.coalesce(_says_yes(rows.tie, columns.tie), False)
     return rows.mutate(tied=tied).select(*asked, "tied")
@@ -207,13 +197,11 @@ def _says_yes(column: Any, name: str) -> Any:
         return column != 0
     if kind.is_string():
         return column.strip().lower().isin(YES)
-    raise InvalidInput(
-        "tie", plain(f"column {name!r} of type {type_name(kind)}"), "truth values, numbers or text are needed"
-    )
+    raise InvalidInput("tie", plain(f"column {name!r} of type {type_name(kind)}"), "must be booleans, numbers or text")
 
 
 def _seen(rows: Any) -> Any:
-    """Return the items that the rows name, as `listed_items` lists those of a domain."""
+    """Return the items in the rows, in the form of `listed_items`."""
     import ibis
 
     both = ibis.union(rows.select(key=rows.winner), rows.select(key=rows.loser), distinct=True)
@@ -221,7 +209,7 @@ def _seen(rows: Any) -> Any:
 
 
 def _numbered(engine: Engine, listed: Any) -> Any:
-    """Return the items with a place each, by a hash of their text: an order that all engines agree on."""
+    """Return the items numbered by a hash of their text, an order that all engines agree on."""
     import ibis
 
     name = ibis.coalesce(listed.key.cast("string"), listed.text)
@@ -232,10 +220,10 @@ def _numbered(engine: Engine, listed: Any) -> Any:
 
 
 def _votes(engine: Engine, rows: Any, items: Any, most: int | None, key: str) -> Any:
-    """Return (winner, loser, tied) with places for items, at most so many rows of each person.
+    """Return (winner, loser, tied) with the numbers of items, and at most `most` rows of each person.
 
-    Of a person's votes those stay that come first by `digest(key, person, vote)`, which depends on nothing but the key
-    and the person's own votes. Alike votes of one person share a hash; which of them stays makes no difference.
+    A person keeps the votes that come first by `digest(key, person, vote)`, which depends on the key and the person's
+    own votes alone. Equal votes of one person share a hash; which of them is kept makes no difference.
     """
     import ibis
 
@@ -252,8 +240,8 @@ def _votes(engine: Engine, rows: Any, items: Any, most: int | None, key: str) ->
     if most is None:
         return votes
     if not engine.has_digest:
-        raise InvalidInput("max_votes_per_person", most, "it needs an engine with a function md5")
-    # Of a tie either item may be called the winner, and so of its hash.
+        raise InvalidInput("max_votes_per_person", most, "must be left out on this engine, which has no function md5")
+    # In a tie either item can be named as the winner, so the hash must not depend on that.
     vote = (
         ibis.least(votes.winner, votes.loser).cast("string")
         + ":"

@@ -1,4 +1,4 @@
-"""Conditions on one row, as a user writes them in SQL: what they look at, and whether they can fail on a row."""
+"""Conditions on one row, written in SQL by the user: which columns they use, and whether they can fail on a row."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ from typing import Any
 from dpselect.errors import InvalidInput, plain
 from dpselect.sources.frames import check_columns
 
-_ACCEPTED = (
-    "one condition on the columns of a row is needed, in the SQL of the engine, such as year >= 2020; without "
-    "aggregates, windows and queries, since those look at the rows of other people"
+_REQUIREMENT = (
+    "must be one condition on the columns of a row in the engine's SQL, such as year >= 2020; aggregates, windows and "
+    "queries are refused, since they use the rows of other people"
 )
 
 
 def kinds(names: str) -> frozenset[str]:
-    """Return the names of kinds of sqlglot's expressions."""
+    """Return the names of sqlglot's expression classes as a set."""
     return frozenset(names.split())
 
 
 COMPARISONS = kinds(
     "And Or Not Paren EQ NEQ GT GTE LT LTE NullSafeEQ NullSafeNEQ Is In Between Tuple Column Identifier"
 )
-"""What fails for no value, where each comparison is of one column with constants."""
+"""Expressions that fail for no value, provided that each comparison is of one column with constants."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """The text of a condition and the dialect in which it is written; what it says of a row follows from that row."""
+    """The text of a condition and its SQL dialect; whether it holds for a row depends on that row alone."""
 
     text: str
     dialect: Any
 
     @classmethod
     def of(cls, where: Any, dialect: Any) -> Condition:
-        """Understand `where`; refuse what looks at other rows: one person could then decide whether another counts."""
+        """Parse `where`; refuse what uses other rows, since one person could then decide whether another counts."""
         from sqlglot import expressions
 
         forbidden = (expressions.Query, expressions.AggFunc, expressions.Window, expressions.Exists, expressions.Star)
         text = where.strip().removesuffix(";") if isinstance(where, str) else ""
         found = cls(text, dialect) if text else None
         if found is None or found.tree is None or any(True for _ in found.tree.find_all(*forbidden)):
-            raise InvalidInput("where", where, _ACCEPTED)
+            raise InvalidInput("where", where, _REQUIREMENT)
         return found
 
     @cached_property
@@ -60,33 +60,33 @@ class Condition:
 
     @cached_property
     def columns(self) -> list[str]:
-        """The names of the columns that the condition looks at."""
+        """The names of the columns that the condition uses."""
         return list(dict.fromkeys(column.name for column in self._columns()))
 
     @cached_property
     def folded_columns(self) -> list[str]:
-        """The names of the columns as PostgreSQL understands them: without quotes, case does not count."""
+        """The names of the columns as PostgreSQL reads them: in lower case unless quoted."""
         return list(dict.fromkeys(_folded(column) for column in self._columns()))
 
     def check_known(self, columns: list[str]) -> None:
-        """Name a column that the table does not have, if there is one; databases ignore the case of names."""
+        """Refuse a condition on a column that the table does not have; databases ignore the case of names."""
         known = {column.lower() for column in columns}
         check_columns("where", [name for name in self.columns if name.lower() not in known], columns)
 
     def with_names(self, names: dict[str, str], *, folded: bool = False) -> str:
-        """Return the text with other names for its columns; everything else stays to the letter."""
+        """Return the text with its columns renamed and nothing else changed."""
         text = self.text
         for column in sorted(self._columns(), key=lambda column: -column.this.meta["start"]):
             if column.table:
-                raise InvalidInput("where", plain(column.sql(self.dialect)), "the name of a column alone is needed")
+                raise InvalidInput("where", plain(column.sql(self.dialect)), "must name columns without their table")
             name = names[_folded(column) if folded else column.name]
             text = text[: column.this.meta["start"]] + name + text[column.this.meta["end"] + 1 :]
         return text
 
     def outside(self, allowed: frozenset[str]) -> str | None:
-        """Return the first part of the condition that is none of the allowed expressions, or None.
+        """Return the first part of the condition that is not an allowed expression, or None.
 
-        What looks at no column is a constant: it fails for all rows or for none, and so before any is read.
+        A part without columns is a constant: it fails for all rows or none, and so before any row is read.
         """
         for part in self.tree.walk(prune=self._is_constant):
             if not self._is_constant(part) and type(part).__name__ not in allowed:
@@ -94,7 +94,7 @@ class Condition:
         return None
 
     def parts(self, wanted: frozenset[str]) -> list[Any]:
-        """Return the parts of these kinds that look at columns."""
+        """Return the expressions of these classes that use columns."""
         return [part for part in self.tree.walk() if type(part).__name__ in wanted and not self._is_constant(part)]
 
     def _is_constant(self, part: Any) -> bool:
@@ -105,9 +105,9 @@ class Condition:
 
     @property
     def compares_with_constants(self) -> bool:
-        """Whether it is made of comparisons of one column with constants: these never fail, whatever is in a row.
+        """Whether it only compares single columns with constants, which never fails on any row.
 
-        Two columns of different types are brought into one type first, and that can fail.
+        Two columns of different types are converted to one type first, and that can fail.
         """
         from sqlglot import expressions
 

@@ -1,7 +1,7 @@
 """What one person adds to the score of one item, as expressions that every engine can run.
 
-All sums are sums of whole numbers, so that the order in which an engine adds them up decides nothing: a row of one
-person must never change how the rows of another one are rounded.
+All sums are sums of integers, which do not depend on the order in which an engine adds: one person's row must never
+change how another person's rows are rounded.
 """
 
 from __future__ import annotations
@@ -17,28 +17,43 @@ from dpselect.errors import InvalidInput, plain
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
 from dpselect.sampling import BitSource
 from dpselect.sources.engine import Engine
-from dpselect.sources.forms import type_name
+from dpselect.sources.values import type_name, without_nulls
 
 _FINENESS = 28
-"""A contribution is a whole number of units of which the largest has at most 2²⁸, so that 2³⁴ people fit into int64."""
+"""A contribution is an integer number of units, at most 2²⁸, so that the sum over 2³⁴ people fits into int64."""
 
 _LARGEST_ROW = 2**62
-"""Units that one row can bring: what is beyond is cut off, and far beyond what clipping leaves."""
-
+"""The most units of one row. Larger values are cut off, far beyond what clipping leaves."""
 
 _DECIMAL_DIGITS = 38
-"""Decimals of so many digits become floats without an error; PostgreSQL has longer ones."""
+"""Decimals of up to so many digits become floats without an error; PostgreSQL has longer ones."""
 
 _LARGEST_BOUND = Fraction(10) ** 250
 
 
 @dataclass(frozen=True)
 class Contribution:
-    """How one person counts for one item, settled before any row is read.
+    """What one person adds to the score of one item, settled before any row is read.
 
-    Without `value`: 1. With it: the sum of the person's values for the item, clipped to [low, high]. With `weight`:
-    that, times the largest of the person's weights for the item, each clipped to [0, 1]. Never more than one
-    contribution per person and item; `max_items_per_person` keeps that many of each person's items.
+    Each person has at most one contribution per item: 1, or with `value` the sum of the person's values for the item,
+    clipped to [low, high]; times, with `weight`, the largest of the person's weights for the item, each clipped to
+    [0, 1].
+
+    Attributes
+    ----------
+    value : str or None
+        The column of values.
+    clip : tuple of Fraction or None
+        The bounds (low, high) of the sum of a person's values for an item.
+    weight : str or None
+        The column of weights.
+    max_items_per_person : int or None
+        How many of each person's items are kept.
+
+    Examples
+    --------
+    >>> Contribution.of("minutes", (0, 300), None, None).sensitivity.spread
+    300.0
     """
 
     value: str | None = None
@@ -48,38 +63,42 @@ class Contribution:
 
     @classmethod
     def of(cls, value: Any, clip: Any, weight: Any, max_items_per_person: Any) -> Contribution:
-        """Understand the arguments of `top`."""
+        """Check the arguments of `dpselect.top`."""
         for argument, name in (("value", value), ("weight", weight)):
             if name is not None and (not isinstance(name, str) or not name):
-                raise InvalidInput(argument, name, "the name of a column of numbers is needed")
+                raise InvalidInput(argument, name, "must be the name of a column of numbers")
         if (value is None) != (clip is None):
             missing, other = ("clip", "value") if clip is None else ("value", "clip")
-            raise InvalidInput(missing, None, f"with {other}, both are needed: the column, and the bounds (low, high)")
+            raise InvalidInput(
+                missing, None, f"must be given together with {other}: the column and its bounds (low, high)"
+            )
         if max_items_per_person is not None:
             max_items_per_person = positive_integer("max_items_per_person", max_items_per_person)
         found = cls(value, None if clip is None else _bounds(clip), weight, max_items_per_person)
         if clip is not None and not found.low < found.high:
-            raise InvalidInput("clip", tuple(clip), "the bounds are too close to each other for their size")
+            raise InvalidInput(
+                "clip", tuple(clip), "must be two bounds that differ by more than 2⁻²⁸ of the larger one"
+            )
         return found
 
     @property
     def columns(self) -> list[str]:
-        """The columns that are needed beside item and person."""
+        """The columns that are used besides item and person."""
         return [name for name in (self.value, self.weight) if name is not None]
 
     @property
     def counts(self) -> bool:
-        """Whether people are just counted."""
+        """Whether each person adds 1."""
         return self.value is None and self.weight is None
 
     @property
     def counts_rows(self) -> bool:
-        """Whether the engine can count the people of an item without looking at what else they have."""
+        """Whether the engine can count the people of an item without their other items."""
         return self.counts and self.max_items_per_person is None
 
     @property
     def unit(self) -> Fraction:
-        """The public grid of contributions: 1 for counts, else the power of two at 2⁻²⁸ of the larger bound."""
+        """The public unit of contributions: 1 for counts, else the power of two near 2⁻²⁸ of the larger bound."""
         if self.counts:
             return Fraction(1)
         reach = max(abs(bound) for bound in self.clip) if self.clip else Fraction(1)
@@ -89,24 +108,24 @@ class Contribution:
 
     @property
     def low(self) -> int:
-        """The least contribution, in units; rounded inwards, so that no person moves a score beyond the bounds."""
+        """The least contribution in units, rounded inwards so that nobody moves a score beyond the bounds."""
         return 0 if self.clip is None else -((-self.clip[0]) // self.unit)
 
     @property
     def high(self) -> int:
-        """The greatest contribution, in units; rounded inwards."""
+        """The greatest contribution in units, rounded inwards."""
         return int((Fraction(1) if self.clip is None else self.clip[1]) // self.unit)
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """Adding a person moves each score by min(0, low) to max(0, high): some items they do not have."""
+        """How far adding a person moves a score: min(0, low) to max(0, high), since it does not move every item."""
         if self.clip is None:
             return COUNTS
         low, high = (float_if_exact(bound) for bound in self.clip)
         return Sensitivity(min(low, 0), max(high, 0))  # type: ignore[arg-type]
 
     def describe(self) -> dict[str, Any]:
-        """Return what the ledger keeps of it: no names of columns, which may say much."""
+        """Return what a ledger records, which excludes the names of columns."""
         described: dict[str, Any] = {}
         if not self.counts:
             described["score"] = ("people" if self.clip is None else "sum") + (" by weight" if self.weight else "")
@@ -119,35 +138,53 @@ class Contribution:
 
 def _bounds(clip: Any) -> tuple[Fraction, Fraction]:
     if not isinstance(clip, Sequence) or isinstance(clip, str | bytes) or len(clip) != 2:
-        raise InvalidInput("clip", clip, "two numbers (low, high) are needed")
+        raise InvalidInput("clip", clip, "must be two numbers (low, high)")
     low, high = clip
     bounds = Fraction(finite_number("clip", low)), Fraction(finite_number("clip", high))
     reach = max(abs(bound) for bound in bounds)
     if not (bounds[0] < bounds[1] and 1 / _LARGEST_BOUND <= reach <= _LARGEST_BOUND):
-        raise InvalidInput("clip", (low, high), "low must be smaller than high, as in (0, 5), and neither immense")
+        raise InvalidInput(
+            "clip", (low, high), "must be two numbers with low < high and sizes from 1e-250 to 1e250, such as (0, 5)"
+        )
     return bounds
 
 
 def float_if_exact(number: Fraction) -> int | float | Fraction:
-    """Return a number as people write it, where that is no other number."""
+    """Return an equal int or float if one exists, else the Fraction."""
     if number.denominator == 1:
         return int(number)
     return float(number) if Fraction(float(number)) == number else number
 
 
 def fresh_key(bits: BitSource) -> str:
-    """Return 128 random bits as 32 hexadecimal digits."""
+    """Return 128 random bits as 32 hexadecimal digits, for the argument `key` of `open_counts`.
+
+    Parameters
+    ----------
+    bits : BitSource
+        The source of random bits.
+
+    Returns
+    -------
+    str
+        The key.
+
+    Examples
+    --------
+    >>> from dpselect.sampling import bit_source
+    >>> len(fresh_key(bit_source(1)))
+    32
+    """
     return "".join(f"{int(word):016x}" for word in bits.integers(2, 64))
 
 
 def contributions(engine: Engine, rows: Any, kind: Contribution, listed: Any, key: str) -> Any:
     """Return (item, person, amount), one row for each person and item, from rows (item, person[, value][, weight]).
 
-    Where people are just counted, the rows stay as they are: every engine is at its best at counting distinct ones.
+    If people are just counted, the rows are returned unchanged: engines are fastest at counting distinct people.
 
-    Of people with more items than allowed, those stay that come first by `digest(key, person, item)`: a uniformly
-    random choice that depends on nothing but the key and the person's own items. Items outside a list are left out
-    before.
+    A person with more items than allowed keeps those that come first by `digest(key, person, item)`: a uniformly random
+    subset that depends on the key and the person's own items alone. Items outside a list are dropped before.
     """
     import ibis
 
@@ -176,7 +213,9 @@ def contributions(engine: Engine, rows: Any, kind: Contribution, listed: Any, ke
         return pairs.select("item", "person", "amount")
     if not engine.has_digest:
         raise InvalidInput(
-            "max_items_per_person", kind.max_items_per_person, "it needs an engine with a function md5; leave it out"
+            "max_items_per_person",
+            kind.max_items_per_person,
+            "must be left out on this engine, which has no function md5",
         )
     text = pairs.item.cast("string")
     mixed = engine.digest(ibis.literal(key) + engine.digest(pairs.person.cast("string")) + text)
@@ -187,15 +226,13 @@ def contributions(engine: Engine, rows: Any, kind: Contribution, listed: Any, ke
 
 
 def numeric_rows(engine: Engine, rows: Any, kind: Contribution) -> Any:
-    """Return the rows with `value` in whole units and `weight` in [0, 1], without those that have no number there."""
+    """Return the rows with `value` in units and `weight` in [0, 1]; rows without a number there are dropped."""
     for column, name in (("value", kind.value), ("weight", kind.weight)):
         if name is None:
             continue
         rows = rows.mutate(**{column: _number(engine, rows[column], column, name)})
-        rows = rows.filter(rows[column].notnull())
-        if rows[column].type().is_floating():
-            rows = rows.filter(~rows[column].isnan())
-        elif rows[column].type().is_decimal():
+        rows = without_nulls(rows, column)
+        if rows[column].type().is_decimal():
             rows = rows.filter(rows[column].cast("string") != "NaN")
         unit = kind.unit if column == "value" else None
         rows = rows.mutate(**{column: _units(rows[column], unit) if unit else _share(rows[column])})
@@ -205,33 +242,33 @@ def numeric_rows(engine: Engine, rows: Any, kind: Contribution) -> Any:
 def _number(engine: Engine, column: Any, argument: str, name: str) -> Any:
     kind = column.type()
     if kind.is_boolean():
-        return column.cast("int32")  # the only integers that PostgreSQL makes of booleans
+        return column.cast("int32")  # PostgreSQL casts booleans to no other integers
     if kind.is_decimal() and kind.precision is not None and kind.precision <= _DECIMAL_DIGITS:
         return column.cast("float64")
     if kind.is_numeric():
         return column
     if kind.is_string() and engine.casts_text_safely:
         return column.try_cast("float64")
-    raise InvalidInput(argument, plain(f"column {name!r} of type {type_name(kind)}"), "a column of numbers is needed")
+    raise InvalidInput(argument, plain(f"column {name!r} of type {type_name(kind)}"), "must be a column of numbers")
 
 
 def _units(column: Any, unit: Fraction) -> Any:
-    """Return ⌊x / unit + ½⌋ as a whole number.
+    """Return ⌊x / unit + ½⌋ as an integer.
 
-    Some engines stop at a product or cast that overflows or vanishes, so both ends are cut off before. Division by a
-    power of two is exact.
+    Some engines fail if a product or cast overflows or underflows, so huge values are cut off and tiny ones set to 0
+    first. Division by a power of two is exact.
     """
     limit = unit * _LARGEST_ROW
     number = _between(column, -limit, limit)
     tiny = _literal(column, unit / 4)
     number = ((number < tiny) & (number > -tiny)).ifelse(_literal(column, Fraction(0)), number)
     whole = (number.cast("float64") * float(1 / unit) + 0.5).floor()
-    # By way of int64: PostgreSQL makes decimals from 15 digits of a float.
+    # Through int64, because PostgreSQL keeps only 15 digits when it casts a float to a decimal.
     return whole.cast("int64").cast("decimal(38, 0)")
 
 
 def _share(column: Any) -> Any:
-    """Return a weight within [0, 1] as a float; one too small to count is 0, since PostgreSQL stops at tiny ones."""
+    """Return a weight clipped to [0, 1] as a float; tiny weights are 0, because PostgreSQL fails on them."""
     tiny = _literal(column, Fraction(1, 2**60))
     return (column < tiny).ifelse(_literal(column, Fraction(0)), _between(column, 0, 1)).cast("float64")
 
@@ -242,7 +279,7 @@ def _between(column: Any, low: Any, high: Any) -> Any:
 
 
 def _literal(column: Any, number: Fraction) -> Any:
-    """Return a bound as the column's kind of number: a decimal beside a decimal, which no float can stand for."""
+    """Return a bound in the column's kind of number: a decimal for a decimal, which a float could not represent."""
     import ibis
 
     if column.type().is_decimal():
@@ -251,7 +288,7 @@ def _literal(column: Any, number: Fraction) -> Any:
 
 
 def in_numbers(units: list[int], unit: Fraction) -> list[Any]:
-    """Return whole units as exact numbers."""
+    """Return numbers of units as exact numbers."""
     if unit == 1:
         return list(units)
     step = float(unit)

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from dpselect.errors import InvalidInput, plain
+from dpselect.sources.frames import is_null
 
-_ACCEPTED = (
-    "a list, array or table column of the possible items, the path of a file that lists them, table:NAME, "
-    "or their number as a whole number of at least 1 is needed"
+_REQUIREMENT = (
+    "must be a list, array or table column of the possible items, the path of a file that lists them, table:NAME, or "
+    "their number as a positive integer"
 )
 
-
-MOST_ITEMS = 10**300
+_LARGEST_NUMBER = 10**300
 
 _TABLE = "table:"
 
@@ -36,35 +36,68 @@ class Unknown(enum.Enum):
 
 
 UNKNOWN = Unknown.UNKNOWN
-"""The domain of someone who cannot say which items are possible."""
+"""The domain if nobody can list the possible items."""
 
 
 @dataclass(frozen=True)
 class Unseen:
-    """An item of the domain that nobody in the table has: which one cannot be told, only that it is one of them.
+    """An item that nobody in the table has, in the answer on a domain of which only the number of items was stated.
 
-    `number` counts the unseen items within one answer: 1, 2, …
+    Attributes
+    ----------
+    number : int
+        Counts the unseen items of one answer: 1, 2, …
+
+    Examples
+    --------
+    >>> print(Unseen(1))
+    (unseen item 1)
     """
 
     number: int
 
     def __str__(self) -> str:
-        """Name the item as people read it."""
+        """Return the item as shown in tables."""
         return f"(unseen item {self.number})"
 
     def to_json_value(self) -> dict[str, int]:
-        """Return the item as plain data for JSON."""
+        """Return the item as data for JSON."""
         return {"unseen": self.number}
 
 
 @dataclass(frozen=True)
 class Domain:
-    """Exactly one of: a public number of items, a file or table that lists them, the items themselves, or unknown.
+    """The possible items: a public number, a file or table that lists them, the items themselves, or unknown.
 
-    `labels` are the caller's own objects when a Python collection was given, so that the answer can return them;
-    `table` is a frame or Ibis table whose column lists the items; `table_name` names one beside the table of rows.
-    `column` names that column, if the caller did; without a `header` every line of a text file is an item. `given` is
-    the argument itself, by which a list is recognised as part of the rows.
+    Exactly one of `number`, `path`, `labels`, `table`, `table_name` and `unknown` is set.
+
+    Attributes
+    ----------
+    number : int or None
+        How many items are possible.
+    path : Path or None
+        The file that lists them.
+    labels : list or None
+        The caller's own objects, which the answer returns.
+    table : object
+        A frame or Ibis table with a column that lists the items.
+    table_name : str or None
+        The name of such a table in the engine of the rows.
+    unknown : bool
+        Whether nobody can list the items.
+    column : str or None
+        The column that lists the items, if the caller named it.
+    header : bool
+        Whether the first line of a text file is a header; otherwise it is an item.
+    given : object
+        The argument itself, by which a part of the rows is recognised.
+
+    Examples
+    --------
+    >>> Domain.of(["Heat", "Up", None]).labels
+    ['Heat', 'Up']
+    >>> Domain.of("films.csv", column="title").path.name
+    'films.csv'
     """
 
     number: int | None = None
@@ -79,7 +112,7 @@ class Domain:
 
     @classmethod
     def of(cls, given: Any, *, column: str | None = None, header: bool = True) -> Domain:
-        """Understand the arguments `domain`, `domain_column` and `domain_header` without looking at any private row."""
+        """Return the domain of the arguments `domain`, `domain_column` and `domain_header`; no file is opened."""
         kind = cls._of_kind(given)
         _check_column(kind, column, header)
         return replace(kind, column=column, header=header, given=given)
@@ -95,37 +128,37 @@ class Domain:
         number = _whole_number(given)
         if number is not None:
             if number < 1:
-                raise InvalidInput("domain", given, "the number of possible items must be at least 1")
-            if number > MOST_ITEMS:
-                raise InvalidInput("domain", plain("a number beyond 10^300"), "at most 10^300 items are needed")
+                raise InvalidInput("domain", given, "must be at least 1")
+            if number > _LARGEST_NUMBER:
+                raise InvalidInput("domain", plain("a larger number"), "must be at most 10^300")
             return cls(number=number)
-        if hasattr(type(given), "as_table"):  # a column of Ibis; its engine reads it, like that of a table
+        if hasattr(type(given), "as_table"):  # a column of Ibis
             return cls(table=given.as_table())
         if hasattr(type(given), "columns") or hasattr(type(given), "column_names"):
             return cls(table=given)
         labels = _labels(given)
         if not labels:
-            raise InvalidInput("domain", plain("an empty list"), "at least one possible item is needed")
+            raise InvalidInput("domain", plain("an empty list"), "must have at least one item")
         return cls(labels=labels)
 
 
 def _check_column(domain: Domain, column: Any, header: Any) -> None:
-    """Refuse what is said about the column of a list that has none."""
+    """Refuse `domain_column` or `domain_header` for a domain without columns."""
     if column is not None:
         if not isinstance(column, str) or not column:
-            raise InvalidInput("domain_column", column, "the name of a column is needed")
+            raise InvalidInput("domain_column", column, "must be the name of a column")
         if domain.path is None and domain.table is None and domain.table_name is None:
-            raise InvalidInput("domain_column", column, "only a file or table of items has columns; leave it out")
+            raise InvalidInput("domain_column", column, "must be left out unless the domain is a file or table")
     if not isinstance(header, bool):
-        raise InvalidInput("domain_header", header, "True or False is needed")
+        raise InvalidInput("domain_header", header, "must be True or False")
     if not header and (domain.path is None or column is not None):
-        why = "only a file can lack a header" if column is None else f"the column {column!r} is named, so there is one"
-        raise InvalidInput("domain_header", plain("no header"), f"{why}; leave it out")
+        why = "unless the domain is a file" if column is None else f"if the column {column!r} is named"
+        raise InvalidInput("domain_header", header, f"must be left out {why}")
 
 
 def _whole_number(given: Any) -> int | None:
     if isinstance(given, bool):
-        raise InvalidInput("domain", given, _ACCEPTED)
+        raise InvalidInput("domain", given, _REQUIREMENT)
     if getattr(given, "ndim", 0):
         return None
     try:
@@ -135,11 +168,11 @@ def _whole_number(given: Any) -> int | None:
 
 
 def _labels(given: Any) -> list[Any]:
-    """List the items of a Python collection, array, Series or Arrow column, without the nulls among them."""
+    """Return the items of a Python collection, array, Series or Arrow column that are not null."""
     if isinstance(given, bytes | bytearray):
-        raise InvalidInput("domain", given, _ACCEPTED)
+        raise InvalidInput("domain", given, _REQUIREMENT)
     if getattr(given, "ndim", 1) != 1:
-        raise InvalidInput("domain", plain(f"an array of {given.ndim} dimensions"), "one dimension is needed")
+        raise InvalidInput("domain", plain(f"an array of {given.ndim} dimensions"), "must have one dimension")
     if isinstance(given, np.ndarray) and given.dtype.kind == "M":
         given = _times(given)
     for method in ("to_pylist", "to_list", "tolist"):
@@ -147,26 +180,14 @@ def _labels(given: Any) -> list[Any]:
             given = getattr(given, method)()
             break
     if not isinstance(given, Collection):
-        raise InvalidInput("domain", plain(f"an object of type {type(given).__name__}"), _ACCEPTED)
+        raise InvalidInput("domain", plain(f"an object of type {type(given).__name__}"), _REQUIREMENT)
     return [label for label in given if not is_null(label)]
 
 
 def _times(given: Any) -> Any:
-    """Return times in microseconds, which Python has too, unless that would round them.
+    """Return times in microseconds, which `tolist` turns into datetimes, unless that would round them.
 
-    NumPy would list times in nanoseconds as whole numbers.
+    NumPy would list times in nanoseconds as integers.
     """
     microseconds = given.astype("datetime64[us]")
     return microseconds if (np.isnat(given) | (microseconds == given)).all() else list(given)
-
-
-def is_null(value: Any) -> bool:
-    """Tell whether a Python object stands for "no value": None, NaN, or pandas' NA and NaT."""
-    if value is None:
-        return True
-    if isinstance(value, str):
-        return False
-    try:
-        return bool(value != value)
-    except (TypeError, ValueError):
-        return type(value).__name__ == "NAType"

@@ -1,7 +1,7 @@
-"""Files as tables: CSV, JSON lines and Parquet, plain or compressed.
+"""Files as tables: CSV, JSON lines, JSON arrays and Parquet, plain or compressed.
 
-No type, delimiter or name is read off private rows: one person's row must never change how the rows of others
-are read. A CSV's first line and a Parquet file's schema are public; everything in a CSV or JSON file is text.
+No type, delimiter or name is inferred from private rows: one person's row must never change how the rows of others
+are read. A CSV's first line and a Parquet file's schema are public. Every value of a CSV or JSON file is text.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import glob
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpselect.errors import InvalidInput, SourceError
-from dpselect.sources.embedded import Bound, EmbeddedEngine, behind_barrier
+from dpselect.errors import InvalidInput, SourceError, plain
+from dpselect.sources.duckdb import Bound, EmbeddedEngine, behind_barrier, embedded_engine
 from dpselect.sources.frames import check_columns, neutral_name, refused_column
 from dpselect.sources.text import (
     LONGEST_LINE,
@@ -37,55 +37,141 @@ _BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
 _LINE = re.compile(rb"\s*+[^\r\n]+[\r\n]")
 _LONGEST_SHOWN = 60
 _ENDINGS = (
-    "a name that ends in .csv, .tsv, .txt, .jsonl, .ndjson or .json (also with .gz or .zst after it) or in .parquet "
-    "is needed"
+    "must be a file whose name ends in .csv, .tsv, .txt, .jsonl, .ndjson or .json (also with .gz or .zst after it) or "
+    "in .parquet"
 )
+
+
+def read_columns(
+    path: str | os.PathLike[str],
+    columns: Sequence[str],
+    *,
+    numbers: Collection[str] = (),
+    optional: Collection[str] = (),
+    argument: str = "table",
+    advice: str = "",
+) -> Any:
+    r"""Read columns of a file that is not private, such as a list of counts or a catalogue.
+
+    The file is read as `top` reads one: CSV, JSON lines, a JSON array or Parquet, by the end of its name. Unlike
+    in `top`, a line that cannot be parsed is an error.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        The file; a folder or a pattern with * stands for its Parquet files.
+    columns : sequence of str
+        The columns to read.
+    numbers : collection of str
+        Columns whose values are converted to floats.
+    optional : collection of str
+        Columns that are left out of the result if the file does not have them.
+    argument : str
+        The name of the argument in error messages.
+    advice : str
+        What to do if a column is missing, for the error message.
+
+    Returns
+    -------
+    pyarrow.Table
+        One column for each name. The other columns of a CSV or JSON file are text; those of a Parquet file keep
+        their types.
+
+    Raises
+    ------
+    InvalidInput
+        If the file or one of the columns is missing or cannot be read, or a value in `numbers` is not a number.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "counts.csv")
+    >>> _ = file.write_text("film;count\nHeat;3\nUp;1\n")
+    >>> read_columns(file, ["film", "count"], numbers=["count"]).to_pydict()
+    {'film': ['Heat', 'Up'], 'count': [3.0, 1.0]}
+    """
+    file = FileTable.at(argument, path, public=True, advice=advice)
+    with embedded_engine() as engine:
+        wanted = [name for name in columns if name not in optional or file.may_have(name)]
+        bound = file.bind(engine, wanted)
+        bound.load()
+        found = bound.table
+        for place, name in enumerate(wanted):
+            if name in numbers:
+                found = found.mutate(**{f"number_{place}": _as_number(argument, name, found[neutral_name(place)])})
+        try:
+            table = engine.columns(found)
+        except SourceError:
+            table = None
+    if table is None:
+        raise file.unreadable()
+    result = {}
+    for place, name in enumerate(wanted):
+        column = table.column(neutral_name(place))
+        if file.is_json and len(column) and column.null_count == len(column):
+            if name in optional:
+                continue
+            raise file.missing(name, "no record has a field")
+        if name in numbers:
+            given, column = column, table.column(f"number_{place}")
+            if column.null_count > given.null_count:
+                raise InvalidInput(argument, file.path.name, f"column {name!r} has a value that is not a number")
+        result[name] = column
+    return type(table).from_pydict(result)
+
+
+def _as_number(argument: str, name: str, column: Any) -> Any:
+    kind = column.type()
+    if not (kind.is_numeric() or kind.is_string()):
+        raise InvalidInput(argument, plain(f"column {name!r} of type {kind}"), "must be numbers")
+    return column.try_cast("float64")
 
 
 @dataclass(frozen=True)
 class FileTable:
-    """An existing file of a known format; `argument` is what error messages call it."""
+    """An existing file of a known format.
+
+    `argument` names it in error messages, and `advice` says what to do if a column is missing. If its rows are public,
+    a line that cannot be parsed is an error, and is otherwise dropped.
+    """
 
     argument: str
     path: Path
     ending: str
     compression: str
     parts: tuple[str, ...]
+    public: bool
+    advice: str
 
     @classmethod
-    def at(cls, argument: str, path: str | os.PathLike[str]) -> FileTable:
+    def at(cls, argument: str, path: str | os.PathLike[str], *, public: bool = False, advice: str = "") -> FileTable:
         """Recognise a file by the end of its name; a folder or a pattern with * stands for its Parquet files."""
         if not str(path):
-            raise InvalidInput(argument, "", "the path of a file is needed")
+            raise InvalidInput(argument, "", "must be the path of a file")
         path = Path(path)
         try:
             is_file, is_folder = path.is_file(), path.is_dir()
         except (OSError, ValueError):
             is_file = is_folder = False
         if is_folder and not (parts := _matches(Path(glob.escape(str(path)), "*.parquet"))):
-            raise InvalidInput(argument, str(path), "no file in this folder ends in .parquet; name a file")
+            raise InvalidInput(argument, str(path), "the folder has no file that ends in .parquet; name a file")
         if not is_folder:
             parts = [str(path)] if is_file else _matches(path)
         if not parts:
-            instead = ", or state the number of possible items in digits" if argument == "domain" else ""
+            instead = ", or state the number of possible items" if argument == "domain" else ""
             raise InvalidInput(argument, str(path), f"there is no such file; check the path{instead}")
         ending, compression = (".parquet", "none") if is_folder else _format(path)
         if ending not in (*_DELIMITERS, *_LINES, *_PARQUET):
             raise InvalidInput(argument, path.name, _ENDINGS)
         if not is_file and ending not in _PARQUET:
-            raise InvalidInput(argument, str(path), "only Parquet files can be read several at once; name one file")
+            raise InvalidInput(argument, str(path), "only Parquet files can be read by a pattern; name one file")
         if not all(os.access(part, os.R_OK) for part in parts):
-            raise InvalidInput(argument, str(path), "permission to read it is needed")
-        return cls(argument, path, ending, compression, tuple(parts))
-
-    @property
-    def public(self) -> bool:
-        """Whether the rows are public, so that one that cannot be parsed is an error and not dropped in silence."""
-        return self.argument == "domain"
+            raise InvalidInput(argument, str(path), "permission to read it is denied; check the rights of the file")
+        return cls(argument, path, ending, compression, tuple(parts), public, advice)
 
     @property
     def is_json(self) -> bool:
-        """Whether the names of the fields stand in the records themselves."""
+        """Whether the records name their fields, so that there is no header."""
         return self.ending in _LINES
 
     @property
@@ -94,7 +180,7 @@ class FileTable:
         return self.ending in _DELIMITERS
 
     def bind_lines(self, engine: EmbeddedEngine) -> Any:
-        """Return an Ibis table of one column, in which every line of a text file is a value: it has no header."""
+        """Return an Ibis table with one column of the lines of a text file without a header."""
         fields = fields_query(self._lines(skip=0), _DELIMITERS[self.ending][0], 1, public=self.public)
         return engine.view(f"SELECT {field_value(0)} AS {neutral_name(0)} FROM ({fields})")
 
@@ -106,31 +192,49 @@ class FileTable:
             return self._bind_json(engine, columns)
         return Bound(self._bind_csv(engine, columns))
 
-    def only_column(self, preferred: str, engine: EmbeddedEngine) -> str:
+    def may_have(self, column: str) -> bool:
+        """Whether the header or schema has a column; always true of JSON, which has neither."""
+        return self.is_json or any(column in names for names in self._names())
+
+    def only_column(self, preferred: str) -> str:
         """Return the column of a public list: the one of that name, or the only one there is."""
-        if self.is_json:
+        if self.may_have(preferred):
             return preferred
-        if self.ending in _PARQUET:
-            names = [schema.names for schema in self._parquet_schemas()]
-        else:
-            names = [header for _, header in self._headers()]
-        if any(preferred in header for header in names):
-            return preferred
+        names = self._names()
         if all(len(header) == 1 for header in names):
             return str(names[0][0])
-        first = f"its first line is {shown_line(self._first_line())}; " if self.is_text else ""
+        first = f"its first line, {shown_line(self._first_line())}, has" if self.is_text else "it has"
         raise InvalidInput(
             self.argument,
             self.path.name,
-            f"{first}a column {preferred!r}, as in the table, or a single column is needed; name another with "
+            f"{first} several columns and none is called {preferred!r} as in the table; name the column of items with "
             "--domain-column (in Python, domain_column)",
+        )
+
+    def _names(self) -> list[list[str]]:
+        """Return the possible lists of column names: one for each Parquet file, or for each delimiter of a CSV."""
+        if self.ending in _PARQUET:
+            return [schema.names for schema in self._parquet_schemas()]
+        return [header for _, header in self._headers()]
+
+    def missing(self, column: str, where: str) -> InvalidInput:
+        """Return the error for a column that the file does not have."""
+        advice = self.advice or "if the first line is not a header, add one"
+        return InvalidInput(self.argument, self.path.name, f"{where} {column!r}; {advice}")
+
+    def unreadable(self) -> InvalidInput:
+        """Return the error for a public file with a line that cannot be parsed."""
+        return InvalidInput(
+            self.argument,
+            str(self.path),
+            "it cannot be read; check that every line of a CSV has as many fields as the header, with quotes around "
+            "values that contain the delimiter",
         )
 
     def _bind_parquet(self, engine: EmbeddedEngine, columns: list[str]) -> Any:
         """Return the columns by their places in the schema: DuckDB ignores case in names, and renames duplicates.
 
-        Files whose schemas differ are read group by group. The schemas decide the common type of a column; a value that
-        has no place in it is a null.
+        Files are grouped by schema. The schemas decide the common type of a column; a value that does not fit is null.
         """
         groups: dict[Any, list[str]] = {}
         for part, schema in zip(self.parts, self._parquet_schemas(), strict=True):
@@ -150,11 +254,11 @@ class FileTable:
         raise self._damaged()
 
     def _in_common_types(self, engine: EmbeddedEngine, selects: list[str], places: list[list[int]]) -> list[str]:
-        """Return the queries of the groups of files, with their columns in the types that all groups share."""
+        """Return the queries of the groups of files, with each column in the type that the groups have in common."""
         plain_columns = [", ".join(f"#{place} AS {neutral_name(i)}" for i, place in enumerate(row)) for row in places]
         union = " UNION ALL ".join(select.format(row) for select, row in zip(selects, plain_columns, strict=True))
         described = engine.run(lambda: engine.connection.execute(f"DESCRIBE {union}").fetchall())
-        # Writers give no type to a column without any value; someone's value must not be what makes it usable.
+        # Writers give the type null to a column without values; one person's value must not decide if it is usable.
         kinds = ["VARCHAR" if kind == '"NULL"' else kind for _, kind, *_ in described]
         return [
             select.format(
@@ -169,9 +273,15 @@ class FileTable:
     def _check_schema(self, schema: Any, columns: list[str]) -> None:
         import pyarrow
 
-        if len(self.parts) > 1 and any(name not in schema.names for name in columns):
-            missing = next(name for name in columns if name not in schema.names)
-            raise InvalidInput(self.argument, str(self.path), f"every file needs a column {missing!r}")
+        absent = [name for name in columns if name not in schema.names]
+        if absent and len(self.parts) > 1:
+            raise InvalidInput(
+                self.argument,
+                str(self.path),
+                f"one of its files has no column {absent[0]!r}; add the column or name the other files",
+            )
+        if absent and self.advice:
+            raise self.missing(absent[0], "the file has no column")
         check_columns(self.argument, columns, schema.names)
         for name in columns:
             if pyarrow.types.is_decimal256(schema.field(name).type):
@@ -188,9 +298,7 @@ class FileTable:
         raise self._damaged()
 
     def _damaged(self) -> InvalidInput:
-        return InvalidInput(
-            self.argument, str(self.path), "it cannot be read as Parquet; it may be damaged or incomplete"
-        )
+        return InvalidInput(self.argument, str(self.path), "it cannot be read as Parquet; check that it is complete")
 
     def _bind_csv(self, engine: EmbeddedEngine, columns: list[str]) -> Any:
         headers = self._headers()
@@ -198,11 +306,7 @@ class FileTable:
         if not fitting:
             headers = sorted(headers, key=lambda found: -sum(name in found[1] for name in columns))
             missing = next(name for name in columns if name not in headers[0][1])
-            raise InvalidInput(
-                self.argument,
-                self.path.name,
-                f"its first line must name the columns, and names none {missing!r}; if it has no such line, add one",
-            )
+            raise self.missing(missing, "the header has no column")
         delimiter, header = fitting[0]
         check_columns(self.argument, columns, header)
         values = ", ".join(f"{field_value(header.index(name))} AS {neutral_name(i)}" for i, name in enumerate(columns))
@@ -210,12 +314,10 @@ class FileTable:
         return engine.view(f"SELECT {values} FROM ({fields})")
 
     def _headers(self) -> list[tuple[str, list[str]]]:
-        """Return the names in the first line for each delimiter that the ending allows."""
+        """Return each delimiter that the ending allows, with the column names that the first line then has."""
         line = self._first_line()
         if "\0" in line:
-            raise InvalidInput(
-                self.argument, self.path.name, "it is not text in UTF-8, perhaps UTF-16; convert it first"
-            )
+            raise InvalidInput(self.argument, self.path.name, "it is not UTF-8 but perhaps UTF-16; convert it first")
         headers = []
         for delimiter in _DELIMITERS[self.ending]:
             try:
@@ -229,14 +331,16 @@ class FileTable:
         return re.split("[\r\n]", self._beginning(), maxsplit=1)[0]
 
     def _beginning(self) -> str:
-        """Return enough of the file to hold its first line that is not blank."""
+        """Return the beginning of the file, up to and including its first line that is not blank."""
         data = self._read(lambda data: len(data) > LONGEST_LINE or _LINE.match(data) is not None)
         if len(data) > LONGEST_LINE and _LINE.match(data) is None:
-            raise InvalidInput(self.argument, self.path.name, f"its first line must be at most {LONGEST_LINE:,} bytes")
+            raise InvalidInput(
+                self.argument, self.path.name, f"its first line is longer than {LONGEST_LINE:,} bytes; check the file"
+            )
         return data.decode("utf-8-sig", errors="replace")
 
     def _read(self, enough: Callable[[bytearray], bool]) -> bytearray:
-        """Read the file from its beginning until that is enough."""
+        """Read the file from its beginning until `enough` is true."""
         import pyarrow
 
         compression = None if self.compression == "none" else self.compression
@@ -267,7 +371,7 @@ class FileTable:
         return Bound(engine.view(query), lines.load)
 
     def _is_array(self) -> bool:
-        """Whether a .json file is one array of records, which its first character says."""
+        """Whether a .json file is one array of records, which its first character decides."""
         if self.ending != ".json":
             return False
         beginning = self._read(lambda data: bool(data.strip(_BEFORE_JSON)))
@@ -276,7 +380,9 @@ class FileTable:
     def _elements(self) -> list[str]:
         text = self._read(lambda data: False).decode("utf-8-sig", errors="surrogateescape")
         if self.public and not _is_json(text):
-            raise InvalidInput(self.argument, self.path.name, "it must be a valid JSON array, or one record per line")
+            raise InvalidInput(
+                self.argument, self.path.name, "it is not a valid JSON array; correct it, or write one record per line"
+            )
         return array_elements(text)
 
     def _lines(self, *, skip: int) -> str:
@@ -284,12 +390,12 @@ class FileTable:
 
 
 def shown_line(text: str) -> str:
-    """Return a line of a public list for a message."""
+    """Return a line of a public list for a message, shortened."""
     return repr(text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…")
 
 
 def _format(path: Path) -> tuple[str, str]:
-    """Return the ending that names the format, and the compression, of a file name."""
+    """Return the ending of a file name that names the format, and the compression."""
     endings = [suffix.lower() for suffix in path.suffixes[-2:]] or [""]
     if endings[-1] in _COMPRESSIONS and len(endings) == 2 and endings[0] not in _PARQUET:
         return endings[0], _COMPRESSIONS[endings[-1]]
@@ -304,7 +410,7 @@ def _matches(path: Path) -> list[str]:
 
 
 def _stored_types(part: str, columns: list[str]) -> tuple[str, ...]:
-    """Return the types of columns as a Parquet file stores them; two of them can be one type for Arrow."""
+    """Return the physical types of columns in a Parquet file; two of them can have the same Arrow type."""
     import pyarrow.parquet
 
     metadata = pyarrow.parquet.read_metadata(part)

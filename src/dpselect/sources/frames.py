@@ -1,4 +1,7 @@
-"""Tables in memory and lazy tables: their schema before the release is charged, their columns as Arrow afterwards."""
+"""Tables in memory and lazy tables: their schema before the release is charged, their columns as Arrow afterwards.
+
+How a cell is read depends on that cell and on the column types alone, never on other rows.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,15 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dpselect.errors import InvalidInput, plain
-from dpselect.sources.calendar import without_strange_times
-from dpselect.sources.domain import is_null
 
 _LISTED_COLUMNS = 20
 
+_FIRST_SECOND, _AFTER_LAST_SECOND = -62_135_596_800, 253_402_300_800
+"""The years 1 to 9999, in seconds from 1970."""
+
 
 def is_frame(table: Any) -> bool:
-    """Tell whether `table` is a pandas, polars or Arrow table, or a DuckDB relation."""
+    """Whether `table` is a pandas, polars or Arrow table, or a DuckDB relation."""
     kind = type(table)
     is_tabular = any(hasattr(kind, attribute) for attribute in ("columns", "column_names", "schema"))
     is_arrow = hasattr(kind, "__arrow_c_stream__") or hasattr(kind, "__arrow_c_array__")
@@ -23,7 +27,7 @@ def is_frame(table: Any) -> bool:
 
 
 def is_pandas(table: Any) -> bool:
-    """Tell whether `table` is a pandas table."""
+    """Whether `table` is a pandas table."""
     return _module(table) == "pandas"
 
 
@@ -43,18 +47,19 @@ def check_columns(argument: str, wanted: Iterable[str], present: list[Any]) -> N
     for name in wanted:
         if present.count(name) == 1:
             continue
+        given = plain(f"column {name!r}")
         if name in present:
-            raise InvalidInput(argument, plain(f"a table with several columns {name!r}"), "column names must differ")
+            raise InvalidInput(argument, given, "the table has several columns of this name; rename all but one")
         listed = ", ".join(repr(column) for column in present[:_LISTED_COLUMNS]) or "none"
         if len(present) > _LISTED_COLUMNS:
             listed += f" and {len(present) - _LISTED_COLUMNS} more"
         close = difflib.get_close_matches(name, [str(column) for column in present], n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise InvalidInput(argument, plain(f"no column {name!r}"), f"the columns are {listed}{hint}")
+        raise InvalidInput(argument, given, f"there is no such column; the columns are {listed}{hint}")
 
 
 def opened(table: Any) -> Any:
-    """Return a frame whose schema can be seen without reading it: a stream of Arrow data is opened once, here."""
+    """Return a frame whose schema is known without reading it; a stream of Arrow data is opened here, once."""
     import pyarrow
 
     if not is_frame(table) or _module(table) in ("pandas", "polars", "duckdb", "pyarrow"):
@@ -93,26 +98,26 @@ def arrow_table(argument: str, table: Any, columns: list[str]) -> Any:
         table = _polars_columns(argument, table, columns)
     if _module(table) == "duckdb":
         _check_one_case(argument, columns, frame_columns(table))
-        table = table.select(*(_quoted(name) for name in columns))
+        table = table.select(*('"' + name.replace('"', '""') + '"' for name in columns))
     table = pyarrow.table(table).select(columns)
     return _neutral([_understood(argument, table.column(name), name, _plain_column) for name in columns])
 
 
 def _check_one_case(argument: str, wanted: list[str], present: list[Any]) -> None:
-    """Refuse a column of a DuckDB relation that has another one beside it which DuckDB takes for the same name."""
+    """Refuse a column of a DuckDB relation whose name differs from another one in case only."""
     for name in wanted:
         if sum(str(column).lower() == name.lower() for column in present) > 1:
             raise InvalidInput(
                 argument,
-                plain(f"a relation with several columns {name!r}"),
-                "DuckDB ignores case in names, so these columns need names that differ otherwise",
+                plain(f"column {name!r}"),
+                "the relation has another column whose name differs in case only, which DuckDB ignores; rename one",
             )
 
 
 def neutral_name(place: int) -> str:
-    """Return the name that the engine uses for the column asked for at a place.
+    """Return the engine's name for the requested column at this place.
 
-    Engines do not agree on which names are the same: DuckDB takes `film` and `Film` for one column.
+    The user's names are not used, because engines disagree on which names are equal: DuckDB ignores case.
     """
     return f"column_{place}"
 
@@ -129,7 +134,7 @@ def _neutral(columns: list[Any]) -> Any:
 
 
 def _understood(argument: str, column: Any, name: str, convert: Callable[[Any], Any]) -> Any:
-    """Return a column as Arrow in a type that the engine knows, or refuse it by its type, which is public."""
+    """Return a column as Arrow in a type that the engine has, or refuse it by its type, which is public."""
     import pyarrow
     from ibis.formats.pyarrow import PyArrowType
 
@@ -147,7 +152,7 @@ def refused_column(argument: str, name: str, kind: Any) -> InvalidInput:
     return InvalidInput(
         argument,
         plain(f"column {name!r} of type {kind}"),
-        "text, numbers of up to 64 bits, decimals, dates, times or booleans are needed; cast it first",
+        "must be text, numbers of up to 64 bits, decimals, dates, times or booleans; convert it first",
     )
 
 
@@ -155,12 +160,8 @@ def _module(table: Any) -> str:
     return type(table).__module__.lstrip("_").partition(".")[0]
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _plain_column(column: Any) -> Any:
-    """Decode dictionaries, widen halves, and make a column without a type (polars and Arrow have them) text."""
+    """Return an Arrow column in a type that DuckDB has: dictionaries decoded, columns of type null as text."""
     import pyarrow
 
     if pyarrow.types.is_dictionary(column.type):
@@ -173,24 +174,19 @@ def _plain_column(column: Any) -> Any:
         raise TypeError("DuckDB has no decimals of more than 38 digits")
     if pyarrow.types.is_string(column.type) or pyarrow.types.is_large_string(column.type):
         return _valid_text(column)
-    return without_strange_times(column)
+    return _times_in_range(column)
 
 
 def _valid_text(column: Any) -> Any:
-    """Return a column of text with nulls for what is not UTF-8, which nobody checks when an Arrow table is made."""
+    """Return a column of text with nulls for what is not UTF-8; Arrow does not check this when a table is made."""
     import pyarrow
 
     try:
         column.validate(full=True)
         return column
     except pyarrow.ArrowInvalid:
-        return pyarrow.array([_decoded(value) for value in column.cast(_binary(column.type))], type=column.type)
-
-
-def _binary(kind: Any) -> Any:
-    import pyarrow
-
-    return pyarrow.large_binary() if pyarrow.types.is_large_string(kind) else pyarrow.binary()
+        binary = pyarrow.large_binary() if pyarrow.types.is_large_string(column.type) else pyarrow.binary()
+        return pyarrow.array([_decoded(value) for value in column.cast(binary)], type=column.type)
 
 
 def _decoded(value: Any) -> str | None:
@@ -200,11 +196,31 @@ def _decoded(value: Any) -> str | None:
         return None
 
 
-def _polars_columns(argument: str, table: Any, columns: list[str]) -> Any:
-    """Return the named columns of a polars frame, lazy or not, in types that Arrow has too.
+def _times_in_range(column: Any) -> Any:
+    """Return an Arrow column with nulls for times that DuckDB, which counts days or microseconds, cannot convert.
 
-    A type is public, so one that has no place in Arrow is refused by its name before any row is read.
+    Converting one would fail, which would reveal that someone has such a row.
     """
+    import pyarrow
+    import pyarrow.compute
+
+    kind = column.type
+    if pyarrow.types.is_date64(kind):
+        units = 1000
+    elif pyarrow.types.is_timestamp(kind) and kind.unit in ("s", "ms"):
+        units = 1 if kind.unit == "s" else 1000
+    else:
+        return column
+    number = column.cast(pyarrow.int64())
+    inside = pyarrow.compute.and_(
+        pyarrow.compute.greater_equal(number, _FIRST_SECOND * units),
+        pyarrow.compute.less(number, _AFTER_LAST_SECOND * units),
+    )
+    return pyarrow.compute.if_else(inside, column, pyarrow.scalar(None, kind))
+
+
+def _polars_columns(argument: str, table: Any, columns: list[str]) -> Any:
+    """Return the named columns of a polars frame, lazy or not; types that Arrow lacks are refused before reading."""
     import polars
 
     table = table.select(columns)
@@ -228,8 +244,8 @@ def _pandas_column(series: Any) -> Any:
         return _plain_column(pyarrow.chunked_array(pyarrow.Array.from_pandas(series)))
     if isinstance(series.dtype, pandas.ArrowDtype):
         return _plain_column(pyarrow.chunked_array(series.array.__arrow_array__()))
-    # A column of objects is read cell by cell as text. Arrow does that faster, and with the same result, where every
-    # cell is a `str` or null; of any other mixture it would take some cells by another rule than `text_of`.
+    # A column of objects is read cell by cell as text. Arrow is faster and gives the same result if every cell is a
+    # `str` or null; in other mixtures it would convert some cells by another rule than `text_of`.
     if isinstance(series.dtype, pandas.StringDtype) or pandas.api.types.infer_dtype(series) in ("string", "empty"):
         with contextlib.suppress(pyarrow.ArrowException, UnicodeError):
             return pyarrow.array(series, type=pyarrow.string(), from_pandas=True)
@@ -247,10 +263,9 @@ def _categories_column(series: Any) -> Any:
 
 
 def text_of(value: Any) -> str | None:
-    """Return the text of one cell of a column of objects, or None for a null or for what has no valid text.
+    """Return the text of one cell of a column of objects, or None for a null or a value without valid text.
 
-    A member of an enumeration that is a `str` is its text, like any other `str`; what else there is in the column plays
-    no part.
+    A `str` is its own text, also as a member of an enumeration. The other cells of the column do not matter.
     """
     try:
         if is_null(value):
@@ -260,3 +275,15 @@ def text_of(value: Any) -> str | None:
     except Exception:
         return None
     return text
+
+
+def is_null(value: Any) -> bool:
+    """Whether a Python object stands for a missing value: None, NaN, or pandas' NA and NaT."""
+    if value is None:
+        return True
+    if isinstance(value, str):
+        return False
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):
+        return type(value).__name__ == "NAType"

