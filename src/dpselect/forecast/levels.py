@@ -105,7 +105,8 @@ class Bounds:
         steps = self.levels.steps
         own = steps.levels[steps.offsets[row] : steps.offsets[row + 1]]
         taken: Array = np.searchsorted(own, self.numbers, side="right")
-        return steps.first[row] + taken
+        groups: Array = steps.first[row] + taken
+        return groups
 
     def merged(self, work_per_bound: float) -> Bounds | None:
         """Return so few bounds that they can be gone through; None if too few could be.
