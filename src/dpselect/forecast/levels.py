@@ -59,6 +59,10 @@ class Levels:
         probabilities = class_probabilities(-epsilon * self.losses, self.steps.log_sizes, noise)
         return float(probabilities[0]), float(probabilities[1:].sum())
 
+    def figures(self, epsilon: float, noise: str) -> dict[str, float]:
+        """Return P[great], P[good], the expected number of wrong items and the score lost, as far as feasible."""
+        return self.bounds(epsilon, noise).figures()
+
     def bounds(self, epsilon: float, noise: str) -> Bounds:
         """Return the bounds on the loss with their probabilities."""
         numbers = np.flatnonzero(np.isfinite(self.steps.log_sizes))

@@ -263,7 +263,7 @@ class Circle:
         By Bernstein's inequality counts `n` away have probability `exp(−n²/(2v + 2n/3))` at most, here e^-30.
         """
         half = math.ceil((distance + 12.0 + math.sqrt(100.0 + 60.0 * variance)) / 2)
-        angles: FloatArray = (2.0 * np.arange(half) + 1.0) * (math.pi / (2 * half))
+        angles = np.linspace(0.0, math.pi, half, endpoint=False) + math.pi / (2 * half)
         return cls(angles, np.exp(1j * angles), 2 * half)
 
     def law(self, shares: FloatArray, others: FloatArray, sizes: FloatArray) -> ComplexArray:
@@ -292,7 +292,8 @@ class Circle:
 
     def transform(self, counts: FloatArray, law: FloatArray) -> ComplexArray:
         """Return `Σ_c P[c] e^{icθ}` as [z, angle] for probabilities [count, z]."""
-        result: ComplexArray = law.T @ np.exp(1j * np.multiply.outer(counts, self.angles))
+        turns = np.exp(1j * np.multiply.outer(counts, self.angles))
+        result: ComplexArray = law.T.astype(np.complex128) @ turns
         return result
 
     def coefficient(self, power: int, values: ComplexArray) -> FloatArray:
