@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -41,12 +42,11 @@ def agree(mechanism: dps.Mechanism, scores: list[float], names: set[str], error:
 
 
 @pytest.mark.parametrize("scores", DATA, ids=str)
-@pytest.mark.parametrize("k", [1, 2, 3, 5])
 @pytest.mark.parametrize(
     ("gamma", "margin"), [(0.5, True), (0.25, False), (1.0, True), (0.0, False)], ids=["half", "quarter", "one", "zero"]
 )
-def test_canonical_has_the_figures_of_its_law(scores: list[float], k: int, gamma: float, margin: bool) -> None:
-    for epsilon in EPSILONS:
+def test_canonical_has_the_figures_of_its_law(scores: list[float], gamma: float, margin: bool) -> None:
+    for k, epsilon in product((1, 2, 3, 5), EPSILONS):
         for noise in ("exponential", "gumbel"):
             mechanism = dps.Canonical(k=k, epsilon=epsilon, gamma=gamma, margin=margin, noise=noise, sensitivity=WIDE)
             agree(mechanism, scores, SETS | {"relative_error"})
@@ -56,14 +56,13 @@ def test_canonical_has_the_figures_of_its_law(scores: list[float], k: int, gamma
 @pytest.mark.parametrize("noise", NOISES)
 def test_one_shot_has_the_figures_of_its_law(scores: list[float], noise: str) -> None:
     for k in (1, 2, 3, 5):
-        for epsilon in EPSILONS:
+        for epsilon in (0.05, 3.0):
             agree(dps.OneShot(k=k, epsilon=epsilon, noise=noise, sensitivity=WIDE), scores, SETS)
 
 
 @pytest.mark.parametrize("scores", DATA, ids=str)
-@pytest.mark.parametrize("k", [1, 2, 3, 5])
-def test_lists_have_the_figures_of_their_law(scores: list[float], k: int) -> None:
-    for epsilon in EPSILONS:
+def test_lists_have_the_figures_of_their_law(scores: list[float]) -> None:
+    for k, epsilon in product((1, 2, 3), EPSILONS):
         for noise in ("exponential", "gumbel"):
             agree(dps.Joint(k=k, epsilon=epsilon, noise=noise, sensitivity=WIDE), scores, LISTS)
         agree(dps.Peeling(k=k, epsilon=epsilon, noise="gumbel", sensitivity=WIDE), scores, LISTS)
@@ -71,18 +70,16 @@ def test_lists_have_the_figures_of_their_law(scores: list[float], k: int) -> Non
 
 
 @pytest.mark.parametrize("scores", [*DATA, [100, 1, 1], [0, 101, 100]], ids=str)
-@pytest.mark.parametrize("k", [1, 2, 3])
-def test_gaussian_has_the_figures_of_its_law(scores: list[float], k: int) -> None:
-    for epsilon in (0.05, 1.0, 4.0):
-        agree(gaussian(k, epsilon), scores, LISTS, error=1e-6)
+def test_gaussian_has_the_figures_of_its_law(scores: list[float]) -> None:
+    for k, epsilon in product((1, 2, 3), (0.05, 4.0)):
+        agree(gaussian(k, epsilon), scores, LISTS)
 
 
 @pytest.mark.parametrize(
     "scores", [[8, 6, 5, 4, 4, 4, 4, 2, 1, 1], [5, 5, 5, 5, 5, 3, 3, 0], [9, 3, 3, 3, 3, 3, 3, 3]], ids=str
 )
-@pytest.mark.parametrize("k", [3, 4, 5, 6])
-def test_ties_at_rank_k_are_interchangeable(scores: list[float], k: int) -> None:
-    for epsilon in (0.01, 0.5, 3.0):
+def test_ties_at_rank_k_are_interchangeable(scores: list[float]) -> None:
+    for k, epsilon in product((3, 5, 6), (0.01, 1.0)):
         agree(dps.Canonical(k=k, epsilon=epsilon), scores, SETS | {"relative_error"})
         for noise in ("exponential", "laplace"):
             agree(dps.OneShot(k=k, epsilon=epsilon, noise=noise), scores, SETS)
@@ -91,7 +88,7 @@ def test_ties_at_rank_k_are_interchangeable(scores: list[float], k: int) -> None
 
 
 @pytest.mark.parametrize("scores", [[5, 5, 4, 4, 4, 3, 3, 2, 2, 0], [7, 6, 6, 6, 6, 3, 3, 3, 3, 1]], ids=str)
-@pytest.mark.parametrize("k", [3, 4, 6])
+@pytest.mark.parametrize("k", [3, 6])
 @pytest.mark.parametrize("kind", [dps.Canonical, dps.OneShot, dps.Joint])
 def test_any_pair_of_ranks_to_be_within(scores: list[float], k: int, kind: Any) -> None:
     """Great and good of small k hardly meet ties among required items, so that all pairs of ranks are tried."""
@@ -116,7 +113,7 @@ def test_any_pair_of_ranks_to_be_within(scores: list[float], k: int, kind: Any) 
             assert probability == pytest.approx(wanted, rel=1e-8), (held, last)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(18))
 def test_random_domains(seed: int) -> None:
     """Scores of all kinds and scales, any k and ε, for all mechanisms with exact figures."""
     generator = np.random.default_rng(seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -42,11 +43,11 @@ def checked(mechanism: dps.Mechanism, scores: Any, rounding: float = 1e-8) -> di
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
-@pytest.mark.parametrize("number", [10**9, 10**18, 10**304], ids=["1e9", "1e18", "1e304"])
+@pytest.mark.parametrize("number", [10**9, 10**304], ids=["1e9", "1e304"])
 def test_ties_of_any_size(name: str, number: int) -> None:
     for sizes, k in (([2, number], 2), ([2, number], 5), ([number, 3], 4), ([1, number, number // 7], 3)):
         table = dps.Scores.from_histogram([60, 50, 0][: len(sizes)], sizes)
-        for epsilon in (1e-3, 2.0, 50.0):
+        for epsilon in (1e-3, 50.0):
             checked(MECHANISMS[name](k, epsilon), table)
 
 
@@ -60,7 +61,6 @@ def test_a_large_enough_gap_beats_any_number_of_items(noise: str) -> None:
     assert wrong["exact"] < 1e-20
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
 @pytest.mark.parametrize(
     "scores",
     [
@@ -75,16 +75,16 @@ def test_a_large_enough_gap_beats_any_number_of_items(noise: str) -> None:
     ],
     ids=["one", "tied", "denormal", "integers", "floats", "fractions", "negative", "zeros"],
 )
-def test_scores_of_any_kind(name: str, scores: list[Any]) -> None:
-    for k in {1, len(scores)}:
-        for epsilon in (1e-6, 1.0, 30.0):
-            figures = checked(MECHANISMS[name](k, epsilon), scores)
+def test_scores_of_any_kind(scores: list[Any]) -> None:
+    for name, make in MECHANISMS.items():
+        for k, epsilon in product({1, len(scores)}, (1e-6, 30.0)):
+            figures = checked(make(k, epsilon), scores)
             if k == len(scores) and name in ("canonical", *NOISES):
                 assert figures["exact"] == figures["good"] == 1.0
                 assert figures["inexact"] == 0.0
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(16))
 def test_no_figure_is_out_of_its_range(seed: int) -> None:
     """Clusters, outliers, ties and any ε."""
     generator = np.random.default_rng(seed)
@@ -127,6 +127,7 @@ def test_with_a_large_budget_every_answer_is_exact() -> None:
         assert figures["exact"] == pytest.approx(1.0, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_a_million_distinct_scores() -> None:
     """Far items enter through a grid; what they add is that of a continuous distribution of scores."""
     scores = np.append([20.0, 19.0], np.linspace(0, 10, 1_000_000))

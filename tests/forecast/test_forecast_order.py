@@ -29,17 +29,16 @@ def in_order(scores: object, mechanism: dps.Gaussian) -> float:
     [([9, 7, 4, 4, 1], 3), ([5, 5, 5, 2, 2, 0], 4), ([3, 3, 3, 3], 2), ([8, 8, 1, 1, 1], 3), ([400, 3, 2, 1], 4)],
     ids=str,
 )
-@pytest.mark.parametrize("epsilon", [0.05, 1.0, 4.0])
-def test_gaussian_order_is_that_of_the_law(scores: list[float], k: int, epsilon: float) -> None:
-    mechanism = gaussian(k, epsilon)
-    assert in_order(scores, mechanism) == pytest.approx(expected(mechanism, scores)["exact"], rel=1e-8)
+def test_gaussian_order_is_that_of_the_law(scores: list[float], k: int) -> None:
+    for epsilon in (0.05, 1.0, 4.0):
+        mechanism = gaussian(k, epsilon)
+        assert in_order(scores, mechanism) == pytest.approx(expected(mechanism, scores)["exact"], rel=1e-8)
 
 
 @pytest.mark.parametrize("size", [2, 9, 300, 10**6, 10**12])
-@pytest.mark.parametrize("k", [1, 8, 9, 100, 10**4])
-def test_ties_at_the_top_are_in_order_anyway(size: int, k: int) -> None:
-    if k <= size:
-        table = dps.Scores.from_histogram([1000, 0], [size, 5])
+def test_ties_at_the_top_are_in_order_anyway(size: int) -> None:
+    table = dps.Scores.from_histogram([1000, 0], [size, 5])
+    for k in {min(size, k) for k in (1, 8, 9, 100, 10**4)}:
         assert in_order(table, gaussian(k, 3.0)) == pytest.approx(1.0, rel=1e-8)
 
 

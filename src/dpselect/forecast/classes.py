@@ -159,7 +159,7 @@ class Subsets:
         behind = np.cumsum(-self.drops * (self.ends - self.starts).astype(np.float64))
         before = np.append(0.0, behind)[runs] if len(behind) else np.zeros(len(runs))
         missing = np.append(np.cumsum(self.top[::-1])[::-1], 0.0)
-        lost = missing[heads] + in_run * self.drops[runs] - elsewhere * (missing[heads + 1] + before)
+        lost: FloatArray = missing[heads] + in_run * self.drops[runs] - elsewhere * (missing[heads + 1] + before)
         return np.maximum(lost, 0.0)
 
     def _wrong(

@@ -157,11 +157,7 @@ def has_curve(mechanism: Mechanism) -> bool:
 
 
 def exact_probability(table: Scores, mechanism: Mechanism, tolerance: float) -> Pair | None:
-    """Return P[exact top k] and its complement at the mechanism's ε; None where it has no exact form."""
-    if isinstance(mechanism, Canonical):
-        return Subsets.of(mechanism, table, mechanism.epsilon).exact(mechanism.epsilon, mechanism.noise)
-    if isinstance(mechanism, Joint):
-        return Levels.of(mechanism, table, mechanism.epsilon).exact(mechanism.epsilon, mechanism.noise)
+    """Return P[exact top k] and its complement for mechanisms without classes; None where it has no exact form."""
     if isinstance(mechanism, Peeling):
         return peeling_in_order(table, mechanism)
     if isinstance(mechanism, Gaussian):

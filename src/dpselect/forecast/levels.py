@@ -58,6 +58,10 @@ class Levels:
         probabilities = class_probabilities(-epsilon * self.losses, self.steps.log_sizes, noise)
         return float(probabilities[0]), float(probabilities[1:].sum())
 
+    def figures(self, epsilon: float, noise: str) -> dict[str, float]:
+        """Return P[great], P[good], the expected number of wrong items and the score lost, as far as feasible."""
+        return self.bounds(epsilon, noise).figures()
+
     def bounds(self, epsilon: float, noise: str) -> Bounds:
         """Return the bounds on the loss with their probabilities."""
         numbers = np.flatnonzero(np.isfinite(self.steps.log_sizes))
@@ -104,7 +108,8 @@ class Bounds:
         steps = self.levels.steps
         own = steps.levels[steps.offsets[row] : steps.offsets[row + 1]]
         taken: Array = np.searchsorted(own, self.numbers, side="right")
-        return steps.first[row] + taken
+        groups: Array = steps.first[row] + taken
+        return groups
 
     def merged(self, work_per_bound: float) -> Bounds | None:
         """Return so few bounds that they can be gone through; None if too few could be.

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpselect._arrays import ComplexArray, FloatArray
-from dpselect.forecast.noisy import Circle, NoisyItems, binomial_law
+from dpselect._arrays import Array, ComplexArray, FloatArray
+from dpselect.forecast.noisy import Circle, NoisyItems, binomial_law, more_than
 from dpselect.forecast.quadrature import PANEL, Gridded, integrate, panel_edges, support
 from dpselect.sampling.noise import Noise
 
@@ -54,7 +54,8 @@ def expected_mistakes(items: NoisyItems, costs: FloatArray, inexact: float, tole
     low, high = items.range
 
     def logs(z: FloatArray) -> FloatArray:
-        return np.log(np.maximum(counted.at(z).max(axis=0), 0.0))[None]
+        result: FloatArray = np.log(np.maximum(counted.at(z).max(axis=0), 0.0))[None]
+        return result
 
     with np.errstate(all="ignore"):
         ranges = [*support(logs, low, high, depth=35.0), items.exact_ranges[1]]
@@ -125,20 +126,23 @@ class _Counted:
         few, many = mean + tail < k, mean - tail > k
         result[:2] = np.where(few, whole[:2], 0.0)
         result[2] = np.where(many, whole[2], 0.0)
+        if apart:
+            at_least = more_than(items.room - 1, size - 1, np.log(tied_share))
+            result[3] = np.where(few, size * tied_density * at_least, 0.0)
         undecided = np.flatnonzero(~(few | many))
         if not len(undecided):
             return result
         circle = Circle.of(float(variance[undecided].max()), float(np.abs(mean - k)[undecided].max()))
         shares, others, density = shares[:, undecided], others[:, undecided], density[:, undecided]
-        law = circle.law(shares, others, sizes) * series.law(undecided, circle)
-        law = law * np.exp(1j * sure * circle.angles)
+        law = circle.law(shares, others, sizes)
+        law *= series.law(undecided, circle) * np.exp(1j * sure * circle.angles)
         if apart:
             own, other, at_z = tied_share[undecided], tied_other[undecided], tied_density[undecided]
             logs = np.log1p(-own) if own.max() < 0.5 else np.log(other), np.log(own)
             counts, above = binomial_law(size - 1, items.room, k - 1, *logs)
             surplus = circle.sum_below(k, law * circle.transform(counts, above)) + above.sum(axis=0) / 2
             result[3, undecided] = size * at_z * surplus
-            law = law * circle.law(own[None], other[None], np.array([size]))
+            law *= circle.law(own[None], other[None], np.array([size]))
         for row in range(3):
             part = self.weights[row, heavy]
             used = np.flatnonzero(part)
@@ -172,14 +176,14 @@ class _Light:
             powers[order] = rows[0] @ power
         return cls(powers, marks)
 
-    def law(self, nodes: FloatArray, circle: Circle) -> ComplexArray:
+    def law(self, nodes: Array, circle: Circle) -> ComplexArray:
         """Return `exp(Σ m log(1 + p y))`, `y = e^{iθ} − 1`, as [z, angle]."""
         orders = np.arange(1, _ORDERS + 1)
         series = -((1 - circle.turns) ** orders[:, None]) / orders[:, None]
         result: ComplexArray = np.exp(self.powers[:, nodes].T @ series)
         return result
 
-    def marked(self, row: int, nodes: FloatArray, circle: Circle) -> ComplexArray:
+    def marked(self, row: int, nodes: Array, circle: Circle) -> ComplexArray:
         """Return `Σ w f / (1 + p y)` as [z, angle]."""
         series = (circle.turns - 1) ** np.arange(_ORDERS)[:, None]
         result: ComplexArray = self.marks[row][:, nodes].T @ series

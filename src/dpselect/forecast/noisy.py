@@ -99,9 +99,11 @@ class NoisyItems:
 
     @cached_property
     def kinks(self) -> FloatArray:
-        """Values at which some density is not smooth: those nearest to rank k if they are many."""
+        """Values at which some density is not smooth: all where it jumps, else those nearest to rank k."""
         kinks = np.concatenate([self.locations + kink for kink in self.noise.kinks] or [np.empty(0)])
-        return kinks[np.argsort(np.abs(kinks))[:_MOST_KINKS]]
+        kinks = kinks[(kinks >= self.range[0]) & (kinks <= self.range[1])]
+        jumps = self.noise.infimum > -math.inf
+        return kinks if jumps else kinks[np.argsort(np.abs(kinks))[:_MOST_KINKS]]
 
     def logs(self, z: FloatArray, part: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return log F, log S and the hazard f/S of some groups as [group, z]."""
@@ -163,7 +165,7 @@ class NoisyItems:
         (cdf,), (survival,), (hazard,) = self.logs(z, slice(border, border + 1))
         log_chosen = log_above + log_binomial(size, room, cdf, survival) + np.log(hazard_above + room * hazard)
         log_below = self.log_all_below(z, border + 1)
-        log_crowded = log_above + np.log(hazard_above) + np.log(_more_than(room, size, survival))
+        log_crowded = log_above + np.log(hazard_above) + np.log(more_than(room, size, survival))
         log_beaten = log_chosen + np.log(-np.expm1(log_below))
         return _finite(np.stack([log_chosen + log_below, np.logaddexp(_finite(log_beaten), _finite(log_crowded))]))
 
@@ -261,7 +263,7 @@ class Circle:
         By Bernstein's inequality counts `n` away have probability `exp(−n²/(2v + 2n/3))` at most, here e^-30.
         """
         half = math.ceil((distance + 12.0 + math.sqrt(100.0 + 60.0 * variance)) / 2)
-        angles = (2 * np.arange(half) + 1) * (np.pi / (2 * half))
+        angles = np.linspace(0.0, math.pi, half, endpoint=False) + math.pi / (2 * half)
         return cls(angles, np.exp(1j * angles), 2 * half)
 
     def law(self, shares: FloatArray, others: FloatArray, sizes: FloatArray) -> ComplexArray:
@@ -276,9 +278,10 @@ class Circle:
             p, q = shares[~single][part, :, None], others[~single][part, :, None]
             # The logarithm in parts, so that powers of 10^18 and more keep their digits.
             exponent.real += np.tensordot(sizes[~single][part], 0.5 * np.log1p(-2 * p * q * fall), 1)
-            angles = np.arctan2(p * np.sin(self.angles), q + p * np.cos(self.angles))
-            exponent.imag += np.tensordot(sizes[~single][part], angles, 1)
-        return result * np.exp(exponent)
+            turned = np.arctan2(p * np.sin(self.angles), q + p * np.cos(self.angles))
+            exponent.imag += np.tensordot(sizes[~single][part], turned, 1)
+        result *= np.exp(exponent)
+        return result
 
     def marked(self, shares: FloatArray, weights: FloatArray) -> ComplexArray:
         """Return `Σ w / (1 − p + p e^{iθ})` over groups as [z, angle]."""
@@ -289,7 +292,8 @@ class Circle:
 
     def transform(self, counts: FloatArray, law: FloatArray) -> ComplexArray:
         """Return `Σ_c P[c] e^{icθ}` as [z, angle] for probabilities [count, z]."""
-        result: ComplexArray = law.T @ np.exp(1j * np.multiply.outer(counts, self.angles))
+        turns = np.exp(1j * np.multiply.outer(counts, self.angles))
+        result: ComplexArray = law.T.astype(np.complex128) @ turns
         return result
 
     def coefficient(self, power: int, values: ComplexArray) -> FloatArray:
@@ -362,7 +366,7 @@ def binomial_law(
     return counts, np.exp(log_binomial(size, counts[:, None], log_other, log_share))
 
 
-def _more_than(count: int, size: float, log_share: FloatArray) -> FloatArray:
+def more_than(count: int, size: float, log_share: FloatArray) -> FloatArray:
     """Return the probability that more than `count` of `size` items succeed."""
     from scipy.special import betainc, gammainc
 
@@ -389,7 +393,8 @@ def _tilt(log_cdf_: FloatArray, log_survival: FloatArray, sizes: FloatArray, wan
         middle = (low + high) / 2
         few = sizes @ expit(odds + middle) < target
         low, high = np.where(few, middle, low), np.where(few, high, middle)
-    return (low + high) / 2
+    tilt: FloatArray = (low + high) / 2
+    return tilt
 
 
 def _finite(logs: FloatArray) -> FloatArray:

@@ -141,7 +141,17 @@ class Forecast:
     @cached_property
     def _pair(self) -> tuple[float, float] | None:
         """P[exact] and its complement, None if they have no exact form."""
+        if self._classes is not None:
+            mechanism: Any = self.mechanism
+            pair: tuple[float, float] = self._classes.exact(mechanism.epsilon, mechanism.noise)
+            return pair
         return exact_probability(self.scores, self.mechanism, self.tolerance)
+
+    @cached_property
+    def _classes(self) -> Any:
+        """The classes of Canonical or the levels of Joint, None for other mechanisms."""
+        kind: Any = {Canonical: Subsets, Joint: Levels}.get(type(self.mechanism))
+        return None if kind is None else kind.of(self.mechanism, self.scores, self.mechanism.epsilon)
 
     @cached_property
     def _items(self) -> NoisyItems | None:
@@ -160,16 +170,14 @@ class Forecast:
     @cached_property
     def _exact(self) -> dict[str, Figure]:
         """All figures that have an exact form."""
-        mechanism, epsilon = self.mechanism, self.mechanism.epsilon
+        mechanism: Any = self.mechanism
         found: dict[str, float] = {}
-        if isinstance(mechanism, Canonical):
-            found = Subsets.of(mechanism, self.scores, epsilon).figures(epsilon, mechanism.noise)
-        elif isinstance(mechanism, Joint):
-            found = Levels.of(mechanism, self.scores, epsilon).bounds(epsilon, mechanism.noise).figures()
+        if self._classes is not None:
+            found = self._classes.figures(mechanism.epsilon, mechanism.noise)
         elif self._items is not None:
             found = self._mistakes(self._items)
         values = {name: figure.value for name, figure in self._probabilities.items()}
-        return _known(values | _expressed(found, self.scores, mechanism))
+        return _known(values | _expressed(found, self.scores, self.mechanism))
 
     def _mistakes(self, items: NoisyItems) -> dict[str, float]:
         """Return the expected number of wrong items, and the score lost."""

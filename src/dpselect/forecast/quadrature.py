@@ -31,7 +31,8 @@ _NODES, _KRONROD, _GAUSS = np.concatenate([_HALF_RULE * [-1, 1, 1], _MIDDLE_RULE
 PANEL = len(_NODES)
 """The number of nodes in a panel; they are passed to an integrand panel by panel."""
 
-_HALVINGS = 30
+_HALVINGS, _LOCAL = 30, 0.02
+"""Panels are halved up to 30 times; each may contribute a fiftieth of the tolerance."""
 _PANELS = 12
 _CELLS = 64
 _DEPTH = 45.0
@@ -43,8 +44,7 @@ _STEP, _ORDER, _BLOCK = 0.1, 8, 8.0
 def integrate(function: Integrand, edges: FloatArray, tolerance: float, *, absolute: float = 0.0) -> FloatArray:
     """Return the integrals over panels between sorted edges, halving panels until both rules agree.
 
-    The rules must agree to `tolerance` times the integral, or to `absolute`, in each panel; the result is usually
-    far more accurate, because the 15-point rule is.
+    In each panel they must agree to a fiftieth of the tolerance times the integral, or to `absolute`.
     """
     low, high = edges[:-1], edges[1:]
     total: FloatArray | None = None
@@ -55,7 +55,7 @@ def integrate(function: Integrand, edges: FloatArray, tolerance: float, *, absol
         fine, coarse = (values @ _KRONROD) * half, (values @ _GAUSS) * half
         total = np.zeros(len(values)) if total is None else total
         whole = np.abs(total + fine.sum(axis=1))
-        too_rough = (np.abs(fine - coarse) > (tolerance * whole + absolute)[:, None]).any(axis=0)
+        too_rough = (np.abs(fine - coarse) > (_LOCAL * tolerance * whole + absolute)[:, None]).any(axis=0)
         # A panel as narrow as the spacing of floating-point numbers cannot be halved.
         too_rough &= (half > 1e-14 * (1 + np.abs(low))) & (halving + 1 < _HALVINGS)
         total = total + fine[:, ~too_rough].sum(axis=1)
@@ -77,17 +77,18 @@ class Range(NamedTuple):
 
 def integrate_exp(logs: Integrand, ranges: list[Range | None], kinks: FloatArray, tolerance: float) -> FloatArray:
     """Return the integrals of `exp(logs)` over the ranges of `support`, however narrow or small they are."""
-    result = np.zeros(len(ranges))
+    integrals = np.zeros(len(ranges))
     found = [place for place, each in enumerate(ranges) if each is not None]
     if not found:
-        return result
+        return integrals
     peaks = np.array([each.peak for each in ranges if each is not None])
 
     def values(z: FloatArray) -> FloatArray:
-        return np.exp(logs(z)[found] - peaks[:, None])
+        result: FloatArray = np.exp(logs(z)[found] - peaks[:, None])
+        return result
 
-    result[found] = integrate(values, panel_edges(ranges, kinks), tolerance) * np.exp(peaks)
-    return result
+    integrals[found] = integrate(values, panel_edges(ranges, kinks), tolerance) * np.exp(peaks)
+    return integrals
 
 
 def support(logs: Integrand, low: float, high: float, depth: float = _DEPTH) -> list[Range | None]:
@@ -97,12 +98,11 @@ def support(logs: Integrand, low: float, high: float, depth: float = _DEPTH) -> 
     """
     grid = np.linspace(low, high, _CELLS + 1)
     first = logs(grid)
-    return [_narrowed(lambda z, row=row: logs(z)[row], grid, first[row], depth) for row in range(len(first))]
+    return [_narrowed(logs, row, grid, first[row], depth) for row in range(len(first))]
 
 
-def _narrowed(
-    log_values: Callable[[FloatArray], FloatArray], grid: FloatArray, values: FloatArray, depth: float
-) -> Range | None:
+def _narrowed(logs: Integrand, row: int, grid: FloatArray, values: FloatArray, depth: float) -> Range | None:
+    """Return the range of one integrand, from its values on a grid."""
     peak = -math.inf
     while True:
         peak = max(peak, float(values.max()))
@@ -115,7 +115,7 @@ def _narrowed(
         if last - first > _CELLS // 4 or high - low < 1e-9 * (1 + abs(low)):
             return Range(low, high, peak)
         grid = np.linspace(low, high, _CELLS + 1)
-        values = log_values(grid)
+        values = logs(grid)[row]
 
 
 def panel_edges(ranges: list[Range | None], kinks: FloatArray) -> FloatArray:

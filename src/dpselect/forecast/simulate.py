@@ -254,7 +254,8 @@ def _largest(items: NoisyItems, draws: int, generator: np.random.Generator) -> I
     starts = np.searchsorted(draw[order], np.arange(draws))
     counts = np.diff(np.append(starts, len(group)))
     # Fewer than k exceed the threshold in less than one draw of a billion; such a draw is left out.
-    return group[starts[counts >= k, None] + np.arange(k)]
+    groups: IntArray = group[starts[counts >= k, None] + np.arange(k)]
+    return groups
 
 
 def _peeled(items: NoisyItems, draws: int, generator: np.random.Generator) -> IntArray:
