@@ -19,14 +19,6 @@ import servers
 settings.register_profile("dpselect", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("dpselect")
 
-LONG = (
-    "tests/engines/",
-    "tests/neighbours/",
-    "tests/ranking/test_ranking_rank.py",
-    "tests/sources/test_source_contributions.py",
-)
-"""Slow tests that do not carry the mark themselves; 'make check' leaves them out."""
-
 
 def pytest_configure() -> None:
     """Handle SIGINT even if a shell started the run in the background, where it is ignored; some tests send it."""
@@ -58,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         # A test with a URL in its name is about a refusal and starts nothing.
         starts_spark = re.search(r"(?<!py)spark(?!(\+local)?://)", item.name) or "spark_session" in _fixtures(item)
-        if item.nodeid.startswith(LONG) or starts_spark or "postgresql" in item.name:
+        if starts_spark or "postgresql" in item.name:
             item.add_marker(pytest.mark.slow)
         if starts_spark:
             item.add_marker(pytest.mark.xdist_group("spark"))
