@@ -172,9 +172,7 @@ def _shown_chance(chance: float) -> str:
 
 
 def _closely(compared: Any) -> list[Any]:
-    from dpselect.forecast import shown_epsilon
-    from dpselect.forecast import TITLES
-    from dpselect.forecast import PROBABILITIES, shown
+    from dpselect.forecast import PROBABILITIES, TITLES, shown, shown_epsilon
 
     columns = {"exact": "exact", "great": "great", "good": "good", "correct": "correct", "score_ratio": "score\nratio"}
     table = Table(pad_edge=False)
