@@ -108,8 +108,8 @@ def test_a_picture_is_written(ending: str) -> None:
         (["counts.csv", "-k", "13"], "-k: 13 was given; a number from 1 to 12"),
         (["counts.csv", "-k", "0"], "-k: 0 was given"),
         (["counts.csv", "-k", "2", "--epsilon", "0"], "--epsilon: 0.0 was given"),
-        (["counts.csv", "-k", "2", "--accuracy", "1.5"], "--accuracy: 1.5 was given"),
-        (["counts.csv", "-k", "2", "--plot", "plot.pdf"], "--plot: 'plot.pdf' was given"),
+        (["counts.csv", "-k", "2", "--accuracy", "1.5"], "--accuracy must be a probability"),
+        (["counts.csv", "-k", "2", "--plot", "plot.pdf"], "--plot must be a name that ends in"),
         (["counts.csv", "-k", "2", "--draws", "1"], ""),
         (["counts.csv", "-k", "2", "--domain", "films.csv"], "--domain"),
         (["views.parquet", "-k", "2"], "a column 'count' is needed"),
@@ -119,7 +119,7 @@ def test_a_picture_is_written(ending: str) -> None:
         (["gap.csv", "-k", "1"], "a row without a count"),
         (["endless.csv", "-k", "1"], "not finite"),
         (["negative.csv", "-k", "1"], "a count below 0 was given"),
-        (["counts.csv", "-k", "2", "--max-items-per-person", "3"], "--max-items-per-person: 3 was given; leave it out"),
+        (["counts.csv", "-k", "2", "--max-items-per-person", "3"], "--max-items-per-person must be left out"),
         (["views.parquet", "-k", "2", "--item", "film", "--max-items-per-person", "3"], "leave it out with rows"),
         (["counts.xlsx", "-k", "1"], "a name that ends in .csv"),
     ],
@@ -133,7 +133,7 @@ def test_bad_input_is_refused_without_quoting_a_row(line: list[str], words: str)
     Path("counts.xlsx").write_text("no sheet")
     if "--draws" in line:
         line = [*line, "--epsilon", "1"]
-        words = "--draws: 1 was given"
+        words = "--draws must be 0 or a whole number of at least 2"
     result = run(*line)
     assert (result.exit_code, result.stdout) == (2, "")
     assert words in result.stderr
