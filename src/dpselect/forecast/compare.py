@@ -42,7 +42,7 @@ class Need:
     >>> import dpselect as dps
     >>> best = dps.forecast.compare([90, 70, 40, 10], 2).needs[0]
     >>> print(best.label, f"{best.epsilon:.3f}", best.default)
-    canonical 0.183 True
+    canonical 0.142 True
     """
 
     label: str
@@ -195,7 +195,7 @@ def compare(
     >>> import dpselect as dps
     >>> compared = dps.forecast.compare([90, 70, 40, 10], 2, epsilon=0.1)
     >>> print(compared.needs[0].label, compared.forecasts[0].exact)
-    canonical 0.91
+    canonical 0.957
     """
     table, wanted = Scores.of(scores), wanted_accuracy(accuracy)
     chosen = None if epsilon is None else positive_number("epsilon", epsilon)

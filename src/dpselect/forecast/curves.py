@@ -110,7 +110,7 @@ def success(scores: Any, mechanism: Mechanism, *, smallest: float | None = None)
     >>> import dpselect as dps
     >>> curve = dps.forecast.success([9, 5, 2, 1], dps.Canonical(k=2, epsilon=1.0))
     >>> [f"{chance:.3f}" for chance in curve.chances([0.5, 2.0])]
-    ['0.637', '0.991']
+    ['0.739', '0.998']
     """
     table = Scores.of(scores)
     mechanism.check_size(table.size)

@@ -66,7 +66,7 @@ class Forecast:
     >>> import dpselect as dps
     >>> outlook = dps.forecast.forecast([120, 100, 80, 20, 10, 5], dps.OneShot(k=3, epsilon=0.5))
     >>> print(outlook.exact, outlook.inexact)
-    >0.999 0.000103
+    >0.999 2.89e-05
     """
 
     mechanism: Mechanism
