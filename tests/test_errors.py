@@ -22,7 +22,7 @@ def test_a_bad_argument_is_named_with_what_was_given_and_what_is_accepted() -> N
     error = dps.InvalidInput("k", "two", "must be a whole number; round it")
     assert str(error) == "k must be a whole number, got 'two'; round it"
     assert (error.argument, error.given, error.accepted) == ("k", "two", "must be a whole number; round it")
-    assert str(dps.InvalidInput("k", plain("no item"), "one is needed")) == "k: no item was given; one is needed"
+    assert str(dps.InvalidInput("file", "a.csv", "it is empty")) == "file 'a.csv': it is empty"
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_errors_cross_process_boundaries(error: Exception) -> None:
     ("given", "shown"), [(pd.Index([1]), "an Index"), ({"a": 1}, "a dict"), ([1], "a list")], ids=type
 )
 def test_what_is_named_by_its_type_has_its_article(given: object, shown: str) -> None:
-    assert str(dps.InvalidInput("k", given, "a number is needed")) == f"k: {shown} was given; a number is needed"
+    assert str(dps.InvalidInput("k", given, "must be a number")) == f"k must be a number, got {shown}"
 
 
 def test_a_budget_error_never_shows_more_left_than_there_is() -> None:

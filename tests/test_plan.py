@@ -249,6 +249,6 @@ def test_a_delta_of_zero_that_was_said_is_kept() -> None:
     assert dps.select(VOTES, mechanism=mechanism).guarantee.delta == 0.4
     assert dps.select(VOTES, mechanism=mechanism, delta=0.4).guarantee.delta == 0.4
     for delta in (0, 0.0, 0.3):
-        with pytest.raises(dps.InvalidInput, match=r"delta: .* needs 0.4"):
+        with pytest.raises(dps.InvalidInput, match=r"delta must be at least 0.4, as the mechanism object states"):
             dps.select(VOTES, mechanism=mechanism, delta=delta)
     assert dps.select(VOTES, mechanism=dps.OneShot(k=2, epsilon=0.5), delta=0.0).guarantee.delta == 0

@@ -296,7 +296,7 @@ def test_the_column_of_a_list_can_be_named(tmp_path: Path) -> None:
         assert set(heat(domain, domain_column="title", k=2).items) == {"Heat", "Up"}
     with pytest.raises(dps.InvalidInput, match=r"domain_column.*column 'name'.*the columns are 'id', 'title'"):
         heat(table, domain_column="name")
-    with pytest.raises(dps.InvalidInput, match=r"domain: 'list\.csv' was given; .*'name'"):
+    with pytest.raises(dps.InvalidInput, match=r"domain 'list\.csv': .*'name'"):
         heat(tmp_path / "list.csv", domain_column="name")
     first = "its first line, 'id,title', has several columns and none is called 'film'"
     with pytest.raises(dps.InvalidInput, match=first):

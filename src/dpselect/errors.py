@@ -43,12 +43,14 @@ class InvalidInput(DpSelectError, ValueError):
     given
         The value given.
     accepted
-        What must hold, starting with "must"; advice may follow after "; ".
+        What must hold, starting with "must", or what is wrong with the value; advice may follow after "; ".
 
     Examples
     --------
     >>> print(InvalidInput("k", 5, "must be at most 2 (the number of results); ask for fewer"))
     k must be at most 2 (the number of results), got 5; ask for fewer
+    >>> print(InvalidInput("domain", "films.csv", "the header has no column 'film'; name another column"))
+    domain 'films.csv': the header has no column 'film'; name another column
     """
 
     def __init__(self, argument: str, given: object, accepted: str) -> None:
@@ -62,7 +64,7 @@ class InvalidInput(DpSelectError, ValueError):
         if requirement.startswith("must "):
             text = f"{argument} {requirement}, got {_brief(given)}" + (f"; {advice}" if advice else "")
         else:
-            text = f"{argument}: {_brief(given)} was given; {accepted}"
+            text = f"{argument} {_brief(given)}".rstrip() + f": {accepted}"
         super().__init__(text)
 
     def __reduce__(self) -> tuple[type[InvalidInput], tuple[str, object, str]]:

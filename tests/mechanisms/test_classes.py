@@ -44,8 +44,6 @@ def test_a_window_is_part_of_the_whole() -> None:
     assert window.log_within[1:] == pytest.approx(whole.log_within[inside], rel=1e-13)
     assert window.log_sizes[1:] == pytest.approx(whole.log_sizes[inside], rel=1e-12)
     assert window.log_sizes[0] == pytest.approx(math.log(2), rel=1e-15)
-    assert whole.whole
-    assert not window.whole
 
 
 def test_sparse_losses_are_numbered_like_dense_ones() -> None:

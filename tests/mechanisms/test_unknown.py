@@ -170,7 +170,7 @@ def test_ties_may_be_broken_by_any_order_that_does_not_depend_on_the_data() -> N
     mechanism = ByPosition(inner=dps.Canonical(k=2, epsilon=1.0), pool=3, test_epsilon=2.0, test_delta=0.1)
     check = check_privacy(mechanism, Domain(4, 3))
     assert check.divergence <= check.delta * (1 + 1e-9)
-    assert check.faults == ("relabelling the items does not relabel the law",)
+    assert check.faults == ("permuting the items does not permute the law",)
 
 
 def test_the_guarantee_is_the_sum_of_both_parts() -> None:

@@ -80,7 +80,7 @@ def test_bad_input_is_told_in_a_line(tmp_path: Path) -> None:
         ([str(tmp_path / "none.csv")], "FILE no such file"),
         ([str(small), "-k", "5"], "-k 5 at most 2"),
         ([str(small), "-k", "1", "--position", "place"], "FILE --position"),
-        ([str(words_file), "-k", "1"], "numbers"),
+        ([str(words_file), "-k", "1"], "a number"),
         ([str(empty), "-k", "1"], "FILE 'empty.csv'"),
         (["--epsilon", "0"], "--epsilon 0"),
         (["--grid", "-1"], "--grid -1"),

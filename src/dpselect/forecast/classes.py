@@ -68,7 +68,8 @@ class Subsets:
             raise InvalidInput(
                 "scores",
                 plain("too many distinct ones"),
-                f"k times the distinct scores that matter must be at most {_MOST_CLASSES}; use a larger epsilon",
+                f"must have at most {_MOST_CLASSES / k:,.0f} distinct values that matter at this epsilon and "
+                f"k = {k}; use a larger epsilon",
             )
         log_sizes, log_shares = _log_sizes(k, heads, starts[runs], ends[runs])
         return cls(

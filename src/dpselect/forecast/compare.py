@@ -407,8 +407,8 @@ def plan(
     k = positive_integer("k", k)
     people = None if people is None else positive_integer("people", people)
     if (gap is None) == (like is None):
-        given = "neither gap nor look-alike" if gap is None else "a gap beside a look-alike"
-        raise InvalidInput("gap", plain(given), "state one of them: the expected gap, or public scores that look alike")
+        given = "neither" if gap is None else "both"
+        raise InvalidInput("gap", plain(given), "must be stated, or public scores that look alike, but not both")
     if like is None:
         if like_people is not None:
             raise InvalidInput("like_people", like_people, "must be left out with a gap: it goes with a look-alike")
@@ -476,8 +476,8 @@ def _scaled_to(scores: Scores, people: int | None, like_people: int | None) -> S
     if people is None and like_people is None:
         return scores
     if people is None or like_people is None:
-        accepted = "state both numbers of people, to scale the look-alike from one to the other"
-        raise InvalidInput("people" if people is None else "like_people", plain("no number"), accepted)
+        missing, other = ("people", "like_people") if people is None else ("like_people", "people")
+        raise InvalidInput(missing, None, f"must be stated if {other} is: look-alike scores are scaled by their ratio")
     factor = Fraction(people, positive_integer("like_people", like_people))
     values = np.array([int(Fraction(value) * factor + Fraction(1, 2)) for value in scores.values.tolist()])
     return Scores.from_histogram(values, scores.multiplicities)

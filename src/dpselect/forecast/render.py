@@ -161,7 +161,8 @@ def _new_axes() -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise InvalidInput("plot", plain("no Matplotlib"), "install it: pip install 'dpselect[plot]'") from None
+        requirement = "must have Matplotlib; install it with pip install 'dpselect[plot]'"
+        raise InvalidInput("plot", plain("no such package"), requirement) from None
     return Figure(figsize=(8.5, 5.0), layout="constrained").subplots()
 
 

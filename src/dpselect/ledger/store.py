@@ -184,7 +184,7 @@ class LedgerStore:
         return InvalidInput(
             "ledger",
             plain(self.name),
-            "there is no ledger; name another place, or make one with `dpselect ledger create`",
+            "there is no ledger; name another file or URL, or make one with `dpselect ledger create`",
         )
 
     def _connect(self) -> _Engines:

@@ -12,7 +12,7 @@ The subsets of a class, and the sequences of a level, have the same loss and so 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -189,11 +189,9 @@ class LevelSteps:
 
     `losses` are 0 and all losses between two bounds; `log_within` and `log_sizes` are the logarithms of the number of
     sequences with at most, and exactly, each loss. Row r admits groups up to `first[r]` before its first step; its
-    steps, one group each, start at `offsets[r]` and happen at the losses with the numbers `levels`. `whole` means that
-    no loss between 0 and the next one is left out.
+    steps, one group each, start at `offsets[r]` and happen at the losses with the numbers `levels`.
     """
 
-    whole: bool
     losses: Array
     log_within: FloatArray
     log_sizes: FloatArray
@@ -214,7 +212,8 @@ class LevelSteps:
         last = np.full(k, len(values) - 1) if farthest is None else _lowest_groups(values, top - farthest)
         offsets = np.append(0, np.cumsum(last - first))
         _check_count(int(offsets[-1]))
-        losses, gains, sizes = np.empty(offsets[-1], dtype=values.dtype), np.empty(offsets[-1]), np.diff(ends)
+        losses, gains = np.empty(offsets[-1], dtype=values.dtype), np.empty(offsets[-1])
+        sizes = np.diff(ranking.ends).astype(np.float64)
         for row, (start, stop, offset) in enumerate(zip(first.tolist(), last.tolist(), offsets.tolist(), strict=False)):
             steps = slice(offset, offset + stop - start)
             np.subtract(top[row], values[start + 1 : stop + 1], out=losses[steps])
@@ -226,7 +225,6 @@ class LevelSteps:
         # log(N − N⁻) from log N⁻ and log N − log N⁻; for a ratio beyond e^700 it is log N.
         log_sizes = log_within[:-1] + np.where(grown > 700.0, grown, np.log(np.expm1(np.minimum(grown, 700.0))))
         return cls(
-            nearest is None,
             np.concatenate([top[:1] - top[:1], raw]),
             np.append(best, log_within[1:]),
             np.append(best, log_sizes),
@@ -234,13 +232,6 @@ class LevelSteps:
             offsets,
             levels,
         )
-
-    def up_to(self, lowest: int) -> LevelSteps:
-        """Return the steps to groups up to `lowest` only; the losses are kept."""
-        counts = np.clip(lowest - self.first, 0, np.diff(self.offsets))
-        offsets = np.append(0, np.cumsum(counts))
-        kept = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1] - offsets[:-1], counts)
-        return replace(self, first=np.minimum(self.first, lowest), offsets=offsets, levels=self.levels[kept])
 
 
 def _lowest_groups(values: Array, scores: Array) -> Array:

@@ -161,7 +161,7 @@ def check_not_origin(source: Source, domain: Domain, listed: Any) -> None:
 
 
 def _refused(domain: Domain) -> InvalidInput:
-    given = plain("a list")
+    given = plain("")
     if domain.path is not None:
         given = str(domain.path)
     if domain.table_name is not None:
