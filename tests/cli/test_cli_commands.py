@@ -134,7 +134,7 @@ BAD: list[tuple[dict[str, str | None], str]] = [
     ({"--domain": "none.csv"}, "--domain 'none.csv' no such file"),
     ({"--domain": "unknown"}, "--delta unknown domain"),
     ({"--domain": "-4"}, "--domain -4 at least 1"),
-    ({"--domain": "5"}, "--domain 5 more distinct items"),
+    ({"--domain": "5"}, "--domain 5 distinct items"),
     ({"-k": "13"}, "-k 13 12"),
     ({"-k": "ten"}, "-k 'ten' whole number"),
     ({"--epsilon": "nan"}, "--epsilon nan positive finite"),

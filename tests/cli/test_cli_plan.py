@@ -97,7 +97,7 @@ BAD = [
     ("--gap 2%", "--people must be stated"),
     ("--gap x% --people 5", "--gap 'x%'"),
     ("--gap 5 --accuracy 1", "--accuracy 1.0 between 0 and 1"),
-    ("", "--gap look-alike"),
+    ("", "--gap must be stated"),
     ("--gap 5 --like-people 3", "--like-people 3"),
     ("--like public.csv --people 3", "--like-people"),
     ("--like nothing.csv", "--like 'nothing.csv' no such file"),
