@@ -124,7 +124,7 @@ def check_not_rows(table: Any, table_name: str | None, domain: Domain) -> None:
     >>> rows = pandas.DataFrame({"film": ["Heat", "Up"], "viewer": ["ann", "bob"]})
     >>> try:
     ...     check_not_rows(rows, None, Domain.of(rows["film"]))
-    ... except dps.InvalidInput as error:
+    ... except InvalidInput as error:
     ...     print(str(error).split(",")[0])
     domain: it is the table of private rows or a part of it
     """
