@@ -20,7 +20,7 @@ from dpselect.ledger.rules import Budget
 from dpselect.privacy import Ledger
 from dpselect.privacy.conversion import largest_rho
 from dpselect.privacy.naming import delta_of_naming
-from dpselect.release import NEXT_TO_NOTHING, ChargeTarget, ReleaseRequest
+from dpselect.release import ROUNDING_ALLOWANCE, ChargeTarget, ReleaseRequest
 from dpselect.values import value_noise
 
 VOTES = {"tea": 4120, "coffee": 3980, "water": 190, "juice": 87}
@@ -91,9 +91,9 @@ class TestTheLastReleaseOfATotal:
     def test_more_than_next_to_nothing_is_refused_and_recorded_nowhere(self, ledger: Ledger) -> None:
         ledger.create("d", epsilon=1.0)
         with pytest.raises(dps.BudgetExceeded):
-            dps.select(VOTES, k=2, epsilon=1 + 2 * float(NEXT_TO_NOTHING), ledger=ledger, dataset="d")
+            dps.select(VOTES, k=2, epsilon=1 + 2 * float(ROUNDING_ALLOWANCE), ledger=ledger, dataset="d")
         assert ledger.entries("d") == []
-        release = dps.select(VOTES, k=2, epsilon=1 + float(NEXT_TO_NOTHING) / 2, ledger=ledger, dataset="d")
+        release = dps.select(VOTES, k=2, epsilon=1 + float(ROUNDING_ALLOWANCE) / 2, ledger=ledger, dataset="d")
         assert release.guarantee.epsilon == 1.0
 
     def test_a_delta_that_naming_needs_as_a_whole_is_refused_as_any_other(self, ledger: Ledger) -> None:

@@ -67,6 +67,7 @@ def test_what_is_not_a_number_is_no_tie() -> None:
     assert counted(table, tie="tie") == {("bob", ">", "ann"): 1, ("ann", "bob", "="): 1}
 
 
+@pytest.mark.slow
 def test_a_person_keeps_so_many_votes_whatever_others_do() -> None:
     votes = frame([("ann", "bob")] * 2 + [("bob", "cem")] * 2 + [("cem", "ann")] * 2, voter=[1] * 6)
     more = frame([("dan", "ann")], voter=[2])

@@ -195,6 +195,7 @@ SAME_FILE: dict[str, Callable[[Path], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", SAME_FILE)
 def test_a_file_of_the_rows_is_no_public_list(what: str, tmp_path: Path) -> None:
     for name in ("one", "two"):
@@ -285,6 +286,7 @@ def test_a_line_of_several_fields_is_no_item(tmp_path: Path) -> None:
         heat(lists(tmp_path, b"Heat\nGood, bad and ugly\n"), domain_header=False)
 
 
+@pytest.mark.slow
 def test_the_column_of_a_list_can_be_named(tmp_path: Path) -> None:
     table = pyarrow.table({"id": [1, 2], "title": ["Heat", "Up"], "film": ["x", "y"]})
     pyarrow.parquet.write_table(table, tmp_path / "list.parquet")

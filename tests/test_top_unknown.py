@@ -40,6 +40,7 @@ def test_items_that_many_have_are_answered_and_the_guarantee_is_the_total() -> N
     assert json.loads(json.dumps(release.to_dict()))["stopped"] is False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["restricted", "limited", "top-stable"])
 def test_items_that_few_have_are_never_named(mechanism: str) -> None:
     """A private query passes with probability at most δ = 1e-6 in each of 5 draws."""

@@ -153,6 +153,7 @@ def test_noise_for_one_score_on_two_is_rejected() -> None:
     assert not check.passed
 
 
+@pytest.mark.slow
 def test_gaussian_noise_of_a_quarter_of_the_variance_is_rejected() -> None:
     """Values alone, of all three items: nothing is chosen, and the divergence of the noise itself is left."""
     noise = value_noise(k=3, epsilon=1e-3, delta=0.2, sensitivity=dps.COUNTS)
@@ -163,6 +164,7 @@ def test_gaussian_noise_of_a_quarter_of_the_variance_is_rejected() -> None:
     assert not check_privacy(WithValues(everything, weak), Domain(3, 1)).passed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [LAPLACE, GAUSSIAN])
 def test_values_are_drawn_from_the_law_that_is_checked(noise: str) -> None:
     """4000 draws stray by 0.08 in total variation with a probability below 1e-6; a shift by one exceeds that."""
@@ -182,6 +184,7 @@ def distance(counts: Counter[float], law: dict[float, float]) -> float:
     return sum(abs(counts[value] / total - law.get(value, 0.0)) for value in {*counts, *law}) / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [0.0, 1e-6], ids=["laplace", "gaussian"])
 def test_intervals_hold_the_score_as_often_as_they_say(delta: float) -> None:
     """400 draws; five standard deviations below the confidence have a probability below 1e-6."""

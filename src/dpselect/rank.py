@@ -95,8 +95,9 @@ def rank(
         winner: true, a number other than 0, or "true", "t", "yes", "y", "1" in any case. A tie counts as half a win
         for each item.
     promised_rho
-        No damping, as published: instead YOU PROMISE that the ergodicity coefficient of the walk, which only the
-        private data could tell, is at most this number. If it is not, nothing is guaranteed.
+        Replaces damping, as in the published method: YOU PROMISE that the ergodicity coefficient ρ of the walk, which
+        depends on the private data, is at most this number. It is not the rho of zCDP. If it is larger than promised,
+        nothing is guaranteed.
     protects, table_name, where, ledger, dataset, purpose, progress
         As in `top`.
 
@@ -193,7 +194,7 @@ def _votes(person: str | None, max_votes_per_person: int | None) -> int:
             )
         return 1
     if max_votes_per_person is None:
-        raise InvalidInput("max_votes_per_person", None, "must be given with `person`: how many votes each keeps")
+        raise InvalidInput("max_votes_per_person", None, "must be given with `person`: the votes kept of each person")
     return positive_integer("max_votes_per_person", max_votes_per_person)
 
 
@@ -205,7 +206,7 @@ def _possible(domain: Any, column: str | None, header: bool) -> Domain | None:
     possible = Domain.of(domain, column=column, header=header)
     if possible.unknown or possible.number is not None:
         raise InvalidInput(
-            "domain", domain, "must be a list, file or table of the items; or leave it out, and the rows name them"
+            "domain", domain, "must be a list, file or table of the items; or leave it out to use the items in the rows"
         )
     return possible
 
@@ -240,7 +241,7 @@ def _check_mechanism(mechanism: str | Mechanism) -> None:
 
 def _planned(request: ReleaseRequest, bounds: Bounds, size: int, *, listed: bool) -> ReleasePlan:
     """Settle the request for a number of items, on which the sensitivity depends."""
-    needed = bounds.sensitivity(max(size, 1))  # rows that name no item are refused below: they name fewer than k
+    needed = bounds.sensitivity(max(size, 1))  # without any item, the check of k below refuses the rows
     if isinstance(request.mechanism, Mechanism):
         check_covers(request.mechanism, needed)
         needed = request.mechanism.sensitivity

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 PUBLIC, NUMBER, UNKNOWN, ROWS = "public", "number", "unknown", "rows"
 
-NEXT_TO_NOTHING = Fraction(1, 10**9)
-"""A release that exceeds what is left by at most this share of its cost is made with what is left."""
+ROUNDING_ALLOWANCE = Fraction(1, 10**9)
+"""A release that exceeds the remaining budget by at most this share of its cost is reduced to the remaining budget."""
 
 
 @dataclass(frozen=True)
@@ -193,9 +193,9 @@ class ChargeTarget:
 class ReleaseRequest:
     """What the caller asks for; all of it is public.
 
-    delta: None means 0, or what a mechanism object states. max_items_per_person: what the caller enforces.
-    number_of_items: for a domain that is known by its number only, so that the rows name the items. pool: how many
-    items a mechanism for unknown domains considers. details: what the ledger keeps beside the mechanism's parameters.
+    delta: None means 0, or what a mechanism object states. max_items_per_person: the limit that the
+    caller enforces. number_of_items: set if only the number of possible items is public; the rows then name the items.
+    pool: how many items a mechanism for unknown domains considers. details: further parameters for the ledger.
     """
 
     mechanism: str | Mechanism
@@ -213,7 +213,7 @@ class ReleaseRequest:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def plan(self) -> ReleasePlan:
-        """Settle the release. With values, ε is split by their share and δ in halves; the costs add up to no more."""
+        """Choose mechanism and noise. With `values`, ε is split by that share and δ in half, rounded down."""
         if not (isinstance(self.protects, str) and self.protects.strip() and self.protects.isprintable()):
             raise InvalidInput(
                 "protects", self.protects, "must be the unit of protection, such as 'one person' or 'one household'"
@@ -300,7 +300,7 @@ class ReleasePlan:
         return described if self.noise is None else {**described, "values": self.noise.noise}
 
     def charge(self, target: ChargeTarget, *, secure: bool) -> ReleasePlan:
-        """Charge the plan and return it, or charge and return a slightly smaller one if next to nothing is missing.
+        """Charge the plan and return it; if only a rounding error is missing, charge and return a smaller plan.
 
         Ten times the float 0.1 is slightly more than 1: the tenth release of a total of 1 is made with what is left,
         which is public, and states the smaller epsilon. The second charge is a transaction of its own, and is refused
@@ -317,16 +317,16 @@ class ReleasePlan:
         return fitting
 
     def _within(self, refusal: BudgetExceeded) -> ReleasePlan | None:
-        """Return the plan of the same request for what is left, or None if more than next to nothing is missing."""
+        """Return the request planned for the remaining budget; None if more than a rounding error is missing."""
         if isinstance(self.request.mechanism, Mechanism):  # it states its own cost
             return None
         delta = _share(refusal.requested_delta, refusal.remaining_delta)
         epsilon, most = _share(refusal.requested, refusal.remaining), refusal.remaining
         if refusal.requested_rho:
-            # ρ falls at least as fast as ε; the little that is taken off covers the rounding of its parts.
+            # ρ falls at least as fast as ε. The factor 1 − 2⁻⁵⁰ covers the rounding of the parts of ρ.
             epsilon = _share(refusal.requested_rho, refusal.remaining_rho) * (1 - Fraction(1, 2**50))
             most = self.guarantee.epsilon
-        if min(epsilon, delta) < 1 - NEXT_TO_NOTHING:
+        if min(epsilon, delta) < 1 - ROUNDING_ALLOWANCE:
             return None
         smaller = replace(
             self.request,
@@ -359,7 +359,7 @@ def _share(requested: float, remaining: float) -> Fraction:
 
 
 def check_covers(mechanism: Mechanism, needed: Sensitivity, max_items_per_person: int | None = None) -> None:
-    """Refuse a mechanism object whose noise does not cover what one person can do."""
+    """Refuse a mechanism object whose noise is too small for the sensitivity or the items per person."""
     stated = mechanism.sensitivity
     relies_on = getattr(mechanism, "max_items_per_person", None)
     covered = stated.spread >= needed.spread
@@ -371,5 +371,5 @@ def check_covers(mechanism: Mechanism, needed: Sensitivity, max_items_per_person
         raise InvalidInput(
             "max_items_per_person",
             max_items_per_person,
-            f"must be {relies_on}, on which the noise of the mechanism relies; give it here too, to enforce it",
+            f"must be {relies_on}, the limit that the noise of the mechanism assumes; state it here too, to enforce it",
         )

@@ -174,7 +174,7 @@ class Scores:
     ) -> Scores:
         """Return scores of which only the histogram is known.
 
-        Positions count down the ranks, 0 for the highest score.
+        Position 0 is the item with the highest score, and so on in descending order.
 
         Parameters
         ----------
@@ -310,7 +310,7 @@ class _SearchedPositions:
 
 @dataclass(frozen=True, repr=False)
 class _RankedPositions:
-    """Positions of the items of a histogram: they count down the ranks."""
+    """Positions of the items of a histogram: 0 is the highest score."""
 
     multiplicities: Array
 

@@ -55,11 +55,11 @@ def select(
         The unit of protection, if it is not one person: "one household", say. The guarantee states it, and it must be
         that of the data set in the ledger.
     seed
-        For tests and examples: it makes the release reproducible, and not secure.
+        For tests and examples only: makes the release reproducible, which also means that it protects nobody.
     ledger, dataset, purpose
-        A `privacy.Ledger`, or its path or URL, and the data set in it that is charged before the draw. A release that
-        exceeds what is left by less than a billionth is made with what is left, and states the smaller epsilon. A
-        release that fails later stays charged.
+        A `dpselect.ledger.Ledger`, or its path or URL; the data set in it to charge, before the draw; and a note for
+        the record. If the cost exceeds the remaining budget by less than a billionth, the release uses the remaining
+        budget and states the smaller epsilon. A release that fails after the charge stays charged.
 
     Returns
     -------

@@ -72,8 +72,9 @@ def top(
         As in `select`.
     domain
         The possible items, which are public: a list, array or table column, the path of a file that lists them,
-        table:NAME in the engine of the rows, or their number. With a number, items that nobody has are answered as
-        `Unseen`, and people who alone have an item are covered only with `max_items_per_person` and a `delta`. Or
+        table:NAME in the engine of the rows, or their number. With a number, an item that nobody has is returned as
+        `Unseen`, and a person who is the only one with an item is covered only if `max_items_per_person` and `delta`
+        are given. Or
         `dpselect.UNKNOWN` if nobody can list the items: then it is private which items exist, a `delta` is needed, and
         the answer may have fewer than k items (docs/unknown.md). The table itself, or a column of it, is refused.
     domain_column, domain_header
@@ -105,7 +106,7 @@ def top(
     Raises
     ------
     InvalidInput, BudgetExceeded
-        As in `select`; both are raised before any row is read, if no row is needed to tell.
+        As in `select`; both are raised before any row is read, unless the error depends on the rows.
     SourceError
         If the ledger, a file or an engine fails. What fails after the charge stays charged.
 
@@ -139,8 +140,8 @@ def top(
         raise InvalidInput(
             "domain",
             possible.number,
-            "must list the items if a ledger is charged, which needs a guarantee for everybody; list them, or give "
-            "max_items_per_person and delta",
+            "must list the items if a ledger is charged: with a number alone, a person who alone has an item is not "
+            "covered; list the items, or give max_items_per_person and delta",
         )
     target = ChargeTarget.of(ledger, dataset, purpose)
     bits = bit_source(seed_or_none(seed))

@@ -26,10 +26,10 @@ CONFIDENCE = 0.95
 """The probability with which each published interval holds the true score."""
 
 _GRID_FINENESS = 2**20
-"""Scores that are not counts are rounded to a grid this much finer than one person's reach and than the noise."""
+"""Scores that are not counts are rounded to a grid finer by this factor than one person's reach and the noise."""
 
-_LARGEST_FLOAT = 2**1000
-"""Magnitude from which values are shown as whole numbers, since floats end soon after."""
+_INTEGERS_FROM = 2**1000
+"""Values of at least this magnitude are shown as integers, because they are close to the largest float."""
 
 Value = int | float
 Interval = tuple[Value, Value]
@@ -40,7 +40,7 @@ class NoisyValues:
     """Noisy scores in the order of the items, each with an interval that holds the score with probability `confidence`.
 
     All of it may be published. The probability is over the noise, for each interval by itself, given the chosen items.
-    With a sensitivity that counts, the score is the one rounded to a whole number, which counts already are.
+    If the sensitivity is that of counts, the interval is for the score rounded to a whole number; counts are whole.
     """
 
     values: list[Value]
@@ -75,7 +75,7 @@ class ValueNoise:
         return (tail(self.spread, failure) + (0 if self.grid == 1 else Fraction(1, 2))) * self.grid
 
     def release(self, scores: Iterable[Any], bits: BitSource, *, confidence: float = CONFIDENCE) -> NoisyValues:
-        """Return the scores with fresh noise from `bits`, which may have served the selection: no bit is used twice."""
+        """Return the scores with fresh noise. `bits` may have served the selection: no bit is used twice."""
         half_width = self.half_width(confidence)
         exact = [self.grid * (step + self._draw(bits)) for step in self.rounded(scores)]
         return NoisyValues(
@@ -96,7 +96,7 @@ class ValueNoise:
 
         The value is private output already, so the form may depend on it.
         """
-        whole = self.grid == 1 or abs(value) >= _LARGEST_FLOAT
+        whole = self.grid == 1 or abs(value) >= _INTEGERS_FROM
         return floor(value) if whole else rounded(value)
 
     def _draw(self, bits: BitSource) -> int:

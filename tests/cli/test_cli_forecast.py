@@ -42,6 +42,7 @@ def needed(result: Any) -> dict[str, float]:
     return {row["label"]: row["epsilon"] for row in json.loads(result.stdout)["mechanisms"]}
 
 
+@pytest.mark.slow
 def test_every_kind_of_file_gives_the_same_forecast_and_the_warning() -> None:
     wanted = {need.label: need.epsilon for need in dps.forecast.compare(np.array(COUNTS), 3).needs}
     rows = ("--item", "film", "--person", "viewer", "--domain", "films.csv")
@@ -98,6 +99,7 @@ def test_json_and_csv_carry_intervals() -> None:
             assert float(line_of_csv[f"{name}_high"]) == figure["high"]
 
 
+@pytest.mark.slow
 def test_a_plot_is_written() -> None:
     result = run("counts.csv", "-k", "3", "--epsilon", "0.2", "--draws", "0", "--plot", "plot.svg")
     assert result.exit_code == 0, result.stderr

@@ -43,6 +43,7 @@ def test_a_figure_is_shown_and_written(folder: Path, tmp_path: Path) -> None:
     assert (tmp_path / "joint" / "figure-4.svg").read_text(encoding="utf-8").startswith("<?xml")
 
 
+@pytest.mark.slow
 def test_programs_get_json_and_csv(folder: Path, tmp_path: Path) -> None:
     line = ("joint", "--figure", "4", "--quick", "--data", str(folder), "--out", str(tmp_path), "--format")
     (from_json,) = json.loads(run(*line, "json").stdout)["studies"]

@@ -55,6 +55,7 @@ def test_in_the_middle_of_the_grid_ours_is_near_what_no_noise_finds_and_the_publ
     assert row["little damping"] < row["ours"] / 2
 
 
+@pytest.mark.slow
 def test_rows_and_picture_hold_every_way_and_panel() -> None:
     small = replace(ranking.MIDDLE, items=8, per_pair=2, k=2)
     settings = [replace(small, panel=panel, epsilon=epsilon) for panel in ranking.AXES for epsilon in (0.5, 5.0)]
@@ -73,6 +74,7 @@ def test_every_panel_varies_one_thing_only() -> None:
         assert len({replace(setting, **{name: getattr(ranking.MIDDLE, name)}) for setting in settings}) == 1
 
 
+@pytest.mark.slow
 def test_the_command_needs_no_data_and_writes_table_and_picture(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

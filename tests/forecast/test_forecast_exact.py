@@ -13,7 +13,7 @@ from forecast_brute import DATA, expected, found, within
 
 import dpselect as dps
 from dpselect.forecast.classes import Subsets
-from dpselect.forecast.levels import Levels
+from dpselect.forecast.levels import JointLevels
 from dpselect.forecast.noisy import noisy_items
 from dpselect.sampling import NOISES
 
@@ -41,6 +41,7 @@ def agree(mechanism: dps.Mechanism, scores: list[float], names: set[str], error:
         assert abs(value - law[name]) <= allowed, (name, value, law[name], mechanism, scores)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scores", DATA, ids=str)
 @pytest.mark.parametrize(
     ("gamma", "margin"), [(0.5, True), (0.25, False), (1.0, True), (0.0, False)], ids=["half", "quarter", "one", "zero"]
@@ -52,6 +53,7 @@ def test_canonical_has_the_figures_of_its_law(scores: list[float], gamma: float,
             agree(mechanism, scores, SETS | {"relative_error"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scores", DATA, ids=str)
 @pytest.mark.parametrize("noise", NOISES)
 def test_one_shot_has_the_figures_of_its_law(scores: list[float], noise: str) -> None:
@@ -60,6 +62,7 @@ def test_one_shot_has_the_figures_of_its_law(scores: list[float], noise: str) ->
             agree(dps.OneShot(k=k, epsilon=epsilon, noise=noise, sensitivity=WIDE), scores, SETS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scores", DATA, ids=str)
 def test_lists_have_the_figures_of_their_law(scores: list[float]) -> None:
     for k, epsilon in product((1, 2, 3), EPSILONS):
@@ -69,12 +72,14 @@ def test_lists_have_the_figures_of_their_law(scores: list[float]) -> None:
         agree(dps.Peeling(k=k, epsilon=epsilon, sensitivity=WIDE), scores, {"exact", "inexact"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scores", [*DATA, [100, 1, 1], [0, 101, 100]], ids=str)
 def test_gaussian_has_the_figures_of_its_law(scores: list[float]) -> None:
     for k, epsilon in product((1, 2, 3), (0.05, 4.0)):
         agree(gaussian(k, epsilon), scores, LISTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "scores", [[8, 6, 5, 4, 4, 4, 4, 2, 1, 1], [5, 5, 5, 5, 5, 3, 3, 0], [9, 3, 3, 3, 3, 3, 3, 3]], ids=str
 )
@@ -87,6 +92,7 @@ def test_ties_at_rank_k_are_interchangeable(scores: list[float]) -> None:
             agree(dps.Joint(k=k, epsilon=epsilon), scores, LISTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scores", [[5, 5, 4, 4, 4, 3, 3, 2, 2, 0], [7, 6, 6, 6, 6, 3, 3, 3, 3, 1]], ids=str)
 @pytest.mark.parametrize("k", [3, 6])
 @pytest.mark.parametrize("kind", [dps.Canonical, dps.OneShot, dps.Joint])
@@ -103,7 +109,7 @@ def test_any_pair_of_ranks_to_be_within(scores: list[float], k: int, kind: Any) 
             if kind is dps.OneShot:
                 probability = noisy_items(table, mechanism).within(held, last, 1e-9)  # type: ignore[union-attr]
             elif kind is dps.Joint:
-                bounds = Levels.of(mechanism, table, 1.3).bounds(1.3, "exponential")
+                bounds = JointLevels.of(mechanism, table, 1.3).bounds(1.3, "exponential")
                 probability = bounds._within(held, last)
             else:
                 subsets = Subsets.of(mechanism, table, 1.3)
@@ -113,6 +119,7 @@ def test_any_pair_of_ranks_to_be_within(scores: list[float], k: int, kind: Any) 
             assert probability == pytest.approx(wanted, rel=1e-8), (held, last)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(18))
 def test_random_domains(seed: int) -> None:
     """Scores of all kinds and scales, any k and ε, for all mechanisms with exact figures."""
@@ -153,6 +160,7 @@ def test_scores_may_be_fractions() -> None:
         assert found(mechanism, exact) == pytest.approx(wanted, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize(
     ("leaders", "ties", "k", "leads"),

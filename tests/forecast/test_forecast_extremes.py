@@ -42,6 +42,7 @@ def checked(mechanism: dps.Mechanism, scores: Any, rounding: float = 1e-8) -> di
     return figures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MECHANISMS)
 @pytest.mark.parametrize("number", [10**9, 10**304], ids=["1e9", "1e304"])
 def test_ties_of_any_size(name: str, number: int) -> None:
@@ -61,6 +62,7 @@ def test_a_large_enough_gap_beats_any_number_of_items(noise: str) -> None:
     assert wrong["exact"] < 1e-20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "scores",
     [
@@ -84,6 +86,7 @@ def test_scores_of_any_kind(scores: list[Any]) -> None:
                 assert figures["inexact"] == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(16))
 def test_no_figure_is_out_of_its_range(seed: int) -> None:
     """Clusters, outliers, ties and any ε."""
@@ -100,6 +103,7 @@ def test_no_figure_is_out_of_its_range(seed: int) -> None:
         checked(MECHANISMS[name](k, epsilon), scores)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_every_figure_improves_with_epsilon(name: str) -> None:
     scores = [round(500 / rank**0.7) for rank in range(1, 61)]

@@ -150,6 +150,7 @@ def test_one_item_has_one_error() -> None:
     assert outlook.largest_error.exact
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mechanism",
     [

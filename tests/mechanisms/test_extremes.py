@@ -63,6 +63,7 @@ SMALL: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_few_items_with_awkward_scores(name: str) -> None:
     scores = Scores.of(SMALL[name]())

@@ -18,7 +18,7 @@ import pytest
 
 import dpselect as dps
 from dpselect.multiselect import Client, FeatureClient, Result
-from dpselect.multiselect.account import Account
+from dpselect.multiselect.account import SignalBudget
 
 
 def test_a_signal_is_a_multiple_of_the_step() -> None:
@@ -90,7 +90,7 @@ def test_with_reuse_the_last_signal_is_repeated_for_the_same_grid_point_only() -
             client.signal(value)
 
 
-class SlowAccount(Account):
+class SlowAccount(SignalBudget):
     """Waits after reading what is spent, so that threads without a lock all read the same value."""
 
     @property

@@ -96,6 +96,7 @@ def statistic(noise: VectorNoise, sampler: VectorNoise, vector: tuple[float, ...
     )
 
 
+@pytest.mark.slow
 def test_signals_follow_the_law_and_those_of_broken_twins_do_not() -> None:
     """A correct sampler exceeds the limit with a probability of 1e-6; each of 36 cells expects over eight draws."""
     noise, vector, draws = VectorNoise(1.0, 2, 0.5), (0.6, 1.0), 2000

@@ -76,6 +76,7 @@ def test_rounds_of_the_exponential_mechanism_keep_what_is_composed(
         assert adaptive_divergence(pairs, rounds, total.epsilon) <= total.delta + ROUNDING
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [1e-3, 0.05])
 @pytest.mark.parametrize(("epsilon", "items", "rounds"), [(0.1, 2, 5), (0.5, 3, 3), (2.0, 2, 2)])
 def test_rounds_of_permute_and_flip_keep_what_is_composed_from_pure_parts(

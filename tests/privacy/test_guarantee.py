@@ -189,6 +189,7 @@ def test_equal_ranges_merge() -> None:
     assert Guarantee(1.0, ranges=[(0.2, 1), (0.1, 2), (0.2, 3)]).ranges == ((0.1, 2), (0.2, 4))  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @given(st.fractions(min_value=Fraction(1, 10**6), max_value=10**6))
 def test_rho_is_never_rounded_down(rho: Fraction) -> None:
     stated = Guarantee(1.0, 0.1, rho=rho).rho  # type: ignore[arg-type]

@@ -152,7 +152,7 @@ def test_a_ledger_refuses_what_does_not_cover_everybody(tmp_path: Any) -> None:
     ledger.create("views", epsilon=1.0, delta=1e-3)
     rows = pd.DataFrame({"film": ["Up", "Heat"], "viewer": ["ann", "bob"]})
     options: dict[str, Any] = {"item": "film", "person": "viewer", "k": 2, "epsilon": 0.5, "domain": 10**6}
-    with pytest.raises(dps.InvalidInput, match="list them, or give max_items_per_person and delta"):
+    with pytest.raises(dps.InvalidInput, match="list the items, or give max_items_per_person and delta"):
         dps.top(rows, **options, ledger=ledger, dataset="views")
     release = dps.top(rows, **options, delta=1e-4, max_items_per_person=2, ledger=ledger, dataset="views")
     assert release.guarantee.delta <= 1e-4

@@ -39,6 +39,7 @@ def test_probabilities_are_those_of_the_law() -> None:
         assert found["top"] <= found["great"] <= found["good"] <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [OURS, "Peeling"])
 def test_a_curve_goes_from_near_0_to_near_its_limit_without_a_jump(name: str) -> None:
     counts = look_alike(400, 3000, 30, 1.0)

@@ -18,7 +18,7 @@ from dpselect.reproduce import PAPERS, Paper, Study, Verdict, reproduce
 from dpselect.reproduce.data import Data, look_alike, zipf
 from dpselect.reproduce.drawing import log_axis, panels, picture
 from dpselect.reproduce.run import Store, as_table, studies_named, write_result
-from dpselect.reproduce.study import Check, Point, Row, counted, exceptions, seed_of
+from dpselect.reproduce.study import Claim, Point, Row, counted, exceptions, seed_of
 
 
 class Interrupted(Exception):
@@ -246,8 +246,8 @@ def test_numbers_to_read_keep_all_their_digits() -> None:
     assert not any(re.search(r"\d\.\d\d", place) for place in places), "a tenth of a point is enough for lines"
 
 
-def checks(*held: bool, group: str = "Foods, k =") -> list[Check]:
-    return [Check(group, str(5 * (place + 1)), right) for place, right in enumerate(held)]
+def checks(*held: bool, group: str = "Foods, k =") -> list[Claim]:
+    return [Claim(group, str(5 * (place + 1)), right) for place, right in enumerate(held)]
 
 
 def test_a_claim_holds_only_if_it_is_true_in_every_setting() -> None:

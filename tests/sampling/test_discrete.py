@@ -75,6 +75,7 @@ def test_an_exponential_probability_is_a_product_of_factors_for_the_whole_expone
     assert max(factors) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("single_bits")
 @pytest.mark.parametrize(
     ("scale", "most_undecided"),
@@ -145,6 +146,7 @@ def test_gaussian_by_chi_square(variance):
     assert p_value([discrete_gaussian(variance, bits) for _ in range(3000)], gaussian_law(variance)) >= FAILURE
 
 
+@pytest.mark.slow
 def test_chi_square_rejects_a_wrong_scale_and_a_rounded_gaussian():
     bits = SeededBits(3)
     draws = [discrete_laplace(Fraction(2), bits) for _ in range(3000)]

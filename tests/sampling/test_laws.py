@@ -135,6 +135,7 @@ def test_exponential_set_of_two_from_three_has_its_closed_form() -> None:
         assert close(probability, 1 / 3)
 
 
+@pytest.mark.slow
 @EVERY_NOISE
 @pytest.mark.parametrize("locations", [[0.0, 0.5, 1.5], [0.0, 9.5, 30.0, 30.0]], ids=["near", "apart"])
 def test_sets_match_rigorous_integration(noise: Noise, locations: list[float]) -> None:

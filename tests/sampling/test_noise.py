@@ -74,6 +74,7 @@ def test_the_largest_by_counting_bits(values, most_undecided):
     assert contradictions(set_law([value / 2 for value in values], 1, NORMAL), decided, undecided) == []
 
 
+@pytest.mark.slow
 def test_tied_groups_by_counting_bits():
     field = Field(np.array([1, 0]), Fraction(1), np.array([2, 1]), winners=1)
     decided, undecided = count_exactly(lambda bits: top_k(field, NORMAL, bits, widths=COARSE)[0], depth=13)

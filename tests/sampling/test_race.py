@@ -130,6 +130,7 @@ def test_the_second_noise_of_a_block_changes_the_winner_at_the_right_word(noise,
     assert abs(border.off_by()) < ALLOWED
 
 
+@pytest.mark.slow
 def test_counting_rejects_a_law_with_one_alternative_more():
     decided, undecided = count_exactly(
         lambda bits: race(Listed([[0], [-1, -1]]), NOISES["gumbel"], bits, width=2).key, depth=12
@@ -222,6 +223,7 @@ def sequences_drawn(mechanism, widest, draws, width=64):
     return Counter(race(blocks, NOISES[mechanism.noise], bits, width=width).key for _ in range(draws))
 
 
+@pytest.mark.slow
 @both_noises
 @coarse_and_fine
 @pytest.mark.parametrize("gamma", [0.5, 1])
@@ -230,6 +232,7 @@ def test_subsets_have_one_law_for_any_blocks(noise, widest, gamma):
     assert agreement(subsets_drawn(mechanism, widest, 500), mechanism.law(SCORES)) > SMALLEST_P
 
 
+@pytest.mark.slow
 @both_noises
 @coarse_and_fine
 def test_sequences_have_one_law_for_any_blocks(noise, widest):

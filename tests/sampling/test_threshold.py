@@ -21,6 +21,7 @@ def field(values: list[Any], *, scale: Fraction = Fraction(1), origin: Any = 0) 
     return MeasuredField(np.array(values), scale, None, 1, origin=origin)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1, pytest.param(3, marks=pytest.mark.long), 64])
 def test_the_number_that_pass_has_its_law_for_any_number_of_bits(width: int) -> None:
     """χ² with 3 degrees of freedom exceeds 34 with probability 2e-7; one bit at a time sends most tests to balls."""
@@ -75,6 +76,7 @@ def test_the_first_that_passes_has_its_law_for_any_blocks(width: int, block: int
     assert distance_from_the_first(counts, draws) < 36
 
 
+@pytest.mark.slow
 def test_fresh_thresholds_are_told_apart() -> None:
     bits, draws = SeededBits(1), 4000
     counts: Counter[int | None] = Counter()

@@ -105,6 +105,7 @@ def test_order_statistics_of_a_tied_group_change_the_answer_at_the_right_word(no
     assert abs(border.off_by()) < ALLOWED
 
 
+@pytest.mark.slow
 def test_sequence_law_by_counting_bits():
     noise = NOISES["gumbel"]
     field = Field(np.array([1, 0]), Fraction(1, 2), None, winners=2)
@@ -115,6 +116,7 @@ def test_sequence_law_by_counting_bits():
     assert contradictions(sequence_law([0.5, 0.0], 2, noise), decided, undecided) == []
 
 
+@pytest.mark.slow
 def test_categorical_law_by_counting_bits():
     decided, undecided = count_exactly(
         lambda bits: categorical(np.array([0.0, 1.0]), bits, scale=Fraction(3, 2), widths=COARSE), depth=14

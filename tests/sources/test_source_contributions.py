@@ -157,6 +157,7 @@ def test_sums_of_floats_as_engines_make_them_would_depend_on_the_order() -> None
     assert scores(rows, contribution)["Up"] == scores(sorted(rows, key=str), contribution)["Up"]
 
 
+@pytest.mark.slow
 def test_each_person_keeps_as_many_items_as_allowed_and_others_do_not_matter() -> None:
     bound = 2
     contribution = Contribution.of(None, None, None, bound)
@@ -180,6 +181,7 @@ def test_each_person_keeps_as_many_items_as_allowed_and_others_do_not_matter() -
     assert scores(everybody * 2, contribution, items) == {item: together[item] for item in items}
 
 
+@pytest.mark.slow
 def test_the_items_that_a_person_keeps_are_a_uniform_choice() -> None:
     """Of 1,200 people each keeps 2 of 4: chi-square with 5 degrees of freedom exceeds 37 with probability 6e-7."""
     people = [f"person {number}" for number in range(1200)]

@@ -90,6 +90,7 @@ UNUSABLE_RECORDS = {
 }
 
 
+@pytest.mark.slow
 def test_a_json_line_that_cannot_be_used_is_dropped_and_no_other(tmp_path: Path) -> None:
     good = b'{"film": "Heat", "viewer": 1}\n'
     for kind, line in UNUSABLE_RECORDS.items():
@@ -119,6 +120,7 @@ def test_a_folder_or_a_pattern_stands_for_its_parquet_files(tmp_path: Path) -> N
         assert histogram(path, FILMS) == {2: 1, 1: 3, 0: 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("values", "kind"),
     [

@@ -50,6 +50,7 @@ def histogram(table: Any, where: str | None, **options: Any) -> dict[int, int]:
         return dict(zip(*counts.histogram(), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pandas", "polars", "memory", "parquet", "csv", "jsonl"])
 def test_rows_for_which_a_condition_is_not_true_are_left_out(kind: str, tmp_path: Path) -> None:
     table = at(tmp_path, kind)

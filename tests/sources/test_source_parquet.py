@@ -34,6 +34,7 @@ def write(folder: Path, name: str, **columns: Any) -> Path:
     return folder / name
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")
 def test_one_row_does_not_decide_whether_those_beside_it_are_read(tmp_path: Path) -> None:
     """All people of Heat have NaN. One more person of Up must not change whether DuckDB skips them."""
@@ -140,6 +141,7 @@ def test_only_the_columns_that_are_asked_for_become_known_to_the_engine(tmp_path
     assert max(number for (number,) in views) <= 2
 
 
+@pytest.mark.slow
 def test_three_thousand_conditions_are_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sqlglot
 

@@ -201,6 +201,7 @@ ERRORS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", [write_csv, write_json, write_parquet], ids=["csv", "jsonl", "parquet"])
 def test_errors_are_the_same_for_neighbours_and_quote_no_row(write: Callable[..., Path], tmp_path: Path) -> None:
     for wrong, changed in ERRORS.items():

@@ -56,6 +56,7 @@ def test_a_noise_fit_for_sets_does_not_make_the_order_fit() -> None:
 NOISES = pytest.mark.parametrize("noise", ["exponential", "gumbel"])
 
 
+@pytest.mark.slow
 @NOISES
 @pytest.mark.parametrize("gamma", [0, 0.75])
 def test_a_margin_to_the_wrong_rank_breaks_the_claim_wherever_the_margin_counts(gamma: float, noise: str) -> None:
@@ -89,6 +90,7 @@ def test_miscounted_classes_are_exact_sizes_times_the_printed_error() -> None:
     assert [overcount([1, last], 2) for last in (2, 3, 4)] == pytest.approx([2 / 1, 3 / 2, 4 / 3])
 
 
+@pytest.mark.slow
 def test_joint_needs_twice_the_spread_from_two_items_on() -> None:
     """K = 1: the loss is x_[1] − x_i, a shift that is common to all items, and the exponential mechanism is left."""
     assert reject(narrow_joint(k=3)).passed

@@ -88,6 +88,7 @@ def test_json_and_csv_hold_every_check() -> None:
     assert [(row["check"], row["verdict"]) for row in rows] == expected
 
 
+@pytest.mark.slow
 def test_variants_are_told_apart_by_their_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
     variants = privacy_checks("canonical")[18::8]
     use(monkeypatch, privacy_checks=variants, sampler_checks=[], exact_checks=[], rejections=[])

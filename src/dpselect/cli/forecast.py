@@ -44,9 +44,6 @@ Plot = Annotated[
 _EPSILONS = (0.01, 0.1, 1.0, 10.0)
 """The columns of the table if no epsilon is stated."""
 
-_PROBABILITIES = ("exact", "great", "good")
-_LIMIT = "no pure mechanism that treats items alike needs less"
-
 
 def forecast_command(
     file: Annotated[
@@ -201,21 +198,22 @@ def _mechanism_table(*columns: str) -> Table:
 def _overview(compared: Any) -> list[Any]:
     table = _mechanism_table(*(f"ε = {epsilon:g}" for epsilon in _EPSILONS), f"ε for {compared.accuracy:g}")
     for need, (label, curve) in zip(compared.needs, compared.curves(), strict=True):
-        table.add_row(label, *map(shown_probability, curve.chances(_EPSILONS)), _needed(need.epsilon))
+        table.add_row(label, *map(shown_probability, curve.chances(_EPSILONS)), need.shown)
     parts: list[Any] = [Text(f"Probability of exactly the top {compared.k}", style="bold"), table]
     if compared.limit:
-        parts.append(Text(f"Limit: {_LIMIT} than {shown_below(compared.limit, 3)} for {compared.accuracy:g}."))
+        least = f"{dpselect.forecast.LIMIT_WORDS} than {shown_below(compared.limit, 3)}"
+        parts.append(Text(f"Limit: {least} for {compared.accuracy:g}."))
     return parts
 
 
 def _figures_at(compared: Any) -> list[Any]:
-    """Return the table of figures at the epsilon stated, with what the mechanism that needs least gets wrong."""
+    """Return the table of figures at the stated epsilon, and the expected errors of the best mechanism."""
     columns = {"exact": "exact", "great": "great", "good": "good", "correct": "correct", "score_ratio": "score\nratio"}
     errors = {"largest_error": "ℓ∞ error", "total_error": "ℓ1 error", "relative_error": "k-relative error"}
     table = _mechanism_table(*columns.values(), f"ε for\n{compared.accuracy:g}")
     for need, outlook in zip(compared.needs, compared.forecasts, strict=True):
         figures = outlook.figures()
-        table.add_row(need.label, *(_cell(name, figures[name]) for name in columns), _needed(need.epsilon))
+        table.add_row(need.label, *(_cell(name, figures[name]) for name in columns), need.shown)
     parts: list[Any] = [Text(f"Top {compared.k} at epsilon = {compared.epsilon:g}", style="bold"), table]
     best = compared.forecasts[0].figures()
     expected = ", ".join(f"{title} {best[name]}" for name, title in errors.items() if best[name] is not None)
@@ -234,14 +232,7 @@ def _cell(name: str, figure: Any) -> str:
         return ""
     if not figure.exact:
         return f"≈{three_digits(figure.value)}"
-    return shown_probability(figure.value) if name in _PROBABILITIES else three_digits(figure.value)
-
-
-def _needed(epsilon: float) -> str:
-    """Return an epsilon to three digits, rounded up so that it is still enough."""
-    if epsilon == 0:
-        return "any"
-    return "none is enough" if math.isinf(epsilon) else shown_above(epsilon, 3)
+    return shown_probability(figure.value) if name in dpselect.forecast.PROBABILITIES else three_digits(figure.value)
 
 
 def plan_command(
@@ -325,10 +316,14 @@ def _plan_text(planned: Any, form: Format) -> str:
     table = _mechanism_table("epsilon")
     table.add_column("what it does")
     for need in comparison.needs:
-        table.add_row(need.label, _needed(need.epsilon), f"{need.words} (the default)" if need.default else need.words)
+        table.add_row(
+            need.label,
+            need.shown,
+            f"{need.words} (the default)" if need.default else need.words,
+        )
     if comparison.limit:
         table.add_section()
-        table.add_row("limit", shown_below(comparison.limit, 3), _LIMIT)
+        table.add_row("limit", shown_below(comparison.limit, 3), dpselect.forecast.LIMIT_WORDS)
     answer = "list in the right order," if comparison.needs[0].mechanism.ordered else "set"
     worst = "" if planned.gap is None else " Larger gaps need less: this is the worst case."
     return as_text(

@@ -18,7 +18,7 @@ _BESIDE_LEDGER = ("", "-wal", "-shm", "-journal")
 def check_answer(
     output: Path | None, source: str, *, table: str | None = None, domain: Any = None, ledger: str | None = None
 ) -> None:
-    """Refuse an --output that cannot be written to, or that would take the place of what is read or may be."""
+    """Refuse an --output that cannot be written, or that would overwrite a file that is or may be read."""
     if output is None:
         return
     read = files_read(source, table=table, domain=domain, ledger=ledger)
@@ -30,8 +30,8 @@ def check_answer(
         raise InvalidInput(
             "output",
             str(output),
-            "it exists, and may be among the files that are read: those of a view, or of a pattern with {, [ or \\, "
-            "are not known; name a new file",
+            "it exists and may be one of the files that are read, which cannot be listed for a view or a pattern with "
+            "{, [ or \\; name a new file",
         )
 
 

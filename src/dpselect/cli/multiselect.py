@@ -155,9 +155,7 @@ def serve_command(
     if catalogue is None:
         offers = {name or "coast": coast(k=k, epsilon=epsilon, grid=grid)}
     else:
-        from dpselect.cli.catalogue_file import catalogue_in_file
-
-        results = catalogue_in_file(catalogue, position, item)
+        results = _catalogue_in_file(catalogue, position, item)
         offer = Offer(results, k=k, epsilon=epsilon, grid=grid, unit=unit, title=Path(catalogue).stem)
         offers = {name or Path(catalogue).stem.split(".")[0]: offer}
     run(offers, host=host, port=port, ready=lambda address: _announce(address, offers))
@@ -167,3 +165,20 @@ def _announce(address: str, offers: dict[str, Any]) -> None:
     for name, offer in offers.items():
         note(f"serving {len(offer):,} results as {address}v1/multiselect/{quote(name)}")
     note(f"the page is at {address}; stop with Ctrl-C")
+
+
+def _catalogue_in_file(path: str, position: str, item: str) -> Any:
+    """Return the results in a file; without a column of items they are numbered."""
+    from dpselect.multiselect import Catalogue
+    from dpselect.sources import read_columns
+
+    table = read_columns(
+        path,
+        [position, item],
+        numbers=[position],
+        optional=[item],
+        argument="catalogue",
+        advice="name another column with --position",
+    )
+    items = table[item].to_pylist() if item in table.column_names else None
+    return Catalogue(table[position].to_numpy(), items)

@@ -35,7 +35,7 @@ class Format(enum.StrEnum):
 
 _ENDINGS = {".json": Format.json, ".csv": Format.csv, ".txt": Format.table, "": Format.table}
 _NEVER_WRITTEN = (".parquet", ".parq", ".pq")
-"""Endings by which a folder or pattern of data files would include the answer."""
+"""Endings of data files; an answer with such an ending could be read as data by a folder or pattern."""
 
 
 def check_output(argument: str, path: str | Path | None, read: Iterable[Path]) -> None:
@@ -56,7 +56,7 @@ def check_output(argument: str, path: str | Path | None, read: Iterable[Path]) -
 
 def chosen_format(given: Format | None, output: Path | None) -> Format:
     """Return the format asked for, or the one that the ending of the output file means; refuse a contradiction."""
-    # With a letter before it, a name such as .json is all ending.
+    # pathlib sees no suffix in a name such as .json unless a letter precedes it.
     ending = Path(f"x{output.name}").suffix.lower() if output else ""
     meant = _ENDINGS.get(ending)
     refused = ""

@@ -99,8 +99,8 @@ def rank_command(
         float | None,
         typer.Option(
             parser=number,
-            help="Instead of --damping, as published: a PROMISE about the private rows, which is not checked. If it is "
-            "wrong, nobody is protected.",
+            help="Instead of --damping: a PROMISE, as in the published method, that the ergodicity coefficient of the "
+            "walk on the private rows is at most this. It is not checked. If it is wrong, nobody is protected.",
             metavar="NUMBER",
         ),
     ] = None,

@@ -5,7 +5,7 @@
 * `plan(k, gap=..., accuracy=...)`: the same from public facts alone
 * `smallest_epsilon(scores, mechanism, accuracy)`, `success(scores, mechanism)`: one mechanism's need and curve
 
-All but `plan` are computed from the scores themselves, so they are as private as these: for the curator, not for
+All but `plan` are computed from the scores themselves and have no privacy guarantee: for the curator, not for
 release.
 """
 
@@ -16,15 +16,10 @@ from dpselect.forecast.compare import (
     Plan,
     compare,
     plan,
-    rounded_up,
-    shown_epsilon,
-    shown_limit,
 )
 from dpselect.forecast.curves import Success, gap_limit, smallest_epsilon, success, swap_limit
 from dpselect.forecast.metrics import (
     f1_score,
-    good_ranks,
-    great_ranks,
     items_returned,
     largest_error,
     relative_error,
@@ -32,7 +27,7 @@ from dpselect.forecast.metrics import (
 )
 from dpselect.forecast.outcome import TITLES, WARNING, Forecast, forecast
 from dpselect.forecast.render import check_plot, write_plot
-from dpselect.forecast.simulate import PROBABILITIES, Figure, shown
+from dpselect.forecast.simulate import PROBABILITIES, Figure
 
 __all__ = [
     "LIMIT_WORDS",
@@ -50,17 +45,11 @@ __all__ = [
     "f1_score",
     "forecast",
     "gap_limit",
-    "good_ranks",
-    "great_ranks",
     "items_returned",
     "largest_error",
     "plan",
     "relative_error",
-    "rounded_up",
     "score_ratio",
-    "shown",
-    "shown_epsilon",
-    "shown_limit",
     "smallest_epsilon",
     "success",
     "swap_limit",

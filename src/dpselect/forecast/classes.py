@@ -24,19 +24,25 @@ from dpselect.sampling.sequences import log_falling, log_subsets
 from dpselect.scores import Ranking, Scores
 
 NEGLIGIBLE = 45.0
-"""Classes are left out if together they weigh less than e^-45 of the others."""
+"""Classes are left out if their total weight is below e^-45 times that of the others."""
 
 _MOST_CLASSES = 12_000_000
+"""More pairs of head and run are refused: their table would not fit in memory."""
+
 _MOST_TERMS = 20_000_000
+"""If ties at rank k need more terms than this, the number of wrong items is simulated."""
+
 _BLOCKS = 64
+"""Number of blocks of runs in which heads and runs that matter are searched."""
 
 
 @dataclass(frozen=True, repr=False)
 class Subsets:
     """The classes of k-subsets other than the top set: a row for each of `heads`, a column for each of `runs`.
 
-    `top` holds by how much the k highest scores exceed x_[k], `drops` by how much each run falls short of it; losses
-    are for a spread of 1, relative to that of the top set.
+    `top[i]` is x_[i+1] − x_[k], `drops[j]` is x_[k] minus the score of run j. `losses` [head, run] are for a spread of
+    1 and relative to the loss of the top set. `log_sizes` and `log_shares` [head, run] are the logarithms of the number
+    of subsets and of 1 − ρ. Run j holds ranks `starts[j]` + 1 to `ends[j]`; `heads` and `runs` list those that matter.
     """
 
     k: int
@@ -101,14 +107,14 @@ class Subsets:
 
     @property
     def limit(self) -> float:
-        """P[exact] for ε without bound: below 1 where a subset with other scores loses nothing either."""
+        """The limit of P[exact] for ε → ∞: below 1 if a subset with other scores also has loss 0."""
         rivals = self.log_sizes[(self.losses == 0) & ~self.tied]
         return 1 / (1 + float(np.exp(rivals - self._log_tied).sum())) if len(rivals) else 1.0
 
     def law(self, epsilon: float, noise: str) -> tuple[FloatArray, Array, Array]:
         """Return the probabilities of an exact answer and of each other class that matters, with their places.
 
-        However likely answers without loss are, the other classes are compared with each other, not with those.
+        Which classes matter is decided among the inexact ones, so that 1 − P[exact] is precise however small.
         """
         weights = np.where(self.tied, -np.inf, self.log_sizes - epsilon * self.losses)
         heaviest = float(weights.max(initial=-np.inf))

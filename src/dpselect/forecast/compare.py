@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpselect._format import shown_below
+from dpselect._format import shown_above, shown_below
 from dpselect._html import table_html
 from dpselect._numbers import finite_number, positive_integer, positive_number
 from dpselect.errors import InvalidInput, plain
@@ -31,9 +31,9 @@ class Need:
     label, words : str
         The name of the mechanism's row, and what it does.
     mechanism : Mechanism
-        The mechanism; its own ε plays no part.
+        The mechanism; its own ε is ignored.
     epsilon : float
-        The ε needed: 0 if any will do, ∞ if none will.
+        The ε needed: 0 if every ε is enough, ∞ if none is.
     default : bool
         Whether mechanism="auto" takes this one.
 
@@ -50,6 +50,13 @@ class Need:
     mechanism: Mechanism
     epsilon: float
     default: bool
+
+    @property
+    def shown(self) -> str:
+        """The ε to three digits, rounded up so that it is still enough."""
+        if self.epsilon == 0:
+            return "any"
+        return "none is enough" if math.isinf(self.epsilon) else shown_above(self.epsilon, 3)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data; an ε that does not exist is None."""
@@ -132,9 +139,9 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         title = f"Epsilon needed for the exact top {self.k} with probability {self.accuracy:g}"
-        rows = [[need.label, shown_epsilon(need.epsilon), need.words] for need in self.needs]
+        rows = [[need.label, need.shown, need.words] for need in self.needs]
         if self.limit:
-            rows.append(["limit", shown_limit(self.limit), LIMIT_WORDS])
+            rows.append(["limit", shown_below(self.limit, 3), LIMIT_WORDS])
         return table_html(title, ["mechanism", "epsilon", ""], rows, note=self.warning)
 
     def __repr__(self) -> str:
@@ -142,7 +149,7 @@ class Comparison:
         return f"<Comparison of {len(self.needs)} mechanisms, k = {self.k} of {self.scores.size} items>"
 
 
-LIMIT_WORDS = "no pure mechanism that treats items alike can do with less"
+LIMIT_WORDS = "no pure mechanism that treats items alike needs less"
 
 
 def compare(
@@ -279,28 +286,11 @@ def _solved(table: Scores, need: Need, accuracy: float, delta: float) -> Need:
     return replace(need, epsilon=epsilon, default=chosen == replace(template, epsilon=tried))
 
 
-def shown_epsilon(epsilon: float) -> str:
-    """Return an ε to three digits, rounded up so that it is still enough."""
-    if epsilon == 0:
-        return "any"
-    return "none is enough" if math.isinf(epsilon) else f"{rounded_up(epsilon):g}"
-
-
-def shown_limit(epsilon: float) -> str:
-    """Return a limit to three digits, rounded down so that less is still not enough."""
-    return shown_below(epsilon, 3)
-
-
-def rounded_up(epsilon: float) -> float:
-    """Return the next number of three digits."""
-    unit = 10.0 ** (math.floor(math.log10(epsilon)) - 2)
-    nearest = float(f"{epsilon:.3g}")
-    return nearest if nearest >= epsilon else float(f"{epsilon + unit:.3g}")
-
-
 USUAL_ITEMS = 10_000
+"""The number of possible items if it is not stated."""
+
 _LARGEST_GAP = 1e100
-PUBLIC = "computed from what was stated, not from private data"
+_PUBLIC_NOTE = "computed from what was stated, not from private data"
 
 
 @dataclass(frozen=True, repr=False)
@@ -373,8 +363,8 @@ def plan(
     accuracy : float
         The wanted probability of an exact answer.
     gap : float, optional
-        By how many people the k-th item leads the next; for an ordered answer, each of the k the next. The model is
-        the worst case with such gaps: k items lead by just that, and all others are tied behind them.
+        By how many people the k-th item leads the next one; for an ordered answer, by how many each of the first k
+        items leads the next. The model is the worst case: every lead equals the gap, and all other items are tied.
     like : optional
         Instead of a gap, public scores that resemble the private ones.
     items : int, optional
@@ -408,10 +398,10 @@ def plan(
     people = None if people is None else positive_integer("people", people)
     if (gap is None) == (like is None):
         given = "neither" if gap is None else "both"
-        raise InvalidInput("gap", plain(given), "must be stated, or public scores that look alike, but not both")
+        raise InvalidInput("gap", plain(given), "must be stated, or similar public scores (like) instead, but not both")
     if like is None:
         if like_people is not None:
-            raise InvalidInput("like_people", like_people, "must be left out with a gap: it goes with a look-alike")
+            raise InvalidInput("like_people", like_people, "must be left out with a gap; it belongs to `like`")
         step = _checked_gap(gap, people)
         size = positive_integer("items", USUAL_ITEMS if items is None else items)
         if size <= k:
@@ -432,7 +422,7 @@ def plan(
         max_items_per_person=max_items_per_person,
         draws=0,
     )
-    comparison = replace(comparison, warning=PUBLIC)
+    comparison = replace(comparison, warning=_PUBLIC_NOTE)
     return Plan(comparison, model, step, size, people, _notes(like is None and items is None, delta, people))
 
 
@@ -451,10 +441,10 @@ def _checked_gap(gap: Any, people: int | None) -> float:
         raise InvalidInput(
             "gap",
             gap,
-            "must be above 0: at a gap of 0 rank k and the next are tied, and no epsilon tells which of them belongs",
+            "must be above 0: with a gap of 0 ranks k and k + 1 are tied, and no epsilon can distinguish them",
         )
     if not 0 < step <= _LARGEST_GAP:
-        raise InvalidInput("gap", gap, f"must be above 0 and at most {_LARGEST_GAP:g}: by how many people rank k leads")
+        raise InvalidInput("gap", gap, f"must be above 0 and at most {_LARGEST_GAP:g} people")
     if people is not None and step > people:
         raise InvalidInput("gap", gap, f"must be at most {people} (the number of people)")
     return float(step)
@@ -477,7 +467,7 @@ def _scaled_to(scores: Scores, people: int | None, like_people: int | None) -> S
         return scores
     if people is None or like_people is None:
         missing, other = ("people", "like_people") if people is None else ("like_people", "people")
-        raise InvalidInput(missing, None, f"must be stated if {other} is: look-alike scores are scaled by their ratio")
+        raise InvalidInput(missing, None, f"must be given with {other}: `like` is scaled by their ratio")
     factor = Fraction(people, positive_integer("like_people", like_people))
     values = np.array([int(Fraction(value) * factor + Fraction(1, 2)) for value in scores.values.tolist()])
     return Scores.from_histogram(values, scores.multiplicities)

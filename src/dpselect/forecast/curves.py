@@ -13,7 +13,7 @@ import numpy as np
 from dpselect._numbers import finite_number, positive_number
 from dpselect.errors import InvalidInput
 from dpselect.forecast.classes import Subsets
-from dpselect.forecast.levels import Levels
+from dpselect.forecast.levels import JointLevels
 from dpselect.forecast.noisy import noisy_items
 from dpselect.forecast.rounds import gaussian_in_order, peeling_in_order
 from dpselect.mechanisms import Canonical, Gaussian, Joint, Mechanism, OneShot, Peeling
@@ -21,7 +21,7 @@ from dpselect.sampling.bounds import scaled
 from dpselect.scores import Ranking, Scores
 
 _ANY = 1e-9
-"""If this ε, times the mechanism's natural scale, is enough, any is."""
+"""If the accuracy is reached at this fraction of `Success.start`, the ε needed counts as 0."""
 
 _HIGHEST = 1 - 1e-12
 """The highest accuracy that can be asked for."""
@@ -42,13 +42,13 @@ class Success:
     Attributes
     ----------
     mechanism : Mechanism
-        The mechanism; its own ε plays no part.
+        The mechanism; its own ε is ignored.
     probabilities : Callable[[float], tuple[float, float]]
-        P[exact] and 1 − P[exact] at one ε, each with its own digits.
+        P[exact] and 1 − P[exact] at one ε, each with full relative precision.
     limit : float
         P[exact] for ε without bound.
     start : float
-        An ε of the order at which the curve rises.
+        The order of magnitude of ε at which the curve rises; searches start there.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class Success:
 
     def chances(self, epsilons: Sequence[float]) -> list[float]:
         """Return P[exact] at several ε."""
-        # From the smallest on: what matters there includes what matters at larger ones.
+        # In ascending order, so that the classes listed for the smallest ε serve all others.
         found = {epsilon: self.chance(epsilon) for epsilon in sorted(epsilons)}
         return [found[epsilon] for epsilon in epsilons]
 
@@ -74,13 +74,13 @@ class Success:
         return self.probabilities(positive_number("epsilon", epsilon))[0]
 
     def smallest_epsilon(self, accuracy: float) -> float:
-        """Return the least ε with P[exact] >= accuracy: 0 if any will do, ∞ if none will."""
+        """Return the least ε with P[exact] >= accuracy: 0 if every ε is enough, ∞ if none is."""
         wanted = wanted_accuracy(accuracy)
         if self.limit <= wanted:
             return math.inf
         if self.chance(_ANY * self.start) >= wanted:
             return 0.0
-        return least_epsilon(self.probabilities, wanted, self.start)
+        return solve_epsilon(self.probabilities, wanted, self.start)
 
 
 def success(scores: Any, mechanism: Mechanism, *, smallest: float | None = None) -> Success:
@@ -91,7 +91,7 @@ def success(scores: Any, mechanism: Mechanism, *, smallest: float | None = None)
     scores
         The scores, as for `dpselect.select`.
     mechanism : Mechanism
-        Canonical, Joint, OneShot, Peeling or Gaussian; its own ε plays no part.
+        Canonical, Joint, OneShot, Peeling or Gaussian; its own ε is ignored.
     smallest : float, optional
         The smallest ε that will be asked for, if known, so that classes are listed only once.
 
@@ -119,7 +119,7 @@ def success(scores: Any, mechanism: Mechanism, *, smallest: float | None = None)
         limit = Subsets.of(mechanism, table, start, larger=True).limit
         return Success(mechanism, _shared(Subsets, table, mechanism, smallest), limit, start)
     if isinstance(mechanism, Joint):
-        return Success(mechanism, _shared(Levels, table, mechanism, smallest), 1.0, start)
+        return Success(mechanism, _shared(JointLevels, table, mechanism, smallest), 1.0, start)
     if has_curve(mechanism):
         template: Any = mechanism
 
@@ -127,7 +127,7 @@ def success(scores: Any, mechanism: Mechanism, *, smallest: float | None = None)
             pair = exact_probability(table, replace(template, epsilon=epsilon), _TOLERANCE)
             if pair is None:
                 raise InvalidInput(
-                    "k", mechanism.k, "must be smaller: a list of so many distinct scores has no exact curve"
+                    "k", mechanism.k, "must be smaller: with this many distinct scores a list has no exact curve"
                 )
             return pair
 
@@ -138,7 +138,7 @@ def success(scores: Any, mechanism: Mechanism, *, smallest: float | None = None)
 
 
 def _shared(kind: Any, table: Scores, mechanism: Any, smallest: float | None) -> Callable[[float], Pair]:
-    """Return P[exact] and its complement by ε, from classes that are kept until a smaller ε asks for more of them."""
+    """Return a function from ε to P[exact] and its complement; classes are cached, and relisted for a smaller ε."""
     kept: list[Any] = [math.inf, None]
 
     def probabilities(epsilon: float) -> Pair:
@@ -167,11 +167,11 @@ def exact_probability(table: Scores, mechanism: Mechanism, tolerance: float) -> 
     return None if items is None else items.exact(tolerance)
 
 
-def least_epsilon(probabilities: Callable[[float], Pair], wanted: float, near: float) -> float:
+def solve_epsilon(probabilities: Callable[[float], Pair], wanted: float, near: float) -> float:
     """Return the ε at which a probability that grows with ε reaches the one wanted, searching from `near` on.
 
-    Above 1/2 its complement is compared, in logarithms, so that accuracies close to 1 are told apart. 0 where the
-    probability is larger even at ε = e^-25 `near`: any ε will do.
+    Above 1/2 complements are compared, in logarithms, so that accuracies close to 1 are distinguished. Returns 0 if the
+    probability is larger even at ε = e^-25 · `near`.
     """
     from scipy.optimize import brentq
 
@@ -184,7 +184,7 @@ def least_epsilon(probabilities: Callable[[float], Pair], wanted: float, near: f
     low = high = math.log(near)
     while excess(high) < 0:
         if high > math.log(near) + 60.0:
-            raise InvalidInput("accuracy", wanted, "must be a little smaller: so close to 1 it cannot be told apart")
+            raise InvalidInput("accuracy", wanted, "must be smaller: this close to 1 it cannot be distinguished from 1")
         low, high = high, high + 0.5
     while excess(low) > 0:
         if low < math.log(near) - 25.0:
@@ -201,14 +201,14 @@ def smallest_epsilon(scores: Any, mechanism: Mechanism, accuracy: float) -> floa
     scores
         The scores, as for `dpselect.select`.
     mechanism : Mechanism
-        The mechanism; its own ε plays no part.
+        The mechanism; its own ε is ignored.
     accuracy : float
         The wanted probability of an exact answer, strictly between 0 and 1.
 
     Returns
     -------
     float
-        The least ε, to six digits or more: 0 if any will do, ∞ if none will.
+        The least ε, to six digits or more: 0 if every ε is enough, ∞ if none is.
 
     Raises
     ------
@@ -230,18 +230,18 @@ def smallest_epsilon(scores: Any, mechanism: Mechanism, accuracy: float) -> floa
     limit = gap_limit(table, mechanism, wanted)
     if not limit or isinstance(mechanism, Gaussian):
         return curve.smallest_epsilon(wanted)
-    return math.inf if curve.limit <= wanted else least_epsilon(curve.probabilities, wanted, limit)
+    return math.inf if curve.limit <= wanted else solve_epsilon(curve.probabilities, wanted, limit)
 
 
 def _with_delta(mechanism: OneShot | Peeling, pure: float) -> float:
-    """Return the ε of k rounds with δ that cost `pure` in all without it: each has range `pure`/k, or twice that."""
-    from dpselect.privacy.composition import least_epsilon as epsilon_of_rounds
+    """Return the ε, with δ, of k rounds that cost `pure` together without δ: each has range `pure`/k, or twice that."""
+    from dpselect.privacy.composition import epsilon_of_rounds
 
     if not 0 < pure < math.inf:
         return pure
     width = pure / mechanism.k * (1 if mechanism.noise == "gumbel" else 2)
     epsilon = float(epsilon_of_rounds(((width, mechanism.k),), Fraction(mechanism.delta)))
-    # Where δ alone covers the rounds, what is left of ε is only rounding.
+    # If δ alone covers the rounds, the remaining ε is only a rounding error.
     return 0.0 if epsilon < _ANY * pure else min(pure, epsilon)
 
 
@@ -260,8 +260,8 @@ def gap_limit(scores: Any, mechanism: Mechanism, accuracy: float) -> float:
     Returns
     -------
     float
-        The limit, with g the gap behind rank k, for sequences the least gap between neighbouring ranks up to k + 1;
-        0 without any gap. Mathematics, section 3.
+        The limit, where g = x_[k] − x_[k+1], or for sequences the smallest positive gap between consecutive ranks up
+        to k + 1; 0 if there is no gap. Mathematics, section 3.
 
     Examples
     --------
@@ -275,7 +275,7 @@ def gap_limit(scores: Any, mechanism: Mechanism, accuracy: float) -> float:
 
 
 def swap_limit(scores: Any, mechanism: Mechanism, accuracy: float) -> float:
-    """Return the ε at which `½ Σ_{a<=k<b} e^{−ε (x_[a] − x_[b])/w} = 1 − p`: a yardstick for sets, not a theorem.
+    """Return the ε at which `½ Σ_{a<=k<b} e^{−ε (x_[a] − x_[b])/w} = 1 − p`: an estimate for sets, not a proven bound.
 
     Parameters
     ----------
@@ -313,7 +313,7 @@ def swap_limit(scores: Any, mechanism: Mechanism, accuracy: float) -> float:
         failure = float(0.5 * swaps * np.exp(-epsilon * gap * float(unit)))
         return 1 - failure, failure
 
-    return least_epsilon(probabilities, wanted, max(gap_limit(table, mechanism, accuracy), _ANY / float(unit) / gap))
+    return solve_epsilon(probabilities, wanted, max(gap_limit(table, mechanism, accuracy), _ANY / float(unit) / gap))
 
 
 def wanted_accuracy(accuracy: Any) -> float:
@@ -323,7 +323,7 @@ def wanted_accuracy(accuracy: Any) -> float:
         raise InvalidInput(
             "accuracy",
             accuracy,
-            "must be a probability strictly between 0 and 1, such as 0.99; 1 would take an epsilon without bound",
+            "must be a probability strictly between 0 and 1, such as 0.99; no finite epsilon reaches 1",
         )
     if wanted > _HIGHEST:
         raise InvalidInput("accuracy", accuracy, f"must be at most {_HIGHEST}; beyond that it cannot be told from 1")

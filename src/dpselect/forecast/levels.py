@@ -26,16 +26,18 @@ from dpselect.sampling.sequences import log_difference
 from dpselect.scores import Ranking, Scores
 
 _NEGLIGIBLE = 30.0
-"""Losses are left out if together they weigh less than e^-30 of all losses but 0."""
+"""Losses are left out if their total weight is below e^-30 times that of all positive losses."""
 
 _GRID, _ROUNDS = 40, 3
+"""Grid points, and refinements of the grid, in the search for the losses that matter."""
+
 _WORK = 20_000_000
 _FEWEST = 500
-"""Bounds are merged where their number times that of rows exceeds the work; with fewer bounds nothing is exact."""
+"""LossBounds are merged if bounds times work per bound exceed _WORK; below _FEWEST bounds, figures are simulated."""
 
 
 @dataclass(frozen=True, repr=False)
-class Levels:
+class JointLevels:
     """The levels of loss of k-sequences that matter; `losses` are for a rate of ε = 1, and the first is 0."""
 
     k: int
@@ -44,7 +46,7 @@ class Levels:
     losses: FloatArray
 
     @classmethod
-    def of(cls, mechanism: Joint, scores: Scores, epsilon: float, *, larger: bool = False) -> Levels:
+    def of(cls, mechanism: Joint, scores: Scores, epsilon: float, *, larger: bool = False) -> JointLevels:
         """Return the levels that matter at an ε, or, with `larger`, at that and every larger one."""
         ranking, unit = Ranking.of(scores.distinct), 1 / (2 * Fraction(mechanism.sensitivity.spread))
         nearest, farthest = _window(mechanism.k, ranking, epsilon * float(unit))
@@ -62,7 +64,7 @@ class Levels:
         """Return P[great], P[good], the expected number of wrong items and the score lost, as far as feasible."""
         return self.bounds(epsilon, noise).figures()
 
-    def bounds(self, epsilon: float, noise: str) -> Bounds:
+    def bounds(self, epsilon: float, noise: str) -> LossBounds:
         """Return the bounds on the loss with their probabilities."""
         numbers = np.flatnonzero(np.isfinite(self.steps.log_sizes))
         log_sizes, log_within = self.steps.log_sizes[numbers], self.steps.log_within[numbers]
@@ -70,14 +72,14 @@ class Levels:
         weights: FloatArray = np.exp(log_within - log_sizes) * probabilities
         following = np.exp(np.minimum(log_within[:-1] - log_sizes[1:], 700.0)) * probabilities[1:]
         weights[:-1] = np.maximum(weights[:-1] - following, 0.0)
-        return Bounds(self, numbers, weights)
+        return LossBounds(self, numbers, weights)
 
 
 @dataclass(frozen=True, repr=False)
-class Bounds:
-    """Bounds on the loss: the numbers of their levels, ascending, and their probabilities."""
+class LossBounds:
+    """LossBounds on the loss: the numbers of their levels, ascending, and their probabilities."""
 
-    levels: Levels
+    levels: JointLevels
     numbers: Array
     weights: FloatArray
 
@@ -111,8 +113,8 @@ class Bounds:
         groups: Array = steps.first[row] + taken
         return groups
 
-    def merged(self, work_per_bound: float) -> Bounds | None:
-        """Return so few bounds that they can be gone through; None if too few could be.
+    def merged(self, work_per_bound: float) -> LossBounds | None:
+        """Return at most _WORK / work_per_bound bounds; None if that is fewer than _FEWEST.
 
         Neighbours are merged where they have little weight and little part in the loss.
         """
@@ -130,7 +132,7 @@ class Bounds:
             first = np.flatnonzero(np.append(True, cells[1:] != cells[:-1]))
             last = np.append(first[1:], len(numbers)) - 1
             numbers, weights = numbers[(first + last) // 2], np.add.reduceat(weights, first)
-        return Bounds(self.levels, numbers, weights)
+        return LossBounds(self.levels, numbers, weights)
 
     def figures(self) -> dict[str, float]:
         """Return P[great], P[good], the expected number of wrong items and the score lost, as far as feasible."""
@@ -170,7 +172,7 @@ class Bounds:
         return lost + float(above[-1] * left.sum()), wrong
 
     def _crowded(self) -> float | None:
-        """Return the expected number of chosen items tied with rank k for which the top k has no room."""
+        """Return the expected number of surplus items: chosen, tied with rank k, beyond their number in the top k."""
         end = float(self.ends[self.border])
         start = float(self.ends[self.border - 1]) if self.border else 0.0
         if end == self.k:
@@ -209,7 +211,7 @@ class Bounds:
         for row in range(self.k):
             groups = bounds.groups(row)
             choices, reach = self.ends[groups] - row, self.ends[np.minimum(groups, lowest)]
-            # Negative numbers belong to counts that cannot have been taken, whose probability is 0.
+            # Negative numbers belong to impossible states, whose probability is 0.
             wanted = np.minimum(reach, above) - required
             free = np.clip(reach - above, 0.0, tied) - ties
             moved, moved_tied = law * (wanted / choices), law * (free / choices)
@@ -218,23 +220,23 @@ class Bounds:
             law[:, 1:] += moved_tied[:, :-1]
         return min(float(law[-1, least:].sum()), 1.0)
 
-    def _reaching(self, lowest: int) -> Bounds:
-        """Return the bounds within which it is likely enough that nothing below a group is chosen."""
+    def _reaching(self, lowest: int) -> LossBounds:
+        """Return the bounds for which P[no item below group `lowest` is chosen] is not negligible."""
         most = float(np.log(self.ends[lowest] - np.arange(self.k)).sum())
         likely = self.levels.steps.log_within[self.numbers] <= most + 1.5 * _NEGLIGIBLE
         likely[0] = True
-        return Bounds(self.levels, self.numbers[likely], self.weights[likely])
+        return LossBounds(self.levels, self.numbers[likely], self.weights[likely])
 
 
 def _window(k: int, ranking: Ranking, rate: float) -> tuple[Any, Any]:
-    """Return two losses between which, with 0, all losses lie that matter at a rate; None where there is no bound.
+    """Return the range (nearest, farthest) of the positive losses that matter at a rate; None for an open end.
 
     `N(s') − N(s)` sequences lose more than s and no more than s'; each weighs between `exp(−rate s')` and
     `exp(−rate s)`. A grid of losses gives both bounds, and finer grids narrow the window.
     """
     thresholds = Thresholds(ranking, k)
     nearest, farthest = thresholds.zero, ranking.grouping.values[0] - ranking.grouping.values[-1]
-    # There is no grid of denormal numbers.
+    # Denormal losses cannot be put on a grid.
     if thresholds.ascending.dtype == object or float(farthest) * 1e-9 <= 0:
         return None, None
     integral = thresholds.ascending.dtype == np.int64

@@ -20,7 +20,7 @@ def items_returned(top: Array, chosen: Array) -> float:
 
 
 def number_correct(top: Array, chosen: Array) -> float:
-    """True positives: chosen items above rank k's score, and as many tied with it as there is room for."""
+    """True positives: chosen items with scores above x_[k], and those tied with it, up to their number in the top k."""
     border = top[-1]
     room = int((top == border).sum())
     return float((chosen > border).sum() + min(int((chosen == border).sum()), room))
@@ -32,18 +32,18 @@ def f1_score(top: Array, chosen: Array) -> float:
 
 
 def score_ratio(top: Array, chosen: Array) -> float:
-    """Σ y_i / Σ x_[i], and 1 where all of the top is zero; restricted, section 8.3."""
+    """Σ y_i / Σ x_[i], or 1 if the denominator is 0; restricted, section 8.3."""
     best = top.sum()
     return float(chosen.sum() / best) if best else 1.0
 
 
 def largest_error(top: Array, chosen: Array) -> float:
-    """ℓ∞ = max_i |x_[i] − y_i|; joint, Definition 2.2. Sets are to be sorted first."""
+    """ℓ∞ = max_i |x_[i] − y_i|; joint, Definition 2.2. Sort a set in descending order first."""
     return float(np.abs(top - chosen).max())
 
 
 def total_error(top: Array, chosen: Array) -> float:
-    """ℓ1 = Σ_i |x_[i] − y_i|; joint, Definition 2.2. Sets are to be sorted first."""
+    """ℓ1 = Σ_i |x_[i] − y_i|; joint, Definition 2.2. Sort a set in descending order first."""
     return float(np.abs(top - chosen).sum())
 
 
@@ -53,7 +53,7 @@ def relative_error(top: Array, chosen: Array) -> float:
 
 
 def is_exact(top: Array, chosen: Array) -> bool:
-    """Whether every place holds the true score; sets are to be sorted first."""
+    """Whether every place holds the true score; sort a set in descending order first."""
     return bool(len(chosen) == len(top) and (top == chosen).all())
 
 
@@ -61,7 +61,7 @@ def is_within(top: Array, chosen: Array, *, held: int, lowest: Any) -> bool:
     """Whether the `held` highest scores are all there, and none is below `lowest`.
 
     With `held = ⌈k/10⌉` and the score of rank `⌊11k/10⌋` the answer is *great*, with `⌈k/100⌉` and `⌊3k/2⌋` *good*
-    (canonical, section A.2, there by rank; here by score, so that ties do no harm).
+    (canonical, section A.2, where ranks are compared; here scores, so that tied items are interchangeable).
     """
     descending = np.sort(chosen)[::-1]
     return bool(len(chosen) == len(top) and (descending[:held] == top[:held]).all() and (descending >= lowest).all())

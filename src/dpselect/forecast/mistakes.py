@@ -4,7 +4,7 @@ Notation as in noisy.py. With N the number of other items above z, an item at z
 
 * of lower score than rank k is chosen, and wrong, if `N < k`: `∫ f P[N < k] dz`;
 * of higher score is missing if `N >= k`: `∫ f P[N >= k] dz`;
-* tied with rank k is one too many if it is chosen and all r tied items that have room are above it.
+* tied with rank k is surplus if it is chosen and r other tied items, as many as the top k has, are above it.
 
 With A items above missing and B below chosen, `max(A, B)` are wrong: B, and the tied ones that are too many. The law of
 N is a product of `1 − p + p e^{iθ}` over items with `p = S(z − a)`, summed over points of the unit circle.
@@ -26,10 +26,11 @@ from dpselect.sampling.noise import Noise
 _LIGHT, _ORDERS = 0.05, 10
 """Items with p below 1/20 enter through the first 10 powers of p: a relative error of 0.1^10."""
 
-_CERTAIN = 1e-17
 _ROUNDING = 1e-13
+"""Absolute error allowed in each panel of an integral."""
+
 _WIDEST, _FEW = 3.0, 100
-"""Values z that are taken together differ by at most 3, unless there are few groups."""
+"""Nodes z that are evaluated together span at most _WIDEST, unless there are at most _FEW groups."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def expected_mistakes(items: NoisyItems, costs: FloatArray, inexact: float, tole
 
 @dataclass(frozen=True, repr=False)
 class _Counted:
-    """The groups with the weights of their mistakes: as chosen items, their cost, and the cost of missing items."""
+    """The groups with three weights each: wrong items chosen, their cost, and the cost of missing items."""
 
     items: NoisyItems
     weights: FloatArray
@@ -103,7 +104,7 @@ class _Counted:
         noise, k = items.noise, items.k
         least = noise.survival(float(z.max()) - items.locations)
         most = noise.survival(float(z.min()) - items.locations)
-        certain = int((1 - least <= _CERTAIN).sum())
+        certain = int((least == 1.0).sum())
         light = max(int((most > _LIGHT).sum()), certain)
         apart = self.crowded and certain <= border
         heavy = np.arange(certain, light)

@@ -33,13 +33,22 @@ from dpselect.sampling.sequences import log_falling
 from dpselect.scores import Ranking, Scores
 
 REACH = 60.0
-"""A noise exceeds log n + 60, n the number of items, in less than one of e^60 answers: nothing beyond is computed."""
+"""The largest of n noises is below log n + 60 except with probability e^-60; integrals are truncated there."""
 
-_LARGEST_ODDS = 1e4
+_LARGEST_LOG_ODDS = 1e4
+"""Log-odds are clipped to plus and minus this, so that bisection starts from finite numbers."""
+
 _NEAR_KINK = 2.0
+"""Groups whose kink is within this distance of z are summed one by one, not on a grid."""
+
 _MOST_KINKS = 200
+"""At most this many kinks without a jump are edges of panels."""
+
 _POISSON = 1e15
+"""Groups of at least this size have Poisson instead of binomial counts; simulate.py uses the same number."""
+
 _ELEMENTS = 1 << 20
+"""Complex numbers in the largest intermediate array."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,7 +66,7 @@ class NoisyItems:
 
     @classmethod
     def of(cls, table: Scores, k: int, rate: Fraction, noise: Noise) -> NoisyItems:
-        """Return the groups at their locations. A gap below rank k is cut to where it makes no difference."""
+        """Return the groups at their locations. A gap below rank k too wide for its size to matter is shortened."""
         ranking = Ranking.of(table.distinct)
         locations = scaled(table.values - ranking.scores(np.array([k - 1])), rate)
         sizes = table.multiplicities.astype(np.float64)
@@ -99,7 +108,7 @@ class NoisyItems:
 
     @cached_property
     def kinks(self) -> FloatArray:
-        """Values at which some density is not smooth: all where it jumps, else those nearest to rank k."""
+        """Values at which some density is not smooth: all if densities jump, else the _MOST_KINKS nearest to rank k."""
         kinks = np.concatenate([self.locations + kink for kink in self.noise.kinks] or [np.empty(0)])
         kinks = kinks[(kinks >= self.range[0]) & (kinks <= self.range[1])]
         jumps = self.noise.infimum > -math.inf
@@ -115,7 +124,7 @@ class NoisyItems:
         return Gridded(self.locations, self.sizes[None])
 
     def smooth_sum(self, first: int, low: float) -> tuple[FloatArray, FloatArray]:
-        """Return locations and weights that stand for the groups from `first` on in sums of log F at z >= low."""
+        """Return fewer locations and weights with the same sums of log F over groups from `first` on, for z >= low."""
         near = int((self.locations > low - _NEAR_KINK).sum()) if self.noise.kinks else 0
         near = max(first, near)
         far, (weights,) = self._gridded.since(near)
@@ -171,7 +180,7 @@ class NoisyItems:
 
     def within(self, held: int, last: int, tolerance: float) -> float:
         """P[the `held` highest scores are chosen, and none below that of rank `last`]."""
-        optional = Optional.of(self, held, last)
+        optional = OptionalGroups.of(self, held, last)
         if optional is None:
             return 1.0
 
@@ -186,7 +195,7 @@ class NoisyItems:
 
 
 @dataclass(frozen=True, repr=False)
-class Optional:
+class OptionalGroups:
     """The optional groups `first` to `stop` − 1, of which `wanted` items are chosen, at least `least` of the first."""
 
     items: NoisyItems
@@ -196,7 +205,7 @@ class Optional:
     least: int
 
     @classmethod
-    def of(cls, items: NoisyItems, held: int, last: int) -> Optional | None:
+    def of(cls, items: NoisyItems, held: int, last: int) -> OptionalGroups | None:
         """Return the optional groups of two ranks; None if every answer is within them."""
         first, stop = items.group(held), min(items.group(last), len(items.sizes) - 1) + 1
         required = int(items.ends[first] - items.sizes[first])
@@ -249,7 +258,7 @@ class Optional:
 class Circle:
     """Half of `number` evenly spaced points `e^{iθ}` of the unit circle, for generating functions of counts.
 
-    A sum over the points yields a probability of a count N up to that of counts `number` or more away.
+    A sum over the points gives P[N = n] with an error of at most the probability of counts `number` or more from n.
     """
 
     angles: FloatArray
@@ -276,7 +285,7 @@ class Circle:
         exponent = np.zeros_like(result)
         for part in self._blocks(shares[~single]):
             p, q = shares[~single][part, :, None], others[~single][part, :, None]
-            # The logarithm in parts, so that powers of 10^18 and more keep their digits.
+            # Real and imaginary part of the logarithm separately: powers of 10^18 and more keep their precision.
             exponent.real += np.tensordot(sizes[~single][part], 0.5 * np.log1p(-2 * p * q * fall), 1)
             turned = np.arctan2(p * np.sin(self.angles), q + p * np.cos(self.angles))
             exponent.imag += np.tensordot(sizes[~single][part], turned, 1)
@@ -384,7 +393,7 @@ def _tilt(log_cdf_: FloatArray, log_survival: FloatArray, sizes: FloatArray, wan
     """Return λ for each z such that about `wanted` items are above z when their odds are multiplied by e^λ."""
     from scipy.special import expit
 
-    odds = np.clip(log_survival - log_cdf_, -_LARGEST_ODDS, _LARGEST_ODDS)
+    odds = np.clip(log_survival - log_cdf_, -_LARGEST_LOG_ODDS, _LARGEST_LOG_ODDS)
     number = float(sizes.sum())
     target = min(max(wanted - 0.5, 0.25), number - 0.25) if number < _POISSON else max(wanted - 0.5, 0.25)
     spread = math.log(number) + 10.0
@@ -398,5 +407,5 @@ def _tilt(log_cdf_: FloatArray, log_survival: FloatArray, sizes: FloatArray, wan
 
 
 def _finite(logs: FloatArray) -> FloatArray:
-    """Return logarithms with −∞ for what is undefined: the product of an impossible event and anything."""
+    """Replace NaN by −∞: it comes from a product with an impossible event, whose probability is 0."""
     return np.where(np.isnan(logs), -np.inf, logs)

@@ -14,7 +14,7 @@ from dpselect._numbers import exact_fraction, finite_number, seed_or_none
 from dpselect.errors import InvalidInput
 from dpselect.forecast.classes import Subsets
 from dpselect.forecast.curves import exact_probability, has_curve, success
-from dpselect.forecast.levels import Levels
+from dpselect.forecast.levels import JointLevels
 from dpselect.forecast.metrics import good_ranks, great_ranks
 from dpselect.forecast.mistakes import expected_mistakes
 from dpselect.forecast.noisy import NoisyItems, noisy_items
@@ -59,7 +59,7 @@ class Forecast:
     largest_error, total_error, relative_error : Figure
         Expected ℓ∞, ℓ1 and k-relative error (joint, Definition 2.2), for sets after sorting.
     inexact : Figure
-        1 − `exact`, with its own digits where `exact` is all but 1.
+        1 − `exact`, with full relative precision even if `exact` is close to 1.
 
     Examples
     --------
@@ -150,7 +150,7 @@ class Forecast:
     @cached_property
     def _classes(self) -> Any:
         """The classes of Canonical or the levels of Joint, None for other mechanisms."""
-        kind: Any = {Canonical: Subsets, Joint: Levels}.get(type(self.mechanism))
+        kind: Any = {Canonical: Subsets, Joint: JointLevels}.get(type(self.mechanism))
         return None if kind is None else kind.of(self.mechanism, self.scores, self.mechanism.epsilon)
 
     @cached_property
@@ -181,7 +181,7 @@ class Forecast:
 
     def _mistakes(self, items: NoisyItems) -> dict[str, float]:
         """Return the expected number of wrong items, and the score lost."""
-        # P[exact] of an ordered answer is about its order; here the set counts.
+        # `_pair` of an ordered answer requires the right order; the number of mistakes depends on the set alone.
         pair = items.exact(self.tolerance) if self.mechanism.ordered or self._pair is None else self._pair
         border = Ranking.of(self.scores.distinct).scores(np.array([items.k - 1]))
         costs = np.abs(scaled(self.scores.values - border, Fraction(1)))
@@ -264,8 +264,8 @@ def forecast(
     seed : int, optional
         Seed of the draws.
     tolerance : float
-        Relative error of the exact figures: of probabilities (of P[exact] and of its complement), and of the expected
-        number and cost of mistakes, rather than of the number correct.
+        Relative error of the exact figures: of P[exact], its complement and the other probabilities; and of the
+        expected number and cost of mistakes (not of the number correct).
 
     Returns
     -------
@@ -304,7 +304,7 @@ def checked_draws(draws: Any) -> int:
 
 
 def _known(values: dict[str, float]) -> dict[str, Figure]:
-    """Return exact figures; integrals of nested events may be rounded against their order."""
+    """Return exact figures; where rounding reversed it, the order P[exact] <= P[great] <= P[good] is restored."""
     for less, more in (("exact", "great"), ("great", "good")):
         if less in values and more in values:
             values[more] = min(max(values[less], values[more]), 1.0)
@@ -312,7 +312,7 @@ def _known(values: dict[str, float]) -> dict[str, Figure]:
 
 
 def _expressed(found: dict[str, float], table: Scores, mechanism: Mechanism) -> dict[str, float]:
-    """Return figures in terms of what is right, from the expected number of wrong items and the score lost."""
+    """Return the figures of a forecast, from the expected number of wrong items and the expected score lost."""
     figures = {name: found[name] for name in (*PROBABILITIES, "relative_error") if name in found}
     if "wrong" in found:
         figures |= {"correct": mechanism.k - found["wrong"], "f1": 1 - found["wrong"] / mechanism.k}
@@ -332,7 +332,7 @@ def _best_sum(table: Scores, k: int) -> float:
 
 
 def _scaled(mechanism: Mechanism, factor: float) -> Any:
-    """Return a mechanism with a multiple of its ε, each part of it."""
+    """Return the mechanism with ε, and every part of ε, multiplied by a factor."""
     if isinstance(mechanism, Restricted):
         inner = _scaled(mechanism.inner, factor)
         # k, epsilon and sensitivity follow from these.
@@ -350,7 +350,7 @@ def _between(error: Figure | None, low: Figure | None, high: Figure | None) -> F
     least = error.low if low is None else max(error.low, low.value)
     most = error.high if high is None else min(error.high, high.value)
     if low is not None and error.high <= low.value:
-        # Draws that miss rare errors say nothing; the exact bounds do.
+        # The draws missed the rare errors, so only the exact bounds are known.
         least, most = low.value, low.value if high is None else high.value
     elif least > most:
         least = most

@@ -34,11 +34,16 @@ PANEL = len(_NODES)
 _HALVINGS, _LOCAL = 30, 0.02
 """Panels are halved up to 30 times; each may contribute a fiftieth of the tolerance."""
 _PANELS = 12
+"""Number of first panels in the range of an integrand."""
+
 _CELLS = 64
+"""Cells of the grid on which the range of an integrand is searched."""
+
 _DEPTH = 45.0
 """An integrand counts as zero where it is e^-45 (3e-20) times its maximum or less."""
 
 _STEP, _ORDER, _BLOCK = 0.1, 8, 8.0
+"""Grid step, interpolation points per weight, and width of the blocks that are put on a grid at a time."""
 
 
 def integrate(function: Integrand, edges: FloatArray, tolerance: float, *, absolute: float = 0.0) -> FloatArray:
@@ -151,7 +156,7 @@ def on_grid(locations: FloatArray, weights: FloatArray) -> tuple[FloatArray, Flo
 
 
 class Gridded:
-    """Descending locations with rows of weights, put on grids in blocks when they are first needed."""
+    """Descending locations with rows of weights; each block is replaced by few grid points on first use."""
 
     def __init__(self, locations: FloatArray, weights: FloatArray) -> None:
         self._locations, self._weights = locations, weights
@@ -160,7 +165,7 @@ class Gridded:
         self._blocks: dict[int, tuple[FloatArray, FloatArray]] = {}
 
     def since(self, first: int) -> tuple[FloatArray, FloatArray]:
-        """Return few locations and weights that stand for those from a place on."""
+        """Return fewer locations and weights with the same sums of smooth functions as those from index `first` on."""
         block = int(np.searchsorted(self._starts, first))
         parts = [self._part(first, int(self._starts[block]))] if first < len(self._locations) else []
         for number in range(block, len(self._starts) - 1):

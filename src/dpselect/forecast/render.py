@@ -18,11 +18,15 @@ from dpselect.writing import is_writable, write_whole
 
 ENDINGS = (".png", ".svg", ".html")
 _WRITABLE = "must be a file in an existing folder with permission to write"
-_POINTS = 25
-_ROUNDS = 4
-_STEP = 0.04
+_POINTS, _ROUNDS, _STEP = 25, 4, 0.04
+"""First points of a curve, and rounds in which intervals with a rise above the step are halved."""
+
 _TINY = 1e-6
+"""Curves are searched from this times `Success.start` to `Success.start` divided by this."""
+
 _NARROW = 1e3
+"""If the ends of the axis differ by less than this factor, ticks are labelled at 1, 2 and 5."""
+
 _LINES = [
     {"color": "black", "linestyle": "-", "marker": "o"},
     {"color": "black", "linestyle": "--", "marker": "s"},
@@ -144,7 +148,7 @@ def _frame(axes: Any, low: float, high: float) -> None:
 
 
 def _sampled(curve: Success, low: float, high: float) -> tuple[FloatArray, FloatArray]:
-    """Return points of a curve, halfway between which more are put where it rises."""
+    """Return points of a curve, with more of them where it is steep."""
     epsilons = np.geomspace(low, high, _POINTS)
     values = np.array(curve.chances(epsilons.tolist()))
     for _ in range(_ROUNDS):
@@ -201,7 +205,7 @@ def _mark(axes: Any, epsilon: float | None, accuracy: float | None, limit: float
         )
     if limit is not None and accuracy is not None and limit > low:
         axes.axvspan(low, limit, color="0.93", zorder=0)
-        axes.set_xlabel(f"epsilon (grey: too little for {accuracy:g}, whatever the pure mechanism)")
+        axes.set_xlabel(f"epsilon (grey: below the limit of pure mechanisms for {accuracy:g})")
     if epsilon is None:
         return
     style: dict[str, Any] = {"textcoords": "offset points", "fontsize": 9, "fontweight": "bold", "va": "bottom"}

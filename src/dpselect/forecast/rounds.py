@@ -6,9 +6,10 @@ probability `N / (N + W)`, and exponential noise with `∫ e^{−v} Π (1 − p 
 
 *Gaussian*: nested integrals. With V_0(z) the probability that all items below rank k's score are below z, and the items
 of the top k taken one by one, the lowest first, `V_j(z) = ∫_{−∞}^z V_{j−1} f dz` is the probability that j of them are
-in order above all others and below z. Of m tied items r belong to the top k. Few are taken one by one, each with the
-number of items that may come next as a factor; many at once: all m are below z with probability `F^m`, and then the
-r-th highest is at w with `F(w) = F(z) (1 − B)`, B of the law Beta(r, m − r + 1), so that `V_j(z) = F^m E[V_{j−1}(w)]`.
+in order above all others and below z. Of m tied items r belong to the top k. A small tie is processed item by item,
+with the number of items that may come next as a factor. A large tie is processed at once: all m are below z with
+probability `F^m`; given that, the r-th highest is at w with `F(w) = F(z) (1 − B)`, B ~ Beta(r, m − r + 1), so that
+`V_j(z) = F^m E[V_{j−1}(w)]`.
 """
 
 from __future__ import annotations
@@ -29,15 +30,19 @@ from dpselect.scores import Scores
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 _WIDEST = 2000.0
+"""Gaps, in e-folds, are shortened to this; exp(-2000) is 0 in float64."""
+
 _NEAR, _TERMS = 0.1, 16
 """Products p u above 0.1 are taken one by one, the others through 16 power sums: an error of 0.1^17."""
+
 _DEPTH = 50.0
+"""Integrals end where exp(-v) is e^-50."""
 
 
 def peeling_in_order(table: Scores, mechanism: Peeling) -> tuple[float, float]:
     """P[the top k in order] and its complement."""
     sizes = table.multiplicities.astype(np.float64)
-    # Behind a very wide gap differences would lose their digits; it is cut to where p is 0.
+    # A gap beyond _WIDEST, where p is 0, is shortened, so that differences behind it keep their precision.
     gaps = np.minimum(scaled(table.values[:-1] - table.values[1:], mechanism.rate()), _WIDEST)
     ranks, ends = np.arange(mechanism.k), np.cumsum(sizes)
     groups = np.searchsorted(ends, ranks, side="right")
@@ -101,11 +106,15 @@ def _decaying(ratio: float, left: float) -> tuple[FloatArray, FloatArray]:
 
 
 PANEL_WIDTH, _PANEL_NODES = 0.25, 12
+"""Width of the panels on which V is tabulated, in standard deviations, and Gauss-Legendre nodes in each."""
+
 _REACH = 10.0
+"""Normal noise is taken to be within plus and minus this many standard deviations."""
+
 _ONE_BY_ONE, _FEW_TIED = 8, 1000
 """Up to 8 items of a tie of at most 1,000 are taken one by one."""
 MOST_IN_ORDER = 100_000
-"""Gaussian's order is computed for at most so many distinct scores in the top k."""
+"""P[right order] under Gaussian noise is computed for at most this many distinct scores in the top k."""
 
 
 def gaussian_in_order(table: Scores, mechanism: Gaussian) -> float | None:

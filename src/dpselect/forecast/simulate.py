@@ -16,7 +16,7 @@ import numpy as np
 from dpselect._arrays import Array, FloatArray, IntArray
 from dpselect.forecast import metrics
 from dpselect.forecast.classes import Subsets
-from dpselect.forecast.levels import Levels
+from dpselect.forecast.levels import JointLevels
 from dpselect.forecast.noisy import REACH, NoisyItems, noisy_items
 from dpselect.mechanisms import Canonical, Joint, Mechanism, Peeling
 from dpselect.sampling import NOISES, bit_source
@@ -29,9 +29,16 @@ _NORMAL = 1.959963984540054
 """The standard normal lies between minus and plus this with probability 0.95."""
 
 _CERTAIN = 1 - 1e-13
+"""Probabilities from here on are shown as 1."""
+
 _RARE = 0.2
+"""Items that exceed a threshold with at most this probability are drawn by group, others one by one."""
+
 _POISSON = 1e15
+"""Groups of at least this size times draws have Poisson instead of binomial counts."""
+
 _LISTED = 1 << 17
+"""Taken items among the first ranks are marked in a table of this many columns; others are searched for."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +165,7 @@ def drawn_groups(table: Scores, mechanism: Mechanism, draws: int, generator: np.
     if isinstance(mechanism, Canonical):
         return _subsets(Subsets.of(mechanism, table, mechanism.epsilon), mechanism, table, draws, generator)
     if isinstance(mechanism, Joint):
-        return _sequences(Levels.of(mechanism, table, mechanism.epsilon), mechanism, draws, generator)
+        return _sequences(JointLevels.of(mechanism, table, mechanism.epsilon), mechanism, draws, generator)
     items = noisy_items(table, mechanism)
     if items is not None:
         return _largest(items, draws, generator)
@@ -170,8 +177,8 @@ def drawn_groups(table: Scores, mechanism: Mechanism, draws: int, generator: np.
 def distinct_ranks(bounds: FloatArray, generator: np.random.Generator) -> FloatArray:
     """Return uniformly random sequences of distinct ranks as [draw, row]; row r takes one of the ranks below its bound.
 
-    Bounds [draw, row] must not fall from row to row. A shuffle that remembers only the places it touched: row r
-    takes what is at a random place of r..bound − 1, and what was at place r moves there.
+    LossBounds [draw, row] must not decrease from row to row. This is a Fisher–Yates shuffle that stores only changed
+    places: row r takes the content of a random place in r..bound − 1, and the content of place r moves there.
     """
     draws, rows = bounds.shape
     places, moved = np.empty((2, draws, rows))
@@ -192,7 +199,7 @@ def distinct_ranks(bounds: FloatArray, generator: np.random.Generator) -> FloatA
     return chosen
 
 
-def _sequences(levels: Levels, mechanism: Joint, draws: int, generator: np.random.Generator) -> IntArray:
+def _sequences(levels: JointLevels, mechanism: Joint, draws: int, generator: np.random.Generator) -> IntArray:
     """Draw from Joint: a bound on the loss, then any sequence within it."""
     bounds = levels.bounds(mechanism.epsilon, mechanism.noise)
     drawn = generator.choice(len(bounds.weights), draws, p=bounds.weights / bounds.weights.sum())
@@ -220,7 +227,7 @@ def _subsets(
         bounds = np.maximum(lowest[:, None], places + 1)
         others = distinct_ranks(bounds, generator)
         chosen = np.where(places == picks[:, None] - 1, lowest[:, None], others) + heads[:, None] + 1
-        # Of the drawn places the first k − h count; the head comes behind them.
+        # The first k − h places are used; the ranks of the head follow them.
         ranks[wrong] = np.where(places < picks[:, None], chosen, places - picks[:, None])
     return np.searchsorted(ends, ranks, side="right")
 
@@ -286,7 +293,7 @@ def _peeled(items: NoisyItems, draws: int, generator: np.random.Generator) -> In
 
 
 def _threshold(items: NoisyItems, wanted: float) -> float:
-    """Return a value that so many items exceed on average; one that all exceed if there are not so many."""
+    """Return a value that `wanted` items exceed on average; one that all items exceed if there are fewer."""
     low, high = float(items.locations[-1]) - REACH, items.range[1]
     if items.number <= wanted:
         return low

@@ -45,7 +45,7 @@ _CHUNK = 1 << 22
 """Numbers in the largest intermediate table."""
 
 _FEW = 200
-"""Up to so many alternatives have their probabilities computed one by one."""
+"""Up to this many alternatives, probabilities are computed one by one."""
 
 _NODES = 24
 """Gauss–Legendre nodes per panel."""
@@ -57,7 +57,7 @@ class Classes:
 
     The subsets of a class contain all ranks 1..head, lack rank head + 1, and their last rank is in
     first_tails..last_tails; ranks count from 1. The top set is the class with head = k. Classes are computed from the
-    scores and as private as these: do not release them.
+    scores without any noise: do not release them.
     """
 
     k: int
@@ -97,7 +97,7 @@ class Classes:
 class Levels:
     """The levels of loss of k-sequences with their sizes and probabilities.
 
-    Levels are computed from the scores and as private as these: do not release them.
+    Levels are computed from the scores without any noise: do not release them.
     """
 
     k: int

@@ -110,7 +110,7 @@ class LimitedDomain(UnknownDomain):
         return _of_few_digits(Fraction(self.sensitivity.spread) + threshold(allowed / brought) / self.rate())
 
     def dummy(self, following: Any) -> Fraction:
-        """Return the location of the dummy without rounding, which could let one person move it by more than w."""
+        """Return the exact location of the dummy: if it were rounded, one person could move it by more than w."""
         return exact_fraction(following) + self.lead()
 
     def draw_from(self, pool: Pool, bits: BitSource) -> Members:

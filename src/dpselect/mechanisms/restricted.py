@@ -42,10 +42,10 @@ NORMAL_FOR_GUMBEL = Fraction(NormalDist().inv_cdf(0.99) * sqrt(2) / log(99))
 """Standard deviation of normal noise times this is the scale of gumbel noise that needs the same gap."""
 
 ROUNDS_FOR_TESTS = 4
-"""The tests get the cost of so many rounds of peeling (restricted, theorem 5) …"""
+"""The tests get the ε of this many rounds of peeling (restricted, theorem 5), limited by MOST_FOR_TESTS."""
 
 MOST_FOR_TESTS = Fraction(1, 2)
-"""… but at most this share of ε; with few rounds nothing would be left for the choice."""
+"""Largest share of ε for the tests; with few rounds nothing would otherwise be left for the choice."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -378,7 +378,7 @@ def _parts_of(epsilon: float, test_epsilon: float | None) -> Iterator[None]:
     raise InvalidInput(
         "test_epsilon",
         test_epsilon,
-        f"must be such that it and the rest of epsilon = {epsilon:g}, over k * spread, are in 1e-250..1e250",
+        f"must leave test_epsilon and the rest of epsilon = {epsilon:g}, divided by k * spread, in 1e-250..1e250",
     )
 
 

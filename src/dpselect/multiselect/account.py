@@ -12,7 +12,7 @@ from dpselect.errors import DpSelectError
 from dpselect.privacy.conversion import float_above
 
 
-class Account:
+class SignalBudget:
     """Adds up the costs of signals exactly and refuses those that exceed the budget.
 
     Threads may share it. It cannot be copied or used in a forked process, which would spend the whole budget again.

@@ -1,4 +1,4 @@
-"""The results a server can answer with, at positions on a line, and what it costs that there are no others."""
+"""The results that a server can answer with, at positions on a line, and the cost if only these exist."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from dpselect._numbers import finite_number, seed_or_none
 from dpselect.errors import BudgetExceeded, InvalidInput, plain
-from dpselect.multiselect.account import Account
+from dpselect.multiselect.account import SignalBudget
 from dpselect.multiselect.noise import DistanceGuarantee, GridNoise
 from dpselect.sampling.bits import bit_source
 
@@ -69,7 +69,7 @@ class Client:
         reuse: bool = False,
     ) -> None:
         self._noise = GridNoise(epsilon, grid)
-        self._account = Account(budget)
+        self._account = SignalBudget(budget)
         self._bits = bit_source(seed_or_none(seed))
         self._reuse = reuse
         self._remembered: dict[int, float] = {}

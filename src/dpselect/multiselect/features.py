@@ -20,7 +20,7 @@ from dpselect._arrays import FloatArray, IntArray
 from dpselect._format import shown_above
 from dpselect._numbers import finite_number, positive_integer, seed_or_none
 from dpselect.errors import BudgetExceeded, InvalidInput, plain
-from dpselect.multiselect.account import Account
+from dpselect.multiselect.account import SignalBudget
 from dpselect.multiselect.client import listed_results
 from dpselect.multiselect.disutility import checked_rate
 from dpselect.multiselect.noise import GridNoise
@@ -42,7 +42,7 @@ SHORTEST_DISTANCE = 0.1
 """Shorter distances, in units of 1/ε, count as this, so that no offset gets stuck at a sample."""
 
 STRIDE = 1.9
-"""Length of a step of an offset, in Weiszfeld's steps, which are too short to converge in a few rounds."""
+"""Step length of an offset, as a multiple of Weiszfeld's step, which alone converges too slowly."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ class FeatureClient:
         seed: int | None = None,
     ) -> None:
         self._noise = VectorNoise(epsilon, dimensions, grid)
-        self._account = Account(budget)
+        self._account = SignalBudget(budget)
         self._bits = bit_source(seed_or_none(seed))
         self._vector: FloatArray | None = None
 

@@ -39,7 +39,7 @@ CANDIDATES = 6
 """Number of sets of answers that the search carries from one ring to the next finer one."""
 
 SMALLEST_RATIO = 1e-6
-"""Ratio to the largest probability below which a solution is within the solver's tolerance, so without meaning."""
+"""Probabilities below this fraction of the largest are within the solver's tolerance and are ignored."""
 
 LARGEST_RATE = 12.0
 """Rates above this are solved as this: one step then already lowers the probability by a factor e^12."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from dpselect._numbers import positive_number
 from dpselect.errors import InvalidInput
-from dpselect.privacy.composition import least_epsilon
+from dpselect.privacy.composition import epsilon_of_rounds
 from dpselect.privacy.conversion import float_above, rho_of_range
 from dpselect.privacy.guarantee import Guarantee, probability_of_failure
 from dpselect.sampling.balls import ball, working_precision
@@ -25,7 +25,7 @@ _BISECTIONS = 48
 """Bisections of `range_per_round`: its result is within a relative 2^−48 of the best."""
 
 _GAUSSIAN_PRECISION = 320
-"""Bits of the balls, beyond those that cancel if δ is small; too few would only add noise."""
+"""Bits of precision, in addition to those that cancel for small δ. Too few are safe: they only add noise."""
 
 
 @lru_cache(maxsize=1024)
@@ -39,7 +39,7 @@ def range_per_round(epsilon: float, delta: float, k: int) -> Fraction:
         return plainly
 
     def allowed(width: float) -> bool:
-        return least_epsilon(((width, k),), Fraction(delta)) <= epsilon
+        return epsilon_of_rounds(((width, k),), Fraction(delta)) <= epsilon
 
     low = float(plainly)
     if not allowed(math.nextafter(low, math.inf) * (1 + 2.0**-_BISECTIONS)):

@@ -17,7 +17,7 @@ from dpselect.privacy.guarantee import Guarantee, Ranges, probability_of_failure
 ROUTES = ("least", "basic", "zcdp", "ranges")
 
 _PATIENCE = 16
-"""How many further parts to try adding plainly after the last one that helped; every trial gives a valid total."""
+"""The search for parts to add by basic composition ends after this many trials without gain; each trial is valid."""
 
 
 def compose(guarantees: Iterable[Guarantee], *, delta: float | None = None, route: str = "least") -> Guarantee:
@@ -132,7 +132,7 @@ def _moments(ranges: Ranges) -> tuple[Fraction, Fraction]:
     return mean, sum((rounds * Fraction(width) ** 2 for width, rounds in ranges), Fraction())
 
 
-def least_epsilon(ranges: Ranges, delta: Fraction) -> float:
+def epsilon_of_rounds(ranges: Ranges, delta: Fraction) -> float:
     """Return the least ε that any route gives for rounds of bounded range."""
     guarantee = Guarantee(float_above(sum_of_ranges(ranges)), ranges=ranges)
     return min(

@@ -17,7 +17,7 @@ import numpy as np
 from dpselect.sampling.balls import ball, working_precision
 
 SMALLEST_EPSILON = sys.float_info.min
-"""What is stated if a formula gives an ε of 0 or less: a claim is always positive."""
+"""The ε that is stated if a formula gives 0 or less, because a claim must be positive."""
 
 _PRECISION = 128
 

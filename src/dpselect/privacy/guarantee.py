@@ -28,7 +28,7 @@ class Guarantee:
     """(ε, δ)-differential privacy: for all neighbours D, D' and all sets of outputs S,
     `P[M(D) ∈ S] <= exp(ε) · P[M(D') ∈ S] + δ`.
 
-    All numbers are claims: one that no float holds is rounded up. Round a total or target down before.
+    All numbers are claims, so one that is not a float is rounded up. Round a total or target down beforehand.
 
     Parameters
     ----------

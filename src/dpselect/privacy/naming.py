@@ -1,4 +1,4 @@
-"""What it costs to name chosen items by the rows, if only the number of possible items is public; proof: naming.md."""
+"""The δ of taking the names of chosen items from the rows, if only the number of items is public (proof: naming.md)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from dpselect.sampling.balls import ball
 def delta_of_naming(epsilon: Fraction, *, k: int, size: int, max_items_per_person: int) -> float:
     """Return `δ = m k e^ε / d`, rounded up: a bound on the probability to name an item that only one person has.
 
-    m: items of one person. A mechanism of ε that favours higher scores chooses k of d items, and nobody's share of a
-    score is negative.
+    m is max_items_per_person, d is size. It holds for an ε-DP mechanism that chooses k of d items and prefers higher
+    scores, if nobody lowers a score.
     """
     return upper_bound(lambda: ball(Fraction(max_items_per_person * k, size)) * ball(epsilon).exp(), epsilon)
 
@@ -32,9 +32,9 @@ class Naming:
 
     @classmethod
     def of(cls, epsilon: Any, delta: Any, *, k: Any, size: int, max_items_per_person: int | None, low: float) -> Naming:
-        """Settle the naming of k of `size` items, chosen with ε, within an allowed δ.
+        """Return the cost of naming k of `size` items that are chosen with ε; refuse it if it exceeds the allowed δ.
 
-        It is covered only with a δ, with a bound on the items of one person, and if nobody lowers a score (low >= 0).
+        People who alone have an item are covered only if δ > 0, max_items_per_person is given, and low >= 0.
         """
         if max_items_per_person is None or not probability_of_failure(delta) or low < 0:
             return cls(0.0, covers_all=False)
@@ -54,7 +54,7 @@ class Naming:
         return cls(needed, covers_all=True)
 
     def left_of(self, allowed: float) -> float:
-        """Return the δ that choice and values may take; the δ of the choice counts twice."""
+        """Return the δ left for choice and values: half of the rest, as the δ of the choice counts twice."""
         return float_below((Fraction(allowed) - Fraction(self.delta)) / 2) if self.delta else allowed
 
     def added_to(self, guarantee: Guarantee, delta_of_choice: float) -> Guarantee:

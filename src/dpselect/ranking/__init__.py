@@ -16,7 +16,7 @@ __all__ = ["DEFAULT_DAMPING", "Bounds", "rank"]
 
 
 def __getattr__(name: str) -> Any:
-    """Return `dpselect.rank`, which is built on this room, when first asked for."""
+    """Return `dpselect.rank`, which is built on this package, on first use."""
     if name == "rank":
         return import_module("dpselect.rank").rank
     raise AttributeError(f"module 'dpselect.ranking' has no attribute {name!r}")

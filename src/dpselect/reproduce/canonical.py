@@ -14,7 +14,7 @@ from dpselect._format import three_digits
 from dpselect.reproduce.data import Data, zipf
 from dpselect.reproduce.drawing import STYLES, legend, line, log_axis, panels
 from dpselect.reproduce.margin import margin
-from dpselect.reproduce.study import Check, Paper, Point, Row, Study, Verdict, counted
+from dpselect.reproduce.study import Claim, Paper, Point, Row, Study, Verdict, counted
 from dpselect.reproduce.subset_curves import KINDS, MECHANISMS, OURS, PUBLISHED, SubsetAnswers, curve
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _judge_sets(rows: list[Row]) -> Verdict:
         "counts"
         for row in rows
     )
-    checks = [Check("number of items of", row["data"], row["items"] == row["stated_items"]) for row in rows]
+    checks = [Claim("number of items of", row["data"], row["items"] == row["stated_items"]) for row in rows]
     return counted(checks, f"Sets at hand: {said}.")
 
 
@@ -173,11 +173,11 @@ def judge_netflix(rows: list[Row]) -> Verdict:
         f"less than Peeling. The epsilon needed for 0.99 at k = {most:,}: {enough}."
     )
     checks = [
-        Check(f"fewer than {least} times at k = {k}, P =", f"{share:g}", ratios[share][k] >= least)
+        Claim(f"fewer than {least} times at k = {k}, P =", f"{share:g}", ratios[share][k] >= least)
         for k, least in CLAIMED.items()
         for share in SHARES
     ]
-    checks += [Check("more than epsilon = 1 at k = 1000 for", name, table[1000][name] <= 1) for name in PUBLISHED]
+    checks += [Claim("more than epsilon = 1 at k = 1000 for", name, table[1000][name] <= 1) for name in PUBLISHED]
     return counted(checks, f"{text} {EXACT}")
 
 
@@ -210,11 +210,11 @@ def judge_kinds(rows: list[Row]) -> Verdict:
     return counted(_leads(rows, ("great", "good")), f"{text} {EXACT}")
 
 
-def _leads(rows: list[Row], kinds: Sequence[str]) -> list[Check]:
+def _leads(rows: list[Row], kinds: Sequence[str]) -> list[Claim]:
     """Check whether each published form of Canonical needs less ε than One-shot and Peeling, for every k and share."""
     tables = {(kind, share): epsilon_table(rows, share, kind) for kind in kinds for share in SHARES}
     return [
-        Check(
+        Claim(
             f"{name}, {kind} at k = {k:,} with P =", f"{share:g}", needed[name] < min(needed[one] for one in DIVIDING)
         )
         for name in PUBLISHED
@@ -236,7 +236,7 @@ def judge_exponents(rows: list[Row]) -> Verdict:
                     found = {row["mechanism"]: row for row in rows if (row["k"], row["exponent"]) == (k, exponent)}
                     others = max(found[other][kind] for other in DIVIDING)
                     held = found[name][kind] >= others - ACCURATE
-                    own.append(Check(f"{name}, {word} at k = {k:,}, exponent", f"{exponent:g}", held))
+                    own.append(Claim(f"{name}, {word} at k = {k:,}, exponent", f"{exponent:g}", held))
                 said.append(f"{name} {word} at k = {k:,}: {sum(check.held for check in own)} of {len(own)}")
                 checks += own
     text = f"At least as likely as One-shot and Peeling at this many exponents: {'; '.join(said)}."
@@ -258,7 +258,7 @@ def judge_noises(rows: list[Row]) -> Verdict:
         f"The epsilon needed for 0.99, least first: {said}. The worst noise needs at most {worst:.2f} times the best."
     )
     checks = [
-        Check(f"exponential not the best at k = {k:,}, P =", f"{share:g}", found["exponential"] <= min(found.values()))
+        Claim(f"exponential not the best at k = {k:,}, P =", f"{share:g}", found["exponential"] <= min(found.values()))
         for k in table
         for share in SHARES
         for found in [epsilon_table(rows, share)[k]]

@@ -22,7 +22,7 @@ from dpselect.reproduce.joint_errors import (
     counts_of,
     title_of,
 )
-from dpselect.reproduce.study import Check, Paper, Point, Row, Study, Verdict, counted, seconds_of_selection
+from dpselect.reproduce.study import Claim, Paper, Point, Row, Study, Verdict, counted, seconds_of_selection
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,7 +48,7 @@ def _judge_times(rows: list[Row]) -> Verdict:
     longest = max(row["k"] for row in rows)
     found = {row["mechanism"]: row["seconds"] for row in rows if row["k"] == longest}
     checks = [
-        Check(f"{slower} not slower than {faster}, k =", str(k), own[slower] >= own[faster])
+        Claim(f"{slower} not slower than {faster}, k =", str(k), own[slower] >= own[faster])
         for slower, faster in pairwise(TIMED)
         for k in sorted({row["k"] for row in rows})
         for own in [{row["mechanism"]: row["seconds"] for row in rows if row["k"] == k}]
@@ -98,7 +98,7 @@ def _judge_histograms(rows: list[Row]) -> Verdict:
         "sets. The other four are generated, with as many items as the paper's: a power law that bends at both ends, "
         "with uneven gaps."
     )
-    return counted([Check("most counts are not small on", name, share > 0.5) for name, share in shares.items()], text)
+    return counted([Claim("most counts are not small on", name, share > 0.5) for name, share in shares.items()], text)
 
 
 def _draw_histograms(rows: list[Row]) -> Figure:

@@ -13,7 +13,7 @@ import dpselect as dps
 from dpselect._arrays import Array
 from dpselect.reproduce.data import Data, as_histogram, look_alike
 from dpselect.reproduce.drawing import STYLES, legend, line, log_axis, panels
-from dpselect.reproduce.study import Check, Point, Row, Study, Verdict, counted, seed_of
+from dpselect.reproduce.study import Claim, Point, Row, Study, Verdict, counted, seed_of
 from dpselect.sampling import bit_source
 
 if TYPE_CHECKING:
@@ -159,11 +159,11 @@ def median(rows: list[Row], name: str, mechanism: str, metric: str) -> dict[int,
     }
 
 
-def at_most(rows: list[Row], name: str, better: str, worse: str, metric: str) -> list[Check]:
-    """Check at every k whether the median error of one mechanism is at most that of another."""
+def at_most(rows: list[Row], name: str, better: str, worse: str, metric: str) -> list[Claim]:
+    """Claim at every k whether the median error of one mechanism is at most that of another."""
     low, high = median(rows, name, better, metric), median(rows, name, worse, metric)
     group = f"{METRICS[metric]} of {better} above that of {worse} on {name}, k ="
-    return [Check(group, str(k), low[k] <= high[k]) for k in low]
+    return [Claim(group, str(k), low[k] <= high[k]) for k in low]
 
 
 def _each(rows: list[Row], sets: tuple[str, ...], metric: str) -> str:
@@ -171,7 +171,7 @@ def _each(rows: list[Row], sets: tuple[str, ...], metric: str) -> str:
     return ", ".join(f"{name} {sum(one.held for one in own)} of {len(own)}" for name, own in found.items())
 
 
-def _beside_approximate(rows: list[Row], metric: str) -> list[Check]:
+def _beside_approximate(rows: list[Row], metric: str) -> list[Claim]:
     """Check that Joint is not beaten by CDP-PEEL where gaps are large, and only up to k = 30 where they are small."""
     checks = [one for name in LARGE_GAPS for one in at_most(rows, name, "Joint", "CDP-PEEL", metric)]
     for name in SMALL_GAPS:
@@ -201,12 +201,12 @@ def judge_ranks(rows: list[Row]) -> Verdict:
 
     A k whose median draw has no error is skipped.
     """
-    steps: dict[str, list[Check]] = {}
+    steps: dict[str, list[Claim]] = {}
     for mechanism in ("Joint", "PNF-PEEL", "CDP-PEEL"):
         for name in SETS:
             ranks = [(k, rank) for k, rank in median(rows, name, mechanism, "worst_rank").items() if rank]
             steps.setdefault(mechanism, []).extend(
-                Check(f"{mechanism} moves back on {name} at k =", str(k), rank >= before)
+                Claim(f"{mechanism} moves back on {name} at k =", str(k), rank >= before)
                 for (_, before), (k, rank) in pairwise(ranks)
             )
     falls = {name: [one for one in own if not one.held] for name, own in steps.items()}
@@ -221,7 +221,7 @@ def judge_ranks(rows: list[Row]) -> Verdict:
         f"{said}. The lowest rank that it reaches, and that at the largest k: {'; '.join(ways)}. Medians of few draws "
         "jump about, which is counted as it is."
     )
-    peels = [Check("never moves back:", name, bool(falls[name])) for name in steps if name != "Joint"]
+    peels = [Claim("never moves back:", name, bool(falls[name])) for name in steps if name != "Joint"]
     return counted([*steps["Joint"], *peels], text)
 
 

@@ -11,7 +11,7 @@ from dpselect._format import three_digits
 from dpselect.forecast import gap_limit, smallest_epsilon, swap_limit
 from dpselect.reproduce.data import Data, zipf
 from dpselect.reproduce.drawing import STYLES, legend, panels
-from dpselect.reproduce.study import Check, Point, Row, Study, Verdict, counted
+from dpselect.reproduce.study import Claim, Point, Row, Study, Verdict, counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -92,7 +92,7 @@ def _judge(rows: list[Row]) -> Verdict:
         f"tied, the default needs {min(above):.2f} to {max(above):.2f} times the swap limit, a yardstick for "
         "mechanisms that treat items alike."
     )
-    return counted([Check(f"{row['data']}, k =", f"{row['k']:,}", _saved(row) > _GAIN) for row in rows], text)
+    return counted([Claim(f"{row['data']}, k =", f"{row['k']:,}", _saved(row) > _GAIN) for row in rows], text)
 
 
 def _draw(rows: list[Row]) -> Figure:

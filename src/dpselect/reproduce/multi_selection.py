@@ -13,7 +13,7 @@ from dpselect._format import three_digits
 from dpselect.multiselect import expected_cost, laplace_ring, optimal_offsets, optimal_ring
 from dpselect.reproduce.data import Data
 from dpselect.reproduce.drawing import STYLES, legend, line, panels
-from dpselect.reproduce.study import Check, Paper, Point, Row, Study, Verdict, counted
+from dpselect.reproduce.study import Claim, Paper, Point, Row, Study, Verdict, counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,7 +51,7 @@ def _offsets(point: Point, data: Data) -> Iterator[Row]:
 
 def _judge_line(rows: list[Row]) -> Verdict:
     checks = [
-        Check(
+        Claim(
             f"epsilon = {row['epsilon']:g}, the answer at",
             three_digits(row["offset"]),
             abs(row["offset"] - row["searched"]) * row["epsilon"] < 1e-3
@@ -127,8 +127,8 @@ def _judge_curve(rows: list[Row]) -> Verdict:
     low, high = SHOWN_LEVELS
     edge = expected_cost(ANSWERS, EPSILON + ZETA)
     checks = [
-        Check("the curve does not end above 0 at the level", f"{low:g}", ends[low] > 0),
-        Check("the curve does not end below 0 at the level", f"{high:g}", ends[high] < 0),
+        Claim("the curve does not end above 0 at the level", f"{low:g}", ends[low] > 0),
+        Claim("the curve does not end below 0 at the level", f"{high:g}", ends[high] < 0),
     ]
     lemma = (EPSILON - ZETA) / (EPSILON + ZETA) * expected_cost(3, EPSILON + ZETA)
     found = " and ".join(f"{'above' if ends[level] > 0 else 'below'} at {level:g}" for level in EDGES)
@@ -178,13 +178,13 @@ def _judge_ring(rows: list[Row]) -> Verdict:
     small = {noise: costs["3/8", noise] for noise in NOISES}
     unit = {noise: costs["1", noise] for noise in NOISES}
     checks = [
-        Check("Laplace noise costs no more at epsilon =", "3/8", small["Laplace noise"] > small["best noise"] + 1e-6),
+        Claim("Laplace noise costs no more at epsilon =", "3/8", small["Laplace noise"] > small["best noise"] + 1e-6),
         *(
-            Check(f"at epsilon = 3/8 the cost of {noise} is not the printed", f"{printed:g}", round(own, 2) == printed)
+            Claim(f"at epsilon = 3/8 the cost of {noise} is not the printed", f"{printed:g}", round(own, 2) == printed)
             for noise, printed in PRINTED.items()
             for own in [small[noise]]
         ),
-        Check("Laplace noise costs more at epsilon =", "1", unit["Laplace noise"] <= unit["best noise"] + 1e-6),
+        Claim("Laplace noise costs more at epsilon =", "1", unit["Laplace noise"] <= unit["best noise"] + 1e-6),
     ]
     text = (
         f"At epsilon = 3/8 the best noise has a peak at each of two opposite answers and costs "

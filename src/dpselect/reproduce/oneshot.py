@@ -13,7 +13,7 @@ import dpselect as dps
 from dpselect._format import three_digits
 from dpselect.reproduce.data import Data
 from dpselect.reproduce.drawing import STYLES, legend, line, log_axis, panels
-from dpselect.reproduce.study import Check, Paper, Point, Row, Study, Verdict, counted, seed_of
+from dpselect.reproduce.study import Claim, Paper, Point, Row, Study, Verdict, counted, seed_of
 from dpselect.sampling import bit_source
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _simulate(point: Point, data: Data) -> Iterator[Row]:
 
 def _judge_utility(rows: list[Row]) -> Verdict:
     checks = [
-        Check(
+        Claim(
             f"{row['items']:,} items, a gap in scales of",
             f"{row['ratio']:g}",
             row["simulated"] >= row["promised"] - off,
@@ -71,7 +71,7 @@ def _judge_utility(rows: list[Row]) -> Verdict:
         for off in [SURE * math.sqrt(max(row["promised"] * (1 - row["promised"]), 1 / row["draws"]) / row["draws"])]
     ]
     broken = sum(not check.held for check in checks)
-    checks.append(Check("8 million items, a gap in scales of", "20", promised(20.0, 8 * 10**6) > 0.99))
+    checks.append(Claim("8 million items, a gap in scales of", "20", promised(20.0, 8 * 10**6) > 0.99))
     largest = SIZES[-1]
     own = [row for row in rows if row["items"] == largest]
     from_promise = _first_promised(largest)
@@ -147,7 +147,7 @@ def _judge_scale(rows: list[Row]) -> Verdict:
     smaller = [k for k in pure if approximate[k] < pure[k]]
     per_root = approximate[longest] / math.sqrt(longest)
     checks = [
-        Check(
+        Claim(
             "not the square root of k, k =", str(k), math.isclose(approximate[k] / math.sqrt(k), per_root, rel_tol=1e-6)
         )
         for k in smaller or [longest]

@@ -13,7 +13,17 @@ from dpselect._arrays import Array
 from dpselect.forecast import f1_score, items_returned, score_ratio
 from dpselect.reproduce.data import Data, as_histogram
 from dpselect.reproduce.drawing import STYLES, legend, line, panels
-from dpselect.reproduce.study import Check, Paper, Point, Row, Study, Verdict, counted, seconds_of_selection, seed_of
+from dpselect.reproduce.study import (
+    Claim,
+    Paper,
+    Point,
+    Row,
+    Study,
+    Verdict,
+    counted,
+    seconds_of_selection,
+    seed_of,
+)
 from dpselect.sampling import bit_source
 
 if TYPE_CHECKING:
@@ -146,7 +156,7 @@ def judge_pair(ours: str, theirs: str, metric: str) -> Callable[[list[Row]], Ver
     def judge(rows: list[Row]) -> Verdict:
         first, second = _means(rows, ours, metric), _means(rows, theirs, metric)
         checks = [
-            Check(
+            Claim(
                 f"{SHORT_NAMES.get(name, name)}, k = {k}, pool {times} k, epsilon",
                 f"{epsilon:g}",
                 value >= second[setting],
@@ -226,18 +236,18 @@ def judge_domain(rows: list[Row]) -> Verdict:
     return counted(_domain_checks(rows, sizes), text)
 
 
-def _domain_checks(rows: list[Row], sizes: list[int]) -> list[Check]:
-    """Check at every k and ε that EM gets no better as items are added, and is behind RestrictedGumbel."""
+def _domain_checks(rows: list[Row], sizes: list[int]) -> list[Claim]:
+    """Claim at every k and ε that EM gets no better as items are added, and is behind RestrictedGumbel."""
     ratios = {(row["mechanism"], row["added"], row["k"], row["epsilon"]): row["score_ratio"] for row in rows}
     places = [(k, epsilon) for mechanism, _, k, epsilon in ratios if mechanism == RG]
     falling = [
-        Check(f"better with {ADDED[more]} items added than with {ADDED[less]}, k = {k}, epsilon", f"{epsilon:g}", held)
+        Claim(f"better with {ADDED[more]} items added than with {ADDED[less]}, k = {k}, epsilon", f"{epsilon:g}", held)
         for less, more in pairwise(sizes)
         for k, epsilon in places
         for held in [ratios[EM, more, k, epsilon] <= ratios[EM, less, k, epsilon]]
     ]
     behind = [
-        Check(f"EM with {ADDED[size]} items added ahead of {RG}, k = {k}, epsilon", f"{epsilon:g}", held)
+        Claim(f"EM with {ADDED[size]} items added ahead of {RG}, k = {k}, epsilon", f"{epsilon:g}", held)
         for size in sizes[1:]
         for k, epsilon in places
         for held in [ratios[EM, size, k, epsilon] <= ratios[RG, 0, k, epsilon]]
@@ -297,7 +307,7 @@ def _judge_times(rows: list[Row]) -> Verdict:
     )
     about = [row for row in rows if (row["data"], row["mechanism"]) == (SETS[0], RG)]
     checks = [
-        Check(
+        Claim(
             f"less than {FASTER} times faster on {SETS[0]}, k = {row['k']}, pool in k",
             str(row["times"]),
             ratio >= FASTER,

@@ -30,7 +30,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Check:
+class Claim:
     """Whether a claim is true in one setting; `group` and `at` together name it, as "Foods, k =" and "5"."""
 
     group: str
@@ -75,7 +75,7 @@ class Verdict:
         return f"holds in {share}" if 2 * self.held >= self.settings else f"does not hold; it is true in {share}"
 
 
-def counted(checks: Sequence[Check], text: str) -> Verdict:
+def counted(checks: Sequence[Claim], text: str) -> Verdict:
     """Return the verdict on a claim; settings in which it fails are named after the text."""
     if not checks:
         raise ValueError("a claim needs at least one setting")
@@ -83,9 +83,9 @@ def counted(checks: Sequence[Check], text: str) -> Verdict:
     return Verdict(sum(check.held for check in checks), len(checks), f"{text} Exceptions: {named}." if named else text)
 
 
-def exceptions(checks: Sequence[Check]) -> str:
+def exceptions(checks: Sequence[Claim]) -> str:
     """Name the settings in which a claim fails, by group; three or more in a row as "5 to 25"."""
-    groups: dict[str, list[Check]] = {}
+    groups: dict[str, list[Claim]] = {}
     for check in checks:
         groups.setdefault(check.group, []).append(check)
     named = []

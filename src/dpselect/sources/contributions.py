@@ -26,7 +26,7 @@ _LARGEST_ROW = 2**62
 """The most units of one row. Larger values are cut off, far beyond what clipping leaves."""
 
 _DECIMAL_DIGITS = 38
-"""Decimals of up to so many digits become floats without an error; PostgreSQL has longer ones."""
+"""Decimals of up to this many digits can be cast to float without failing; PostgreSQL has longer ones."""
 
 _LARGEST_BOUND = Fraction(10) ** 250
 

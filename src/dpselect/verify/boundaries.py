@@ -336,7 +336,7 @@ REJECTING = [WORDS - 1] * 8
 
 
 def _kept_from(drawn: Callable[[int], int], kept: int, probability: Fraction) -> float:
-    """Return the distance, in words, between the word from which on a proposal is kept and its probability."""
+    """Return the distance, in words, between the first word at which a proposal is kept and its probability."""
     last = last_win(lambda word: drawn(word) != kept)
     return OFF if last is None else float(last + 1 - probability * WORDS)
 

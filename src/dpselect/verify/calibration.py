@@ -17,7 +17,7 @@ import numpy as np
 from dpselect.mechanisms import Gaussian, OneShot, Peeling
 from dpselect.mechanisms.limited import LimitedDomain
 from dpselect.mechanisms.restricted import Restricted
-from dpselect.multiselect.account import Account
+from dpselect.multiselect.account import SignalBudget
 from dpselect.privacy.calibration import gumbel_threshold, laplace_threshold, unit_sigma
 from dpselect.privacy.conversion import epsilon_of_ranges, epsilon_of_zcdp, mean_of_range, rho_of_range, upper_bound
 from dpselect.privacy.sensitivity import Sensitivity
@@ -286,7 +286,7 @@ def errors_of_walks(name: str, distribution: AnyFunction = stationary) -> ExactC
     return ExactCheck(name, "error of scores / tolerance", (float(error / bounds.tolerance(2)),), 0.0, 1.0)
 
 
-def signals_paid(name: str, account_of: AnyFunction = Account) -> ExactCheck:
+def signals_paid(name: str, account_of: AnyFunction = SignalBudget) -> ExactCheck:
     """Count the signals that a budget for three pays for: three, and two if the budget is one rounding less."""
     surplus = []
     for budget, paid in ((0.75, 3), (math.nextafter(0.75, 0), 2)):

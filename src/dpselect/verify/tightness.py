@@ -1,7 +1,7 @@
 """Neighbouring inputs on which a guarantee is nearly tight: the loss must be below the claim, and close to it.
 
 On small domains a mechanism has headroom, in which a rate that is a few per cent too high goes unnoticed. Theory knows
-inputs on which the loss comes close to its bound: many items that all move one way but one, tests that fail one after
+inputs on which the loss comes close to its bound: many items, all but one moving one way, tests that fail one after
 the other, a half-space at the right distance. A loss far below the bound there is an error as well: noise that buys no
 privacy.
 """
@@ -110,7 +110,7 @@ def others_rise(mechanism: Subject, size: int, share: float, lowest: int = 0) ->
 
 
 def canonical_pair(noise: str, gamma: float) -> Pair:
-    """Return scores for which the best missing item of {0} rises, and the worst included one of all other sets."""
+    """Return scores for which the best item missing from {0} rises, and so does the worst item in every other set."""
     mechanism = Canonical(k=1, epsilon=1.0, noise=noise, gamma=gamma)
     return Pair(mechanism, (1, *[0] * 119), (1, *[1] * 119), frozenset({0}), 0.97, 1.0)
 

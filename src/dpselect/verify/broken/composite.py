@@ -167,7 +167,7 @@ SIGNALS = [
 
 
 class PromisedRho(Ranked):
-    """The published form with ρ = ½, on data that may fall apart: τ₁ is 1 there, and a vote moves a third of π."""
+    """The published form with ρ = ½ on graphs that may be disconnected: τ₁ is 1, and a vote moves a third of π."""
 
     @property
     def bounds(self) -> Bounds:

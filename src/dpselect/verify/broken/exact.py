@@ -16,7 +16,7 @@ from dpselect.mechanisms.canonical import Geometry
 from dpselect.mechanisms.limited import LimitedDomain
 from dpselect.mechanisms.restricted import Restricted
 from dpselect.mechanisms.top_stable import TopStable
-from dpselect.multiselect.account import Account
+from dpselect.multiselect.account import SignalBudget
 from dpselect.multiselect.noise import DistanceGuarantee, GridNoise
 from dpselect.multiselect.ring import Ring
 from dpselect.privacy import Guarantee
@@ -78,7 +78,7 @@ class Unshuffled(OneShot):
         return Members(chosen.grouping, chosen.groups[order], chosen.indexes[order])
 
 
-class OneMore(Account):
+class OneMore(SignalBudget):
     """An account that allows the cost that exceeds the budget."""
 
     def charge(self, cost: float) -> bool:
