@@ -60,6 +60,7 @@ def test_forked_children_draw_different_noise() -> None:
     assert all(len(set(answer)) == 20 for answer in answers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["oneshot", "peeling"])
 def test_threads_sharing_one_scores_object_draw_different_noise(mechanism: str) -> None:
     scores = dps.Scores.of(np.zeros(1 << 16, dtype=np.int64))

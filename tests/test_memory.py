@@ -31,6 +31,7 @@ MOST_BYTES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scores", SCORES.values(), ids=SCORES.keys())
 def test_a_release_needs_little_memory_beside_its_scores(scores: np.ndarray) -> None:
     for mechanism, most in MOST_BYTES.items():

@@ -215,6 +215,7 @@ class TestRho:
 class TestProtects:
     """What one contributor stands for is stated in the guarantee, and must be that of the data set."""
 
+    @pytest.mark.slow
     def test_a_data_set_of_households_can_be_charged(self, ledger: Ledger, tmp_path: Path) -> None:
         ledger.create("d", epsilon=1.0, protects="one household")
         with pytest.raises(dps.InvalidInput, match="must protect one household"):

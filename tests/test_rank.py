@@ -55,6 +55,7 @@ def test_what_is_no_comparison_of_the_domain_is_left_out() -> None:
     assert counted(frame(GAMES + odd)) == counted(frame())
 
 
+@pytest.mark.slow
 def test_ties_are_those_that_the_column_says() -> None:
     expected = {("ann", "bob", "="): 1, ("bob", ">", "ann"): 1, ("ann", ">", "cem"): 1}
     for ties in ([True, False, False], [2, 0, 0], ["Yes", "no", ""], [" TRUE ", None, "0"], [1.0, None, 0.0]):
@@ -84,6 +85,7 @@ def test_votes_outside_the_domain_take_no_place() -> None:
     assert found == {("ann", ">", "bob"): 1}
 
 
+@pytest.mark.slow
 def test_files_frames_arrays_and_lists_agree(tmp_path: Path) -> None:
     file = tmp_path / "games.csv"
     frame().to_csv(file, index=False)
@@ -233,6 +235,7 @@ def test_whole_numbers_of_kinds_without_a_common_one_are_refused_whatever_they_a
     assert rank(alike, k=1, epsilon=1.0, domain=[1, 7], **FACTS).k == 1
 
 
+@pytest.mark.slow
 def test_a_mechanism_that_covers_a_vote_may_be_given() -> None:
     enough = Bounds(4, 3).sensitivity(4)
     for kind in (dps.Canonical, dps.OneShot, dps.Joint, dps.Peeling, dps.Gamma):

@@ -54,6 +54,7 @@ def test_an_ordered_answer_is_in_order(mechanism: Any) -> None:
     assert set(release.items) == set(FILMS[:3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["exponential", "laplace"])
 def test_the_drawn_members_are_the_items_returned(noise: str) -> None:
     mechanism = OneShot(k=5, epsilon=0.05, noise=noise)
@@ -100,6 +101,7 @@ def test_every_mechanism_returns_distinct_items_also_where_scores_are_tied(name:
         assert set(FILMS) <= set(items)
 
 
+@pytest.mark.slow
 def test_a_seed_makes_the_release_reproducible_in_every_format_and_not_secure(tmp_path: Path) -> None:
     ROWS.to_csv(tmp_path / "rows.csv", index=False)
     ROWS.to_parquet(tmp_path / "rows.parquet")

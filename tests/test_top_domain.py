@@ -89,6 +89,7 @@ PUBLIC: dict[str, tuple[Any, Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_list_of_equal_contents_elsewhere_is_taken_at_its_word() -> None:
     for what, (table, domain) in PUBLIC.items():
         assert dps.top(table, domain=domain, **ASKED).domain == StatedDomain(3, "public"), what
@@ -117,6 +118,7 @@ def test_a_table_of_duckdb_is_no_public_list_of_its_own() -> None:
         assert dps.top(relation, domain=connection.table("films"), **ASKED).k == 1
 
 
+@pytest.mark.slow
 def test_a_query_beside_rows_of_its_library_is_no_public_list() -> None:
     lazy: list[tuple[Any, Any]] = [(POLARS, LAZY), (POLARS, LAZY.select("film")), (LAZY, LAZY.select("film"))]
     with duckdb.connect() as connection:
@@ -137,6 +139,7 @@ def test_a_query_beside_rows_of_its_library_is_no_public_list() -> None:
             assert dps.top(rows_given, domain=domain, **ASKED).domain == StatedDomain(3, "public")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")  # the test's own call of Ibis
 def test_a_table_of_ibis_is_no_public_list_of_its_own() -> None:
     backend = ibis.duckdb.connect()
@@ -164,6 +167,7 @@ def test_a_table_of_ibis_is_no_public_list_of_its_own() -> None:
         dps.top(joined, domain=joined, **ASKED)
 
 
+@pytest.mark.slow
 def test_a_table_in_a_duckdb_file_is_no_public_list_of_its_own(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "v.duckdb")) as connection:
         connection.register("given", ARROW)
@@ -249,6 +253,7 @@ def heat(domain: Any, **more: Any) -> dps.Release:
     return dps.top(table, domain=domain, **{**ASKED, **more})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["list.csv", "list.txt"])
 def test_a_list_whose_first_line_may_be_an_item_is_refused_with_what_to_write(name: str, tmp_path: Path) -> None:
     path = lists(tmp_path, b"Heat\nUp\nHer\n", name)
@@ -356,6 +361,7 @@ STATED: dict[str, tuple[Callable[[], dps.Release], tuple[int | None, str], str]]
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_every_answer_says_what_was_stated_about_the_domain() -> None:
     for what, (ask, (items, stated), words) in STATED.items():
         release = ask()

@@ -84,6 +84,7 @@ def test_only_the_pool_and_one_more_row_leave_the_engine(monkeypatch: pytest.Mon
     assert fetched == [8]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "options"),
     [

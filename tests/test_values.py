@@ -120,6 +120,7 @@ SMALL = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mechanism", "delta", "domain"), SMALL, ids=["one", "two", "peeling", "delta"])
 def test_items_and_values_together_keep_the_sum_of_both_costs(
     mechanism: dps.Mechanism, delta: float, domain: Domain

@@ -90,6 +90,7 @@ def test_a_mechanism_object_has_no_part_to_give_away() -> None:
         dps.select(VOTES, epsilon=1.0, mechanism=dps.Canonical(k=2, epsilon=1.0), values=0.5)
 
 
+@pytest.mark.slow
 def test_top_and_the_command_show_values(tmp_path: object) -> None:
     rows = pd.DataFrame({"film": ["Up"] * 900 + ["Heat"] * 500, "viewer": [*range(900), *range(500)]})
     release = dps.top(rows, item="film", person="viewer", k=1, epsilon=1.0, domain=["Up", "Heat"], values=0.5, seed=1)

@@ -71,6 +71,7 @@ def test_the_table_says_what_is_promised_and_what_the_order_means(folder: Path) 
     assert "part of the" in run(*top_line(**{"--ordered": ""})).stdout
 
 
+@pytest.mark.slow
 def test_a_seed_makes_the_answer_reproducible_and_takes_its_guarantee(folder: Path) -> None:
     first, second = (run(*top_line(**{"--seed": "7", "--epsilon": "0.1"})) for _ in range(2))
     assert (first.exit_code, first.stdout) == (0, second.stdout)
@@ -98,6 +99,7 @@ def test_unseen_items_are_told_apart_from_text(folder: Path) -> None:
     assert "(unseen item 1)" in run(*line).stdout
 
 
+@pytest.mark.slow
 def test_the_output_file_gets_the_result_in_the_format_of_its_name(folder: Path) -> None:
     for name, start in (("a.json", "{"), ("a.csv", "item\n"), ("a.txt", "Private top 3")):
         result = run(*top_line(**{"--output": name}))
@@ -116,6 +118,7 @@ def test_odd_titles_are_shown_without_markup_or_control_characters(folder: Path)
     assert "\x1b[31m" not in shown
 
 
+@pytest.mark.slow
 def test_every_json_table_gets_the_same_note_whatever_it_contains(folder: Path) -> None:
     name, said = "rows.jsonl", set()
     for content in ("", '{"film": "film 00", "viewer": 1}\n', '{"flim": "film 00", "viewer": 1}\n', "[{"):

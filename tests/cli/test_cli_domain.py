@@ -53,6 +53,7 @@ def test_a_forecast_for_the_rows_as_their_own_list_is_refused_with_what_to_do_th
     assert "unknown" not in said
 
 
+@pytest.mark.slow
 def test_a_list_without_a_header_loses_no_item(folder: Path) -> None:
     Path("list.txt").write_text("film 00\nfilm 01\nfilm 02\n")
     line = f"top views.parquet {ASKED} --domain list.txt"
@@ -78,6 +79,7 @@ def test_the_two_options_do_not_go_together(folder: Path) -> None:
     assert "'film'" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("domain", "words", "plain"),
     [

@@ -71,6 +71,7 @@ def test_the_table_without_an_epsilon_shows_several() -> None:
     assert f"{exact.value:.3g}" in result.stdout
 
 
+@pytest.mark.slow
 def test_the_table_at_an_epsilon_marks_what_was_simulated() -> None:
     result = run("counts.csv", "-k", "3", "--epsilon", "0.2", "--draws", "50")
     assert max(map(len, result.stdout.splitlines())) <= 80

@@ -101,6 +101,7 @@ READ = {
 }
 
 
+@pytest.mark.slow
 def test_nothing_that_is_read_is_overwritten(full: Path) -> None:
     with nothing_changes(full):
         for what, line in READ.items():
@@ -128,6 +129,7 @@ def test_no_file_is_overwritten_where_those_that_are_read_are_not_known(folder: 
             assert "name a new file" in said, what
 
 
+@pytest.mark.slow
 def test_of_a_view_a_new_file_is_written_and_of_a_table_an_old_one_too(full: Path) -> None:
     with contextlib.closing(duckdb.connect("v.duckdb")) as connection:
         connection.execute("CREATE VIEW ext AS FROM 'views.parquet'")
@@ -159,6 +161,7 @@ def test_figures_do_not_take_the_place_of_the_data(folder: Path) -> None:
     assert "--out must not be a file of a data set" in said
 
 
+@pytest.mark.slow
 def test_an_output_beside_what_is_read_is_fine(full: Path) -> None:
     for name in ("parts/answer.json", "parts/answer.json", "answer.parquet.txt"):
         assert run(f"top parts {ASKED} --domain films.csv --output {name}").exit_code == 0
@@ -244,6 +247,7 @@ def test_an_ending_of_a_format_that_is_not_written_is_refused(folder: Path) -> N
             assert "--output must end in .json, .csv or .txt" in refused(f"{TOP} --output {name}")
 
 
+@pytest.mark.slow
 def test_an_ending_and_a_format_may_not_contradict_each_other(folder: Path) -> None:
     for form, name in (("csv", "out.json"), ("table", "out.json"), ("json", "out.CSV"), ("table", "out.csv")):
         with nothing_changes(folder):

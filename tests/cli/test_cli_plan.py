@@ -84,6 +84,7 @@ def test_a_share_of_the_people_is_a_gap() -> None:
     assert json.loads(share.stdout)["mechanisms"] == json.loads(number.stdout)["mechanisms"]
 
 
+@pytest.mark.slow
 def test_a_look_alike_and_a_picture() -> None:
     result = run("-k", "3", "--like", "public.csv", "--plot", "plan.html", "--format", "json")
     assert result.exit_code == 0

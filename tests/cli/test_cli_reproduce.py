@@ -34,6 +34,7 @@ def run(*line: str) -> Any:
     return CliRunner().invoke(app, ["reproduce", *line])
 
 
+@pytest.mark.slow
 def test_a_figure_is_shown_and_written(folder: Path, tmp_path: Path) -> None:
     result = run("joint", "--figure", "4", "--quick", "--data", str(folder), "--out", str(tmp_path))
     assert result.exit_code == 0, result.output

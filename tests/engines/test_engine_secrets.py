@@ -27,6 +27,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.slow
 def test_a_password_is_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("films.csv").write_text("film,viewer\nHeat,1\n")

@@ -45,6 +45,7 @@ def test_errors_fall_with_epsilon_and_with_k_as_claimed() -> None:
         assert many["without noise"] < many["error in all"] < single["error in all"]
 
 
+@pytest.mark.slow
 def test_vectors_of_films_tell_tastes_apart(tmp_path: Path) -> None:
     """Two groups of viewers with films of their own: whoever was held out lies nearest to a film of their group."""
     generator = np.random.default_rng(0)

@@ -47,6 +47,7 @@ def test_what_belongs_to_the_top_is_counted() -> None:
     assert ranking.of_the_top(np.array([0.4, 0.3, 0.2, 0.1]), 2) == 1.0
 
 
+@pytest.mark.slow
 def test_in_the_middle_of_the_grid_ours_is_near_what_no_noise_finds_and_the_published_route_is_not() -> None:
     """Seeded, so it holds always or never; the whole grid: python -m experiments ranking."""
     (row,) = ranking.rows(settings=[replace(ranking.MIDDLE, panel="ε")], seeds=3)

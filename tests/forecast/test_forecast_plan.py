@@ -38,6 +38,7 @@ def test_the_plan_by_its_closed_forms() -> None:
     assert chance == pytest.approx(0.99, rel=1e-8)
 
 
+@pytest.mark.slow
 def test_the_model_is_the_worst_case_for_its_gap() -> None:
     """Whatever else the scores are, as long as the gaps are no smaller, no more ε is needed."""
     generator = np.random.default_rng(5)
@@ -179,6 +180,7 @@ def test_a_forecast_draws_itself_on_given_axes() -> None:
     assert line.get_ydata() == pytest.approx(curve.chances(line.get_xdata().tolist()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mechanism",
     [
@@ -199,6 +201,7 @@ def test_a_forecast_without_an_exact_curve_draws_a_simulated_one(mechanism: dps.
         dps.forecast.forecast([90, 170, 60, 30, 20], mechanism, draws=0).plot()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "words"), [(1e-5, "further left"), (1e6, "further right")])
 def test_an_epsilon_beyond_the_curves_is_named_at_their_edge(epsilon: float, words: str) -> None:
     axes = compare(VOTES, 3, epsilon=epsilon, draws=0).plot()

@@ -49,6 +49,7 @@ def distance(mechanism: dps.Mechanism, law: Counter[tuple[int, ...]]) -> tuple[f
     return sum(parts), len(likely)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_draws_follow_the_law(name: str) -> None:
     """The sum exceeds n + 6 √(2n) + 18 with probability below 1e-6."""
@@ -57,6 +58,7 @@ def test_draws_follow_the_law(name: str) -> None:
     assert squares < number + 6 * math.sqrt(2 * number) + 18
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["canonical", "joint", "peeling", "exponential", "gaussian"])
 def test_draws_of_another_epsilon_are_noticed(name: str) -> None:
     from dataclasses import replace
@@ -78,6 +80,7 @@ def test_bounded_sequences_are_uniform() -> None:
 COUNTS = [round(4000 / rank**0.6) for rank in range(1, 401)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mechanism",
     [

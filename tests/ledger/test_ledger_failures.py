@@ -60,6 +60,7 @@ ledger.spend("films", dps.Guarantee(1.0))
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_refuses_the_release_and_loses_nothing(file: Path) -> None:
     done, _, message = in_a_child(FULL_DISK, file).partition(" ")
     assert "nothing was" in message
@@ -113,6 +114,7 @@ def open_folder() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
+@pytest.mark.slow
 def test_a_ledger_that_may_not_be_written_refuses_the_release(file: Path, open_folder: Path) -> None:
     copy = open_folder / "budget.sqlite"
     shutil.copy(file, copy)

@@ -145,6 +145,7 @@ print(Ledger(sys.argv[1]).remaining("films").epsilon)
 """
 
 
+@pytest.mark.slow
 def test_an_open_ledger_refuses_to_go_on_once_a_newer_program_has_changed_the_tables(place: str) -> None:
     with Ledger(place) as ledger:
         ledger.spend("films", dps.Guarantee(0.125))

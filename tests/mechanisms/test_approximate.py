@@ -139,6 +139,7 @@ def test_the_border_of_the_theorem_is_inside() -> None:
     assert dps.OneShot(k=5000, epsilon=0.2, noise="laplace", delta=0.05).guarantee.delta == 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["exponential", "gumbel"])
 @pytest.mark.parametrize("delta", [pytest.param(1e-3, marks=pytest.mark.long), 0.05])
 def test_the_stated_epsilon_and_delta_hold_on_all_neighbours(noise: str, delta: float) -> None:

@@ -111,6 +111,7 @@ def test_items_tied_across_rank_k_are_treated_alike_in_every_place(as_groups: bo
     assert chisquare(list(seen.values())).pvalue > SMALLEST_P
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["exponential", pytest.param("gumbel", marks=pytest.mark.long)])
 def test_equal_scores_make_every_order_equally_likely(noise: str) -> None:
     seen = Counter(tuple(Joint(k=4, epsilon=1.0, noise=noise).select([7, 7, 7, 7], seed=seed)) for seed in range(720))

@@ -164,6 +164,7 @@ def test_in_one_dimension_offsets_cost_the_expected_cost() -> None:
         assert offset_cost(feature_offsets(k, 2.0, line), 2.0, line) == pytest.approx(expected_cost(k, 2.0), rel=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimensions", [2, pytest.param(3, marks=pytest.mark.long)])
 def test_the_cost_falls_with_k_as_in_the_theorem(dimensions: int) -> None:
     """O(1/(ε k^{1/d'})): `ε k^{1/d'}` times the cost stays bounded, whatever n is; and ε only scales."""
@@ -175,6 +176,7 @@ def test_the_cost_falls_with_k_as_in_the_theorem(dimensions: int) -> None:
     assert np.allclose(feature_offsets(4, 5.0, directions) * 5, feature_offsets(4, 1.0, directions))
 
 
+@pytest.mark.slow
 def test_a_server_answers_with_k_different_results_about_the_signal() -> None:
     generator = np.random.default_rng(1)
     vectors = generator.normal(size=(300, 5)) * [3.0, 2.0, 0.2, 0.1, 0.1]
@@ -195,6 +197,7 @@ def test_results_with_equal_vectors_are_different_results() -> None:
     assert len({result.item for result in server.answer([1.0, 1.0, 1.0])}) == 5
 
 
+@pytest.mark.slow
 def test_more_results_bring_the_best_one_nearer() -> None:
     generator = np.random.default_rng(2)
     vectors = generator.normal(size=(3000, 6)) * [2.0, 1.5, 0.05, 0.05, 0.05, 0.05]

@@ -80,6 +80,7 @@ def test_a_cap_far_away_changes_nothing_and_a_cap_nearby_bounds_the_cost() -> No
     assert expected_cost(3, 1.0, "capped:0.01") < 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_costs_are_the_integrals(shape: str) -> None:
     """The cost of the best offsets, the sum over cells, and plain quadrature over the line agree."""
@@ -93,6 +94,7 @@ def test_costs_are_the_integrals(shape: str) -> None:
         assert _by_quadrature(offsets, h) == pytest.approx(stated, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["root", "capped", "dead zone", "exponential"])
 def test_no_other_answers_cost_less(shape: str) -> None:
     """Direct optimisation from random starts never gets below the recursion, and one start reaches it."""

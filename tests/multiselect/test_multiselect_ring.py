@@ -146,6 +146,7 @@ def test_no_private_mechanism_costs_its_worst_user_less(places: int, k: int) -> 
         assert optimal_ring(k, epsilon, places=places).cost == pytest.approx(solved.fun, abs=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("k", "places"), [(1, 40), (2, 60), (3, 24), pytest.param(4, 24, marks=pytest.mark.long)])
 def test_the_search_finds_the_best_of_all_answers(k: int, places: int) -> None:
     step = 2 * math.pi / places
@@ -196,6 +197,7 @@ def statistic(counts: np.ndarray, law: np.ndarray) -> float:
     return float(((counts - expected) ** 2 / expected).sum())
 
 
+@pytest.mark.slow
 def test_signals_follow_the_law_and_a_wrong_sampler_does_not() -> None:
     ring = Ring(epsilon=0.8, heights=(0, 1, 2, 3, 2, 1, 1, 0), answers=(0, 3))
     bits, place, draws = bit_source(5), 2, 3000

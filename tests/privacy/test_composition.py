@@ -65,6 +65,7 @@ def adaptive_divergence(pairs: Sequence[Pair], rounds: int, epsilon: float) -> f
     return float(worst(rounds, np.zeros(1))[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [1e-3, 0.05])
 @pytest.mark.parametrize(("width", "items", "rounds"), [(0.1, 2, 5), (0.5, 3, 3), (2.0, 2, 2)])
 def test_rounds_of_the_exponential_mechanism_keep_what_is_composed(
@@ -146,6 +147,7 @@ def test_pure_parts_never_cost_less_than_randomised_response_or_laplace_noise_do
         assert accountant.get_epsilon(1e-5) <= ours + 2e-4
 
 
+@pytest.mark.slow
 @given(st.lists(epsilons, min_size=1, max_size=8), st.sampled_from([1e-6, 0.01]))
 def test_no_route_beats_least_and_each_is_rounded_up(sizes: list[float], delta: float) -> None:
     parts = [Guarantee(size) if size > 1 else Guarantee.bounded_range(size) for size in sizes]

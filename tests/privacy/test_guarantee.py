@@ -132,6 +132,7 @@ def test_a_zcdp_guarantee_states_an_epsilon_for_the_delta_asked_for() -> None:
     assert guarantee.epsilon < 0.02 + 2 * math.sqrt(0.02 * math.log(1e6))
 
 
+@pytest.mark.slow
 @given(st.floats(1e-6, 1e3), st.floats(1e-12, 0.9))
 def test_the_tight_conversion_never_exceeds_the_simple_one(rho: float, delta: float) -> None:
     """ρ + 2 √(ρ log(1/δ)), Bun and Steinke."""

@@ -52,6 +52,7 @@ def neighbours(items_of_one_person: int) -> Iterator[tuple[tuple[int, ...], tupl
                 yield without, tuple(count + more for count, more in zip(without, added, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_the_stated_delta_covers_all_neighbours_and_none_is_needed_where_others_have_the_same(mechanism: str) -> None:
     chosen = MECHANISMS[mechanism]()

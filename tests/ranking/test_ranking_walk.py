@@ -34,6 +34,7 @@ def p_value(counts: Counter[tuple[int, ...]]) -> float:
     return float(chi2.sf(statistic, len(expected) - 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [1, 1 << 22], ids=["one by one", "together"])
 def test_each_group_keeps_a_uniformly_random_subset(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A correct sampler fails with a probability of 3e-7. A block of one draws every group by itself."""

@@ -114,6 +114,7 @@ def laplace_with_two_zeros(scale, bits):
     return -magnitude if bits.integers(1, 1)[0] else magnitude
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("single_bits")
 def test_counting_rejects_a_laplace_that_keeps_minus_zero():
     decided, undecided = count_exactly(lambda bits: laplace_with_two_zeros(Fraction(1), bits), depth=17)
@@ -140,6 +141,7 @@ def test_laplace_by_chi_square(scale):
     assert p_value([discrete_laplace(scale, bits) for _ in range(3000)], laplace_law(scale)) >= FAILURE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variance", [pytest.param(Fraction(1, 5), marks=pytest.mark.long), Fraction(7, 2)])
 def test_gaussian_by_chi_square(variance):
     bits = SeededBits(2)
@@ -179,6 +181,7 @@ def test_half_widths_are_the_smallest_that_contain_laplace_noise(failure):
         assert half_width == 0 or two_sided_tail(laplace_law(scale, 2000), half_width - 1) > failure
 
 
+@pytest.mark.slow
 @FAILURES
 def test_half_widths_contain_gaussian_noise(failure):
     """The smallest ones for σ <= 64; beyond, one more is allowed."""

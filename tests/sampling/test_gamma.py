@@ -24,6 +24,7 @@ class FirstWord(SeededBits):
         return np.array([word], dtype=np.uint64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [2, 3, 101, 10**6])
 def test_the_enclosure_is_sharp_and_contains_the_quantile(shape: int) -> None:
     from scipy.stats import gamma

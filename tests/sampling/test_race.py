@@ -149,6 +149,7 @@ def test_bounds_and_widths_do_not_change_the_law(noise, loose, width):
     assert agreement(counts, blocks.law(NOISES[noise])) > SMALLEST_P
 
 
+@pytest.mark.slow
 def test_chi_square_rejects_a_block_with_a_wrong_size():
     """The twin: a block that claims one alternative more than it has wins too often."""
 
@@ -188,6 +189,7 @@ def winners_of_blocks(blocks, noise):
     return counts
 
 
+@pytest.mark.slow
 def test_log_sizes_as_rough_as_their_error_are_settled_by_exact_sizes():
     size = 10**60
     blocks = Tied([0, 0], [size, 3 * size], error=0.003)
@@ -195,6 +197,7 @@ def test_log_sizes_as_rough_as_their_error_are_settled_by_exact_sizes():
     assert agreement(winners_of_blocks(blocks, "gumbel"), {0: 0.25, 1: 0.75}) > SMALLEST_P
 
 
+@pytest.mark.slow
 def test_a_block_may_run_out_of_alternatives():
     """All three lie far ahead and close together: all are met, and each may win."""
     blocks = Listed([[0, 0, 0], [-500]], loose=400.0)
@@ -258,6 +261,7 @@ def test_sequences_have_one_law_with_two_bits_per_noise(noise, widest):
     assert agreement(sequences_drawn(mechanism, widest, 300, width=2), mechanism.law(SCORES)) > SMALLEST_P
 
 
+@pytest.mark.slow
 def test_chi_square_rejects_another_epsilon():
     drawn = subsets_drawn(Canonical(k=3, epsilon=1.0), 1.0, 1000)
     assert agreement(drawn, Canonical(k=3, epsilon=0.5).law(SCORES)) < SMALLEST_P

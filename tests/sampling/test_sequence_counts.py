@@ -112,6 +112,7 @@ SEEDS = pytest.mark.parametrize(
 WIDEST = (0.05, 1.0, 1e9)
 
 
+@pytest.mark.slow
 @SEEDS
 def test_sizes_of_blocks_of_subsets_and_their_total(seeds):
     for seed in seeds:

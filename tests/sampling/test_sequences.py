@@ -100,6 +100,7 @@ def test_words_beyond_the_last_full_round_are_not_used():
     assert bounded_sequence(np.array([0]), np.array([3]), Recording([2**64 - 4])) == [0]
 
 
+@pytest.mark.slow
 @every_bounds
 def test_draws_are_uniform(inner, outer):
     sequences = listed(inner, outer)

@@ -87,6 +87,7 @@ def test_order_statistics_of_a_tied_group_by_counting_bits():
     assert contradictions(law, decided, undecided) == []
 
 
+@pytest.mark.slow
 @ALL_NOISES
 @pytest.mark.parametrize("place", [2, 3])
 def test_order_statistics_of_a_tied_group_change_the_answer_at_the_right_word(noise, place):
@@ -266,6 +267,7 @@ SCREENED = {
 """More than two blocks, with the likely winners everywhere, in the last or in the first."""
 
 
+@pytest.mark.slow
 @ONE_NOISE
 @pytest.mark.parametrize("order", SCREENED)
 @pytest.mark.parametrize("winners", [pytest.param(1, marks=pytest.mark.long), 40, 3000])

@@ -51,6 +51,7 @@ def test_the_generated_coast_is_served_until_interrupted() -> None:
         assert "Traceback" not in errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 def test_catalogues_are_read_from_files(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     offers: dict[str, Any] = {}
@@ -92,6 +93,7 @@ def test_bad_input_is_told_in_a_line(tmp_path: Path) -> None:
         assert len(finished.stderr.splitlines()) == 1, arguments
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_told() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -92,6 +92,7 @@ KINDS = {
 }
 
 
+@pytest.mark.slow
 def test_the_sum_of_a_person_is_clipped_at_both_bounds() -> None:
     rows: list[Row] = [("Up", "ann", -9, None), ("Up", "bob", 9, None), ("Up", "cat", 3, None), ("Up", "cat", 1, None)]
     assert scores(rows[:1], KINDS["value"])["Up"] == -2
@@ -194,6 +195,7 @@ def test_the_items_that_a_person_keeps_are_a_uniform_choice() -> None:
     assert sum((kept[pair] - 200) ** 2 / 200 for pair in kept) + 200 * (6 - len(kept)) < 37
 
 
+@pytest.mark.slow
 def test_what_a_person_keeps_depends_on_the_key() -> None:
     contribution = Contribution.of(None, None, None, 1)
     rows: list[Row] = [(film, "ann", None, None) for film in FILMS]

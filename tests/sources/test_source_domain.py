@@ -49,6 +49,7 @@ def test_every_kind_of_list_is_the_same_domain() -> None:
         assert found == {2: ["Heat"], 1: ['Say "when", twice', "Up", "Ærø ☃"], 0: ["Alien", "Her"]}, kind
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", [write_csv, write_json, write_parquet], ids=["csv", "jsonl", "parquet"])
 def test_a_file_can_list_the_domain(write: Callable[..., Path], tmp_path: Path) -> None:
     (tmp_path / "list").mkdir()

@@ -71,6 +71,7 @@ def test_an_interrupt_stops_a_query_that_would_never_end() -> None:
         assert engine.run(lambda: engine.connection.execute("SELECT 1").fetchall()) == [(1,)]
 
 
+@pytest.mark.slow
 def test_progress_is_told_on_the_calling_thread_as_a_share() -> None:
     told: list[tuple[float | None, int]] = []
 
@@ -161,6 +162,7 @@ class TwoSteps(ThreadedEngine):
         self.paused.set()
 
 
+@pytest.mark.slow
 def test_an_interrupt_between_two_steps_of_the_work_stops_the_second() -> None:
     engine = TwoSteps()
     with pytest.raises(KeyboardInterrupt):

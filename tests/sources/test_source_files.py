@@ -53,6 +53,7 @@ UNUSABLE_LINES = {
 }
 
 
+@pytest.mark.slow
 def test_a_csv_row_that_cannot_be_parsed_is_dropped_and_no_other(tmp_path: Path) -> None:
     for kind, line in UNUSABLE_LINES.items():
         path = csv_file(tmp_path, HEADER + GOOD + line + b"Heat,cat\n")
@@ -105,6 +106,7 @@ def test_json_values_are_read_as_text_and_field_names_as_they_are(tmp_path: Path
     assert members(path, [7, 8], item="a/b~c", person='it\'s "who"') == {2: [7], 0: [8]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["od[d] *na?me's", "viewer=1"])
 def test_the_path_of_a_file_is_neither_a_pattern_nor_a_column(folder: str, tmp_path: Path) -> None:
     (tmp_path / folder).mkdir()
@@ -168,6 +170,7 @@ def test_missing_csv_column_never_quotes_the_first_line(tmp_path: Path) -> None:
     assert "mallory" not in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.json"])
 def test_json_without_the_field_is_read_as_rows_without_an_item(name: str, tmp_path: Path) -> None:
     for content in (b"", b'{"movie": "Heat", "viewer": "mallory"}\n', b"17\n", b"{\n"):

@@ -61,6 +61,7 @@ def test_a_missing_number_does_not_show_in_how_the_others_are_written() -> None:
     assert members(halves, 2) == {1: [1.5, 2]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [polars.Categorical, polars.Enum(["Heat", "Up", "Her"])], ids=str)
 @pytest.mark.parametrize("is_lazy", [False, True])
 def test_categories_of_polars_are_read_as_their_text(kind: Any, is_lazy: bool) -> None:
@@ -98,6 +99,7 @@ STRANGE: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 def test_types_that_the_engine_does_not_know_are_refused_by_name() -> None:
     for kind, strange in STRANGE.items():
         make = pandas.DataFrame if isinstance(strange, pandas.Series) else pyarrow.table
@@ -109,6 +111,7 @@ def test_types_that_the_engine_does_not_know_are_refused_by_name() -> None:
             histogram(pyarrow.table({"film": ["x"], "viewer": [1]}), make({"strange": strange}))
 
 
+@pytest.mark.slow
 def test_a_frame_without_rows_or_types_is_fine() -> None:
     for table in (
         pandas.DataFrame({"film": [], "viewer": []}),

@@ -103,6 +103,7 @@ def test_a_header_of_more_than_two_megabytes_is_refused(tmp_path: Path) -> None:
         scores(tmp_path / "rows.csv", items=["x"])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")
 def test_conditions_inside_views_and_expressions_of_the_caller_are_not_answered_from_statistics(tmp_path: Path) -> None:
     for more in (0, 1):

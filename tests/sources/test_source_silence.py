@@ -95,6 +95,7 @@ def test_no_rows_of_one_person_change_what_is_seen(kind: str, tmp_path: Path) ->
         assert outcome(table, domain) == ("released", 3)
 
 
+@pytest.mark.slow
 def test_no_object_of_one_person_in_a_frame_changes_what_is_seen() -> None:
     for film in (3, 2.5, None, float("nan"), [1], {"a": 1}, b"x", object(), "\ud800"):
         films = pandas.Series([*(row[0] for row in BASE), film], dtype=object)
@@ -102,6 +103,7 @@ def test_no_object_of_one_person_in_a_frame_changes_what_is_seen() -> None:
         assert outcome(table, DOMAIN) == ("released", 3), type(film)
 
 
+@pytest.mark.slow
 def test_no_missing_category_changes_what_is_seen() -> None:
     for ordinary in ([1, 2], [True, False], ["a", "b"], [1.5, 2.5]):
         kind = pandas.CategoricalDtype(ordinary)
@@ -151,6 +153,7 @@ def test_a_date_outside_the_calendar_of_python_is_dropped(tmp_path: Path) -> Non
             assert only_item(tmp_path / "rows.parquet") == ordinary, kind
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["us", "ns"])
 def test_the_edges_of_the_calendar_and_of_the_day_count(unit: str) -> None:
     times = pyarrow.array([time.min, time(23, 59, 59, 999_999)], pyarrow.time64(unit))

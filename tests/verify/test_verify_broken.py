@@ -33,6 +33,7 @@ def test_twins_have_names_of_their_own() -> None:
     assert len({(twin.name, twin.noise) for twin in TWINS}) == len(TWINS) == len(rejections()) == 84
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "loss"), [("exponential", math.inf), ("laplace", 4.0)])
 def test_a_shown_value_costs_every_item_its_share(noise: str, loss: float) -> None:
     """Laplace: raising all four scores by 1 costs e^{−1} for the winner's density and for each other's F."""

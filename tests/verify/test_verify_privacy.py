@@ -104,6 +104,7 @@ def test_the_settings_cover_both_kinds_of_sensitivity_and_several_k_and_epsilon(
     assert {setting.epsilon for setting in SETTINGS} == {0.5, 1.0, 2.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("noise", "worst"),
     [
@@ -191,6 +192,7 @@ def test_a_faulty_law_is_rejected_whatever_its_loss(table: Any, fault: str) -> N
     assert not check.passed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", list(NOISES))
 def test_the_noisy_order_of_the_five_noises_stays_within_the_claim(noise: str) -> None:
     """Their densities, not only their survival functions, fall by at most e^{−s} over any length s (docs/verify.md)."""
