@@ -191,3 +191,29 @@ def test_other_mechanisms_are_simulated_with_an_interval() -> None:
         assert not figure.exact
         assert figure.low <= figure.value <= figure.high
         assert abs(figure.value - law[name]) <= 3.5 * (figure.high - figure.low) / 2, name
+
+
+def test_an_error_that_no_draw_had_is_bounded_by_the_exact_probability_of_a_mistake() -> None:
+    outlook = dps.forecast.forecast([90, 70, 40, 10, 5], dps.Joint(k=2, epsilon=3.0))
+    assert outlook.inexact is not None
+    for figure, places in ((outlook.largest_error, 1), (outlook.relative_error, 1), (outlook.total_error, 2)):
+        assert figure is not None
+        assert (figure.value, figure.low) == (0, 0)
+        assert figure.high == pytest.approx(outlook.inexact.value * 85 * places)
+
+
+def test_simulated_errors_of_sets_stay_below_the_exact_total() -> None:
+    for epsilon in (0.05, 0.3, 0.9):
+        outlook = dps.forecast.forecast([90, 70, 40, 10, 5], dps.OneShot(k=2, epsilon=epsilon), draws=20)
+        errors = (outlook.relative_error, outlook.largest_error, outlook.total_error)
+        values = [figure.value for figure in errors if figure is not None]
+        assert values == sorted(values)
+        assert len(values) == 3
+
+
+def test_a_border_of_more_ties_than_floats_tell_apart_is_simulated() -> None:
+    table = dps.Scores.from_histogram([100, 50, 0], [5, 3, 10**18])
+    outlook = dps.forecast.forecast(table, dps.OneShot(k=9, epsilon=1e-9))
+    assert outlook.correct is not None
+    assert not outlook.correct.exact
+    assert outlook.correct.value == 1

@@ -441,7 +441,7 @@ def _checked_gap(gap: Any, people: int | None) -> float:
         raise InvalidInput(
             "gap",
             gap,
-            "must be above 0: with a gap of 0 ranks k and k + 1 are tied, and no epsilon can distinguish them",
+            "must be above 0; with a gap of 0 ranks k and k + 1 are tied, and no epsilon can distinguish them",
         )
     if not 0 < step <= _LARGEST_GAP:
         raise InvalidInput("gap", gap, f"must be above 0 and at most {_LARGEST_GAP:g} people")

@@ -127,7 +127,7 @@ def success(scores: Any, mechanism: Mechanism, *, smallest: float | None = None)
             pair = exact_probability(table, replace(template, epsilon=epsilon), _TOLERANCE)
             if pair is None:
                 raise InvalidInput(
-                    "k", mechanism.k, "must be smaller: with this many distinct scores a list has no exact curve"
+                    "k", mechanism.k, "must be smaller; with this many distinct scores a list has no exact curve"
                 )
             return pair
 
@@ -182,14 +182,15 @@ def solve_epsilon(probabilities: Callable[[float], Pair], wanted: float, near: f
         return math.log(max(right, 1e-300)) - math.log(wanted)
 
     low = high = math.log(near)
+    step = 0.5
     while excess(high) < 0:
         if high > math.log(near) + 60.0:
-            raise InvalidInput("accuracy", wanted, "must be smaller: this close to 1 it cannot be distinguished from 1")
-        low, high = high, high + 0.5
+            raise InvalidInput("accuracy", wanted, "must be smaller; this close to 1 it cannot be distinguished from 1")
+        low, high, step = high, high + step, 2 * step
     while excess(low) > 0:
         if low < math.log(near) - 25.0:
             return 0.0
-        low, high = low - 0.5, low
+        low, high, step = low - step, low, 2 * step
     return float(np.exp(brentq(excess, low, high, xtol=1e-10))) if low < high else near
 
 

@@ -181,6 +181,8 @@ class Forecast:
 
     def _mistakes(self, items: NoisyItems) -> dict[str, float]:
         """Return the expected number of wrong items, and the score lost."""
+        if items.sizes[items.border] > 2.0**53:
+            return {}  # one tied item more or less makes no difference in float64
         # `_pair` of an ordered answer requires the right order; the number of mistakes depends on the set alone.
         pair = items.exact(self.tolerance) if self.mechanism.ordered or self._pair is None else self._pair
         border = Ranking.of(self.scores.distinct).scores(np.array([items.k - 1]))
@@ -194,10 +196,20 @@ class Forecast:
         if not self.draws:
             return dict.fromkeys(missing)
         found = simulated(self.scores, self.mechanism, self.draws, self.seed, missing)
-        if "largest_error" in found:
-            bounds = (self._exact.get(name) for name in ("relative_error", "total_error"))
-            found["largest_error"] = _between(found["largest_error"], *bounds)
+        relative, total = (self._exact.get(name) for name in ("relative_error", "total_error"))
+        for name, low in (("largest_error", relative), ("relative_error", None)):
+            if name in found:
+                found[name] = _between(self._widened(found[name]), low, total)
+        if "total_error" in found:
+            found["total_error"] = self._widened(found["total_error"], self.mechanism.k)
         return found
+
+    def _widened(self, error: Figure | None, places: int = 1) -> Figure | None:
+        """Return an error of which no draw had any with P[inexact] times the largest possible error as upper bound."""
+        if error is None or error.high or self._pair is None:
+            return error
+        span = float(scaled(self.scores.values[:1] - self.scores.values[-1:], Fraction(1))[0])
+        return Figure(0.0, False, 0.0, self._pair[1] * span * places)
 
     def figures(self) -> dict[str, Figure | None]:
         """Return all figures by name."""
@@ -265,7 +277,7 @@ def forecast(
         Seed of the draws.
     tolerance : float
         Relative error of the exact figures: of P[exact], its complement and the other probabilities; and of the
-        expected number and cost of mistakes (not of the number correct).
+        expected number and cost of mistakes (not of the number correct), which have an absolute error of 1e-12 too.
 
     Returns
     -------
@@ -304,7 +316,8 @@ def checked_draws(draws: Any) -> int:
 
 
 def _known(values: dict[str, float]) -> dict[str, Figure]:
-    """Return exact figures; where rounding reversed it, the order P[exact] <= P[great] <= P[good] is restored."""
+    """Return exact figures; rounding errors beyond [0, 1] or against P[exact] <= P[great] <= P[good] are corrected."""
+    values = {name: min(max(value, 0.0), 1.0) if name in PROBABILITIES else value for name, value in values.items()}
     for less, more in (("exact", "great"), ("great", "good")):
         if less in values and more in values:
             values[more] = min(max(values[less], values[more]), 1.0)

@@ -37,6 +37,9 @@ _RARE = 0.2
 _POISSON = 1e15
 """Groups of at least this size times draws have Poisson instead of binomial counts."""
 
+_TOGETHER = 2000
+"""Draws made together; more would only need more memory."""
+
 _LISTED = 1 << 17
 """Taken items among the first ranks are marked in a table of this many columns; others are searched for."""
 
@@ -149,15 +152,15 @@ def _mean(values: list[float], *, signed: bool) -> Figure | None:
 
 def _answers(table: Scores, mechanism: Mechanism, draws: int, seed: int | None) -> Iterator[Array]:
     """Yield the scores of each drawn answer."""
-    generator = np.random.default_rng(seed)
-    with np.errstate(all="ignore"):
-        groups = drawn_groups(table, mechanism, draws, generator)
-    if groups is not None:
-        yield from table.values[groups]
-        return
-    bits = bit_source(seed)
-    for _ in range(draws):
-        yield mechanism.draw(table, bits).values
+    generator, bits = np.random.default_rng(seed), bit_source(seed)
+    for start in range(0, draws, _TOGETHER):
+        number = min(_TOGETHER, draws - start)
+        with np.errstate(all="ignore"):
+            groups = drawn_groups(table, mechanism, number, generator)
+        if groups is not None:
+            yield from table.values[groups]
+        else:
+            yield from (mechanism.draw(table, bits).values for _ in range(number))
 
 
 def drawn_groups(table: Scores, mechanism: Mechanism, draws: int, generator: np.random.Generator) -> IntArray | None:

@@ -145,7 +145,7 @@ class ZeroConcentrated(Rule):
             raise InvalidInput("delta", delta, "must be above 0 under zcdp, which implies no pure guarantee")
         rho = largest_rho(total.epsilon, total.delta)
         if not rho:
-            raise InvalidInput("epsilon", epsilon, "must be larger: no rho implies this epsilon at this delta")
+            raise InvalidInput("epsilon", epsilon, "must be larger; no rho implies this epsilon at this delta")
         return Budget(total.epsilon, total.delta, rho)
 
     def limit(self, total: Budget) -> Amount:

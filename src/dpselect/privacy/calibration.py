@@ -80,11 +80,11 @@ def unit_sigma(epsilon: float, delta: float) -> float:
     """
     epsilon, allowed = positive_number("epsilon", epsilon), probability_of_failure(delta)
     if not allowed:
-        raise InvalidInput("delta", delta, "must be above 0: Gaussian noise has no pure guarantee")
+        raise InvalidInput("delta", delta, "must be above 0; Gaussian noise has no pure guarantee")
     with working_precision(_GAUSSIAN_PRECISION + 2 * max(-math.frexp(allowed)[1], 0)):
         sigma = _least_float(lambda sigma: bool(gaussian_delta(sigma, epsilon) <= ball(allowed)))
     if sigma is None:
-        raise InvalidInput("delta", delta, "must be larger: no float holds the noise for this epsilon and delta")
+        raise InvalidInput("delta", delta, "must be larger; no float holds the noise for this epsilon and delta")
     return sigma
 
 

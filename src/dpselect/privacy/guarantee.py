@@ -172,7 +172,7 @@ def probability_of_failure(delta: Any) -> float:
 def _positive_delta(delta: Any) -> float:
     number = probability_of_failure(delta)
     if not number:
-        raise InvalidInput("delta", delta, "must be above 0: this conversion has no pure form")
+        raise InvalidInput("delta", delta, "must be above 0; this conversion has no pure form")
     return number
 
 

@@ -203,6 +203,8 @@ class FileTable:
         names = self._names()
         if all(len(header) == 1 for header in names):
             return str(names[0][0])
+        if self.is_text and not self._first_line():
+            raise InvalidInput(self.argument, self.path.name, "it is empty; write one item per line")
         first = f"its first line, {shown_line(self._first_line())}, has" if self.is_text else "it has"
         raise InvalidInput(
             self.argument,
