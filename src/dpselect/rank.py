@@ -167,8 +167,8 @@ def rank(
         plan = plan.charge(target, secure=bits.secure)
         if promised_rho is not None:
             logging.getLogger("dpselect").warning(
-                "the guarantee rests on your promise that rho is at most %g; nothing checks it, and the release "
-                "protects nobody if it is wrong",
+                "the guarantee rests on your promise that the ergodicity coefficient is at most %g; nothing checks "
+                "it, and the release protects nobody if it is wrong",
                 promised_rho,
             )
         scores = scores_of(Pairs(found.size, *found.pairs()), bounds, bits, progress)
@@ -215,7 +215,7 @@ def _condition(bounds: Bounds, possible: Domain | None) -> str:
     """Return the conditions under which everybody is covered, as the guarantee states them."""
     conditions = [] if possible is not None else [WHERE_OTHERS_HAVE_THE_SAME.removeprefix("add or remove, ")]
     if bounds.promised_rho is not None:
-        conditions.append(f"if the promise holds that rho is at most {bounds.promised_rho!r}")
+        conditions.append(f"if the promise holds that the ergodicity coefficient is at most {bounds.promised_rho!r}")
     return "".join(f", {condition}" for condition in conditions)
 
 
