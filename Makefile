@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# One worker more than cores: tests that wait for a server or a process leave a core idle.
+PYTEST = $(BIN)/python -m pytest -n $$(( $$($(BIN)/python -c "import os; print(os.cpu_count())") + 1 )) --dist loadgroup
 
 .PHONY: help setup demo test test-long fuzz mutants browser check bench format clean
 
@@ -27,10 +29,10 @@ demo: $(VENV)/.base  ## run the main job end to end on a generated example
 
 test: $(VENV)/.test browser  ## run the tests
 	@echo "Running the tests ..."
-	@$(BIN)/python -m pytest -n auto --dist loadgroup -m "not long"
+	@$(PYTEST) -m "not long"
 
 test-long: $(VENV)/.test  ## run the tests that take minutes each
-	@$(BIN)/python -m pytest -n auto --dist loadgroup -m long
+	@$(PYTEST) -m long
 
 fuzz: $(VENV)/.test  ## random tables through every source; SEED=7 MINUTES=60
 	@$(BIN)/python tests/neighbours/neighbour_fuzz.py $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(NUMBER),--number $(NUMBER)) $(if $(SOURCE),--source "$(SOURCE)")
@@ -60,7 +62,7 @@ check: $(VENV)/.test  ## lint, types, architecture and the fast tests
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/python -m pytest -n auto --dist loadgroup -q -m "not slow and not long"
+	@$(PYTEST) -q -m "not slow and not long"
 
 bench: $(VENV)/.test  ## print speed and memory as ratios to a NumPy baseline
 	@$(BIN)/python -m benchmarks

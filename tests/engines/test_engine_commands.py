@@ -70,6 +70,7 @@ def test_the_same_command_answers_the_same_from_a_file_and_from_servers(
             assert json.loads(finished.stdout) == json.loads(expected.stdout)
 
 
+@pytest.mark.long
 def test_the_same_command_answers_the_same_from_spark(folder: Path) -> None:
     """Spark starts afresh for each command, so that one with everything in it has to do."""
     options = [*KINDS["values"], *KINDS["weights, a filter and few items"]]

@@ -51,7 +51,7 @@ print("all is well")
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_spark_connect_answers_fails_and_ends_as_spark_does(tmp_path: Path) -> None:
     """Were the endless query not cancelled, it would keep both threads, and what follows would wait for ever."""
     line = [sys.executable, "-c", PROGRAM]

@@ -37,7 +37,7 @@ def without_java(folder: Path) -> str:
     return str(folder)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.xdist_group("spark")
 def test_spark_starts_on_a_machine_without_java(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(BUYERS, tmp_path / "orders.parquet")
