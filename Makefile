@@ -2,8 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# One worker more than cores: tests that wait for a server or a process leave a core idle.
-PYTEST = $(BIN)/python -m pytest -n $$(( $$($(BIN)/python -c "import os; print(os.cpu_count())") + 1 )) --dist loadgroup
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup
 
 .PHONY: help setup demo test test-long fuzz mutants browser check bench format clean
 

@@ -22,10 +22,8 @@ SUITES = {"selection", "service", "subsets", "startup", "ledger", "unknown", "ra
 """All suites but engines, which starts PostgreSQL and Spark."""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "suites", [SUITES, pytest.param({"engines"}, marks=pytest.mark.long)], ids=["embedded", "engines"]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("suites", [SUITES, {"engines"}], ids=["embedded", "engines"])
 def test_every_suite_runs_and_reports(suites: set[str], tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     finished = run("--quick", "--json", str(report), *(part for suite in suites for part in ("--only", suite)))

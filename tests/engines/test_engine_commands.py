@@ -55,7 +55,9 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", ["people", pytest.param("values", marks=pytest.mark.long), "weights, a filter and few items"]
+)
 def test_the_same_command_answers_the_same_from_a_file_and_from_servers(
     folder: Path, postgresql_place: PostgreSqlDatabase, kind: str
 ) -> None:

@@ -88,7 +88,7 @@ def test_a_table_of_items_that_is_not_there(place: Place) -> None:
 def test_a_table_that_is_not_there(quick_place: Place) -> None:
     quick_place.put("orders", ROWS)
     told = [str(refused({**quick_place.source("orders"), "table_name": name})) for name in ("nothing", "no.thing")]
-    assert ["table_name: 'nothing'" in told[0], "table_name: 'no.thing'" in told[1]] == [True, True]
+    assert ["table_name 'nothing':" in told[0], "table_name 'no.thing':" in told[1]] == [True, True]
 
 
 def test_a_table_without_a_name(quick_place: Place) -> None:

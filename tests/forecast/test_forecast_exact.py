@@ -161,7 +161,10 @@ def test_scores_may_be_fractions() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize(
+    "noise",
+    [noise if noise in ("exponential", "gumbel") else pytest.param(noise, marks=pytest.mark.long) for noise in NOISES],
+)
 @pytest.mark.parametrize(
     ("leaders", "ties", "k", "leads"),
     [(3, 50, 8, (1, 2)), (3, 10**5, 100, (4, 6)), (3, 10**9, 400, (11, 13)), (21, 2979, 84, (0.05, 1))],

@@ -131,7 +131,7 @@ def test_with_a_large_budget_every_answer_is_exact() -> None:
         assert figures["exact"] == pytest.approx(1.0, abs=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_million_distinct_scores() -> None:
     """Far items enter through a grid; what they add is that of a continuous distribution of scores."""
     scores = np.append([20.0, 19.0], np.linspace(0, 10, 1_000_000))
