@@ -13,10 +13,9 @@ import pytest
 
 from dpselect import COUNTS, Gaussian, InvalidInput, LimitedDomain, OneShot, Peeling, Sensitivity
 from dpselect.mechanisms import MECHANISMS
-from dpselect.release import ReleasePlan
 from dpselect.sampling import bit_source
 from dpselect.scores import Scores
-from dpselect.sources import UNKNOWN, Counts, Unseen
+from dpselect.sources import UNKNOWN, Unseen
 from dpselect.top import top
 
 FILMS = [f"film {i:02d}" for i in range(20)]
@@ -170,26 +169,6 @@ def test_arguments_are_checked_before_the_table_is_touched() -> None:
         with pytest.raises(InvalidInput) as caught:
             ask("there/is/no/such/file.csv", **options)
         assert caught.value.argument == argument, options
-
-
-def test_no_row_is_read_before_the_charge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The order of the path: checked, charged, read."""
-    steps: list[str] = []
-    charge, histogram = ReleasePlan.charge, Counts.histogram
-
-    def charged(*arguments: Any, **options: Any) -> Any:
-        steps.append("charge")
-        return charge(*arguments, **options)
-
-    def read(counts: Counts) -> Any:
-        assert "_scored" not in vars(counts)
-        steps.append("read")
-        return histogram(counts)
-
-    monkeypatch.setattr(ReleasePlan, "charge", charged)
-    monkeypatch.setattr(Counts, "histogram", read)
-    ask()
-    assert steps == ["charge", "read"]
 
 
 def test_a_mechanism_for_larger_changes_than_counts_is_allowed() -> None:

@@ -17,6 +17,9 @@ from dpselect.errors import InvalidInput, plain
 
 Number = int | float | Fraction | Decimal
 
+NORMAL_95 = 1.959963984540054
+"""A standard normal variable lies within ± this with probability 0.95."""
+
 INTEGER_LIMIT = 2**62
 """Magnitude below which differences of int64 values cannot overflow."""
 

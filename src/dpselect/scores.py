@@ -94,7 +94,7 @@ class Ranking:
     def members(self, ranks: Array) -> Members:
         """Return the items with the given ranks."""
         groups = self.groups(ranks)
-        starts = self.ends[groups] - self.grouping.multiplicities[groups]  # type: ignore[index]
+        starts = np.where(groups > 0, self.ends[groups - 1], 0)
         return self.grouping.members(groups, ranks - starts)
 
 

@@ -61,6 +61,30 @@ def test_what_is_wrong_with_its_columns_costs_nothing(failing: Callable[[], Any]
         assert ledger.remaining("films").epsilon == 2.0
 
 
+CHARGEABLE: dict[str, dict[str, Any]] = {
+    "list": {"domain": ["Heat", "Up"]},
+    "number": {"domain": 9, "max_items_per_person": 1, "delta": 0.4},
+    "unknown": {"domain": dps.UNKNOWN, "delta": 1e-3},
+    "filter": {"domain": ["Heat", "Up"], "where": "viewer <> 'cem'"},
+}
+
+
+@pytest.mark.parametrize("kind", CHARGEABLE)
+def test_the_record_is_there_when_the_first_row_is_read(kind: str, tmp_path: Path) -> None:
+    with dps.ledger.Ledger(tmp_path / "ledger.sqlite") as ledger:
+        ledger.create("films", epsilon=2.0, delta=0.5)
+        entries_at_reading: list[int] = []
+
+        def batches() -> Iterator[pyarrow.RecordBatch]:
+            entries_at_reading.append(len(ledger.entries("films")))
+            yield pyarrow.record_batch({"film": ["Heat"], "viewer": ["ann"]})
+
+        schema = pyarrow.schema([("film", pyarrow.string()), ("viewer", pyarrow.string())])
+        reader = pyarrow.RecordBatchReader.from_batches(schema, batches())
+        dps.top(reader, ledger=ledger, dataset="films", **ASKED, **CHARGEABLE[kind])
+        assert entries_at_reading == [1]
+
+
 def test_a_reader_is_read_once_also_with_a_filter() -> None:
     rows = pyarrow.table({"film": ["Heat"] * 9 + ["Up"], "viewer": range(10)})
     release = dps.top(rows.to_reader(), domain=["Heat", "Up"], where="viewer < 9", **{**ASKED, "epsilon": 100.0})

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from dpselect._format import shown_above, shown_below
-from dpselect._html import table_html
 from dpselect._numbers import finite_number, positive_integer, positive_number
+from dpselect._show import table_html
 from dpselect.errors import InvalidInput, plain
 from dpselect.forecast.curves import Success, gap_limit, smallest_epsilon, success, swap_limit, wanted_accuracy
 from dpselect.forecast.outcome import TITLES, WARNING, Forecast, checked_draws, forecast

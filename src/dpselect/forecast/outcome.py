@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dpselect._html import table_html
 from dpselect._numbers import exact_fraction, finite_number, seed_or_none
+from dpselect._show import table_html
 from dpselect.errors import InvalidInput
 from dpselect.forecast.classes import Subsets
 from dpselect.forecast.curves import exact_probability, has_curve, success

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from dpselect._arrays import FloatArray
-from dpselect._html import page_html
-from dpselect.errors import InvalidInput, plain
+from dpselect._show import new_axes, page_html
+from dpselect.errors import InvalidInput
 from dpselect.forecast.curves import Success
 from dpselect.forecast.simulate import Figure
 from dpselect.writing import is_writable, write_whole
@@ -107,7 +107,7 @@ def draw_curves(
     A vertical line marks the chosen ε, a horizontal one the accuracy wanted, and a grey band the ε below which no pure
     mechanism that treats items alike can reach it.
     """
-    axes = _new_axes() if axes is None else axes
+    axes = new_axes(8.5, 5.0) if axes is None else axes
     low, high = _range([curve for _, curve in curves], epsilon, limit)
     lines = [_sampled(curve, low, high) for _, curve in curves]
     for place, ((label, _), (epsilons, values)) in enumerate(zip(curves, lines, strict=True)):
@@ -124,7 +124,7 @@ def draw_curves(
 
 def draw_points(points: list[tuple[float, Figure]], *, epsilon: float, draws: int, axes: Any = None) -> Any:
     """Draw simulated P[exact top k] at some ε, with intervals and the chosen ε marked, and return the axes."""
-    axes = _new_axes() if axes is None else axes
+    axes = new_axes(8.5, 5.0) if axes is None else axes
     epsilons, values = [place for place, _ in points], [figure.value for _, figure in points]
     reach = [[figure.value - figure.low for _, figure in points], [figure.high - figure.value for _, figure in points]]
     axes.errorbar(epsilons, values, yerr=reach, color="black", marker="o", markersize=4.5, linewidth=1.0, capsize=3)
@@ -159,15 +159,6 @@ def _sampled(curve: Success, low: float, high: float) -> tuple[FloatArray, Float
         epsilons = np.insert(epsilons, steep + 1, between)
         values = np.insert(values, steep + 1, curve.chances(between.tolist()))
     return epsilons, values
-
-
-def _new_axes() -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        requirement = "must have Matplotlib; install it with pip install 'dpselect[plot]'"
-        raise InvalidInput("plot", plain("no such package"), requirement) from None
-    return Figure(figsize=(8.5, 5.0), layout="constrained").subplots()
 
 
 def _range(curves: list[Success], epsilon: float | None, limit: float | None) -> tuple[float, float]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpselect._arrays import Array, FloatArray, IntArray
+from dpselect._numbers import NORMAL_95
 from dpselect.forecast import metrics
 from dpselect.forecast.classes import Subsets
 from dpselect.forecast.levels import JointLevels
@@ -25,8 +26,6 @@ from dpselect.scores import Ranking, Scores
 
 CONFIDENCE = 0.95
 PROBABILITIES = ("exact", "great", "good")
-_NORMAL = 1.959963984540054
-"""The standard normal lies between minus and plus this with probability 0.95."""
 
 _CERTAIN = 1 - 1e-13
 """Probabilities from here on are shown as 1."""
@@ -146,7 +145,7 @@ def _mean(values: list[float], *, signed: bool) -> Figure | None:
     mean = float(np.mean(values))
     if math.isnan(mean):
         return None
-    error = _NORMAL * float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    error = NORMAL_95 * float(np.std(values, ddof=1)) / math.sqrt(len(values))
     return Figure(mean, False, mean - error if signed else max(mean - error, 0.0), mean + error)
 
 

@@ -160,7 +160,7 @@ class Answers:
         return draw_answers(self, axes)
 
     def _repr_html_(self) -> str:
-        from dpselect._html import table_html
+        from dpselect._show import table_html
 
         rows = [[str(number), f"{offset:.4g}"] for number, offset in enumerate(self.offsets, start=1)]
         note = f"expected cost {self.cost:.4g}, with a single answer {self.single:.4g}"

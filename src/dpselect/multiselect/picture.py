@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpselect.errors import InvalidInput, plain
+from dpselect._show import new_axes
 
 if TYPE_CHECKING:
     from dpselect.multiselect.offsets import Answers
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def draw_answers(answers: Answers, axes: Any = None) -> Any:
     """Draw the density of the user's position around the signal, with the answers as dots on it."""
-    axes = _new_axes() if axes is None else axes
+    axes = _light_axes() if axes is None else axes
     offsets, epsilon = np.array(answers.offsets), answers.epsilon
     reach = max(1.15 * offsets[-1], 3 / epsilon)
     places = np.linspace(-reach, reach, 801)
@@ -34,7 +34,7 @@ def draw_costs(simulations: Sequence[Simulation], axes: Any = None) -> Any:
     """Draw the cost against k on logarithmic axes: simulated, expected, and a line proportional to 1/k."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    axes = _new_axes() if axes is None else axes
+    axes = _light_axes() if axes is None else axes
     answers = np.array([part.k for part in simulations])
     costs = np.array([part.cost for part in simulations])
     below = costs - [part.low for part in simulations]
@@ -70,13 +70,8 @@ def _laplace(places: Any, epsilon: float) -> Any:
     return epsilon / 2 * np.exp(-epsilon * np.abs(places))
 
 
-def _new_axes() -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        requirement = "must have Matplotlib; install it with pip install 'dpselect[plot]'"
-        raise InvalidInput("plot", plain("no such package"), requirement) from None
-    axes = Figure(figsize=(7.5, 4.6), layout="constrained").subplots()
+def _light_axes() -> Any:
+    axes = new_axes(7.5, 4.6)
     axes.grid(True, color="0.9", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 
 from dpselect._arrays import FloatArray, IndexArray
-from dpselect._numbers import positive_integer, positive_number, seed_or_none
+from dpselect._numbers import NORMAL_95, positive_integer, positive_number, seed_or_none
 from dpselect.errors import InvalidInput
 from dpselect.multiselect.disutility import as_disutility, checked_rate
 from dpselect.multiselect.offsets import checked_answers, expected_cost, optimal_offsets
 from dpselect.multiselect.server import Server
 
-_NORMAL_QUANTILE = 1.959963984540054
-"""A standard normal variable lies within ± this with probability 0.95."""
 _BATCH = 1_000_000
 
 
@@ -73,7 +71,7 @@ class Simulations:
         return draw_costs(self.parts, axes)
 
     def _repr_html_(self) -> str:
-        from dpselect._html import table_html
+        from dpselect._show import table_html
 
         rows = [
             [str(part.k), f"{part.cost:.4g}", f"{part.low:.4g} to {part.high:.4g}", f"{part.theory:.4g}"]
@@ -143,7 +141,7 @@ def simulate(
         count, total, squares = count + size, total + costs.sum(), squares + np.square(costs).sum()
     mean = float(total / trials)
     variance = max(float(squares / trials) - mean**2, 0.0) * trials / max(trials - 1, 1)
-    error = _NORMAL_QUANTILE * math.sqrt(variance / trials) if trials > 1 else math.inf
+    error = NORMAL_95 * math.sqrt(variance / trials) if trials > 1 else math.inf
     low, high = max(mean - error, 0.0), mean + error
     return Simulation(k, epsilon, wanted.name, trials, mean * unit, low * unit, high * unit, theory)
 
@@ -222,7 +220,7 @@ def simulate_catalogue(
     distances = np.abs(kept - places[:, None]).min(axis=1)
     # In units of the largest, so that squares stay within floats.
     unit = float(distances.max()) or 1.0
-    return float(distances.mean()), _NORMAL_QUANTILE * float(np.std(distances / unit)) * unit / math.sqrt(users)
+    return float(distances.mean()), NORMAL_95 * float(np.std(distances / unit)) * unit / math.sqrt(users)
 
 
 def _nearest_by_row(positions: FloatArray, targets: FloatArray) -> IndexArray:

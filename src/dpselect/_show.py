@@ -1,8 +1,11 @@
-"""Tables and pages in HTML that need no network."""
+"""What forecasts and simulations are shown with: tables and pages in HTML that need no network, and empty axes."""
 
 from __future__ import annotations
 
 from html import escape
+from typing import Any
+
+from dpselect.errors import InvalidInput, plain
 
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:52rem;padding:0 1rem;color:#111}"
@@ -28,3 +31,13 @@ def page_html(title: str, svg: str, table: str) -> str:
         f"<style>{_STYLE}</style></head>\n<body><h1>{escape(title)}</h1>\n{svg[svg.index('<svg') :]}\n{table}\n"
         "</body></html>\n"
     )
+
+
+def new_axes(width: float, height: float) -> Any:
+    """Return the Matplotlib axes of a new figure of that size in inches."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        requirement = "must have Matplotlib; install it with pip install 'dpselect[plot]'"
+        raise InvalidInput("plot", plain("no such package"), requirement) from None
+    return Figure(figsize=(width, height), layout="constrained").subplots()
