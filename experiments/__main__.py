@@ -16,11 +16,24 @@ from rich.table import Table
 from dpselect import InvalidInput
 from dpselect._format import three_digits
 from dpselect.reproduce.drawing import picture
-from experiments import delta, domain_size, errors, features, inside, margin, ordered, ranking, ring, unknown
+from experiments import (
+    delta,
+    domain_size,
+    errors,
+    features,
+    inside,
+    margin,
+    ordered,
+    ordered_margin,
+    ranking,
+    ring,
+    unknown,
+)
 
 EXPERIMENTS = {
     "margin": margin,
     "ordered": ordered,
+    "ordered-margin": ordered_margin,
     "errors": errors,
     "delta": delta,
     "unknown": unknown,

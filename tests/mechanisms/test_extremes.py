@@ -28,7 +28,12 @@ def variants(k: int, epsilon: float) -> list[Mechanism]:
         for noise in ("exponential", "gumbel")
         for margin in (True, False)
     ]
-    return [*subsets, *(Joint(k=k, epsilon=epsilon, noise=noise) for noise in ("exponential", "gumbel"))]
+    sequences = [
+        Joint(k=k, epsilon=epsilon, noise=noise, margin=margin)
+        for noise in ("exponential", "gumbel")
+        for margin in (True, False)
+    ]
+    return [*subsets, *sequences]
 
 
 def default_variants(k: int, epsilon: float) -> list[Mechanism]:
@@ -173,7 +178,8 @@ def test_gamma_must_be_a_number_from_0_to_1() -> None:
             Canonical(k=1, epsilon=1.0, gamma=gamma)  # type: ignore[arg-type]
 
 
-def test_margin_must_be_true_or_false() -> None:
+@pytest.mark.parametrize("kind", [Canonical, Joint])
+def test_margin_must_be_true_or_false(kind: Any) -> None:
     for margin in (0, 1, None, "yes", 1.0):
         with pytest.raises(InvalidInput, match="margin must be True or False"):
-            Canonical(k=1, epsilon=1.0, margin=margin)  # type: ignore[arg-type]
+            kind(k=1, epsilon=1.0, margin=margin)

@@ -206,6 +206,8 @@ def test_a_block_may_run_out_of_alternatives():
 
 
 SCORES = Scores.from_histogram([5, 4, 2, 0], [1, 2, 1, 2])
+UNTIED = Scores.from_histogram([5, 4, 2, 0], [1, 1, 2, 2])
+"""The margin of the top two is 1."""
 
 
 def subsets_drawn(mechanism, widest, draws, width=64):
@@ -221,7 +223,8 @@ def subsets_drawn(mechanism, widest, draws, width=64):
 
 
 def sequences_drawn(mechanism, widest, draws, width=64):
-    blocks = SequenceBlocks(Ranking.of(SCORES.distinct), mechanism.k, mechanism.rate, widest=widest)
+    ranking = Ranking.of(UNTIED.distinct)
+    blocks = SequenceBlocks(ranking, mechanism.k, mechanism.rate, mechanism.lead(ranking), widest=widest)
     bits = SeededBits(6)
     return Counter(race(blocks, NOISES[mechanism.noise], bits, width=width).key for _ in range(draws))
 
@@ -240,7 +243,7 @@ def test_subsets_have_one_law_for_any_blocks(noise, widest, gamma):
 @coarse_and_fine
 def test_sequences_have_one_law_for_any_blocks(noise, widest):
     mechanism = Joint(k=2, epsilon=1.0, noise=noise)
-    assert agreement(sequences_drawn(mechanism, widest, 500), mechanism.law(SCORES)) > SMALLEST_P
+    assert agreement(sequences_drawn(mechanism, widest, 500), mechanism.law(UNTIED)) > SMALLEST_P
 
 
 @pytest.mark.long
@@ -258,7 +261,13 @@ def test_subsets_have_one_law_with_two_bits_per_noise(noise, widest, gamma, marg
 @coarse_and_fine
 def test_sequences_have_one_law_with_two_bits_per_noise(noise, widest):
     mechanism = Joint(k=2, epsilon=1.0, noise=noise)
-    assert agreement(sequences_drawn(mechanism, widest, 300, width=2), mechanism.law(SCORES)) > SMALLEST_P
+    assert agreement(sequences_drawn(mechanism, widest, 300, width=2), mechanism.law(UNTIED)) > SMALLEST_P
+
+
+@pytest.mark.slow
+def test_chi_square_rejects_sequences_drawn_without_the_margin():
+    drawn = sequences_drawn(Joint(k=2, epsilon=2.0, margin=False), 1.0, 500)
+    assert agreement(drawn, Joint(k=2, epsilon=2.0).law(UNTIED)) < SMALLEST_P
 
 
 @pytest.mark.slow

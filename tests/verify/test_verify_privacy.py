@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dpselect.mechanisms import Mechanism, OneShot, Peeling
+from dpselect.mechanisms import Joint, Mechanism, OneShot, Peeling
 from dpselect.privacy import COUNTS, Guarantee, Sensitivity
 from dpselect.sampling.noise import NOISES
 from dpselect.verify import Check, Domain, check_privacy, privacy_checks
@@ -91,11 +91,28 @@ def test_every_gamma_noise_and_margin_of_canonical_is_under_test_for_both_kinds_
 
 
 @pytest.mark.long
-def test_every_variant_of_canonical_keeps_its_guarantee_in_every_setting() -> None:
+@pytest.mark.parametrize("name", ["canonical", "joint"])
+def test_every_variant_keeps_its_guarantee_in_every_setting(name: str) -> None:
     for setting in SETTINGS:
-        for variant in UNDER_TEST["canonical"].variants:
+        for variant in UNDER_TEST[name].variants:
             result = check_privacy(*setting.applied_to(variant))
             assert result.passed, result
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", ["exponential", "gumbel"])
+def test_the_margin_of_joint_is_private_for_every_k_up_to_all_items(noise: str) -> None:
+    """With k = d there is no rank k + 1. Half steps make gaps that a person only halves."""
+    for size, highest, step in ((1, 3, 1), (2, 5, 1), (3, 2, 0.5), (4, 2, 1)):
+        for k in range(1, size + 1):
+            result = check_privacy(Joint(k=k, epsilon=1.0, noise=noise), Domain(size, highest, step=step))
+            assert result.passed, result
+
+
+def test_the_worst_loss_of_joint_with_its_margin_is_the_known_one() -> None:
+    """Mathematics, section 4, prints three digits of it: counts 0..4."""
+    check = check_privacy(Joint(k=2, epsilon=1.0), Domain(4, 4))
+    assert check.worst_loss == pytest.approx(0.945, abs=5e-4)
 
 
 def test_the_settings_cover_both_kinds_of_sensitivity_and_several_k_and_epsilon() -> None:

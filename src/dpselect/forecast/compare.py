@@ -241,7 +241,7 @@ def candidates(
     if ordered:
         listed: list[tuple[str, str, Mechanism]] = [
             ("joint", "draws the whole list at once", Joint(**common)),
-            ("joint, gumbel", "joint as in the paper", Joint(**gumbel)),
+            ("joint, published", "joint as in the paper", Joint(**gumbel, margin=False)),
             ("peeling", "chooses one item after the other", Peeling(**common)),
             ("peeling, gumbel", "peeling by the exponential mechanism", Peeling(**gumbel)),
         ]

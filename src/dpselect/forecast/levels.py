@@ -1,10 +1,10 @@
 """Figures of the joint mechanism, from its levels of loss.
 
-All sequences of loss s are equally likely, with a probability `p_s` each that falls with s. Hence a draw from Joint is
-a draw of a bound s, with probability `(p_s − p_{s+}) N(s)`, s+ the next loss, and then of any of the N(s) sequences of
-loss at most s. Those are drawn row by row: row r takes any of the ranks `1..t_r` that are left, of which there are
-`n_r = t_r − r + 1` (mathematics, section 4). A rank that row r may take is left by it with probability
-`q_r = 1 − 1/n_r`, whatever else was taken.
+All sequences of loss s are equally likely, with a probability `p_s` each that falls with s; the margin raises that of
+the best alone. Hence a draw from Joint is a draw of a bound s, with probability `(p_s − p_{s+}) N(s)`, s+ the next
+loss, and then of any of the N(s) sequences of loss at most s. Those are drawn row by row: row r takes any of the ranks
+`1..t_r` that are left, of which there are `n_r = t_r − r + 1` (mathematics, section 4). A rank that row r may take is
+left by it with probability `q_r = 1 − 1/n_r`, whatever else was taken.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from dpselect._arrays import Array, FloatArray
 from dpselect.forecast.metrics import good_ranks, great_ranks
 from dpselect.mechanisms import Joint
-from dpselect.mechanisms.classes import LevelSteps, class_probabilities
+from dpselect.mechanisms.classes import LevelSteps, class_probabilities, penalties
 from dpselect.mechanisms.joint import Thresholds
 from dpselect.sampling.bounds import scaled
 from dpselect.sampling.sequences import log_difference
@@ -38,7 +38,7 @@ _FEWEST = 500
 
 @dataclass(frozen=True, repr=False)
 class JointLevels:
-    """The levels of loss of k-sequences that matter; `losses` are for a rate of ε = 1, and the first is 0."""
+    """The levels of loss of k-sequences that matter; `losses` are for a rate of ε = 1 and relative to the first."""
 
     k: int
     ranking: Ranking
@@ -49,11 +49,12 @@ class JointLevels:
     def of(cls, mechanism: Joint, scores: Scores, epsilon: float, *, larger: bool = False) -> JointLevels:
         """Return the levels that matter at an ε, or, with `larger`, at that and every larger one."""
         ranking, unit = Ranking.of(scores.distinct), 1 / (2 * Fraction(mechanism.sensitivity.spread))
-        nearest, farthest = _window(mechanism.k, ranking, epsilon * float(unit))
+        lead = mechanism.lead(ranking)
+        nearest, farthest = _window(mechanism.k, ranking, epsilon * float(unit), lead)
         # A few items beside 10^18 vanish in float64: such a level has no sequences, and is left out.
         with np.errstate(divide="ignore"):
             steps = LevelSteps.of(mechanism.k, ranking, None if larger else nearest, farthest)
-        return cls(mechanism.k, ranking, steps, scaled(steps.losses, unit))
+        return cls(mechanism.k, ranking, steps, np.append(0.0, penalties(steps.losses[1:], lead, unit)))
 
     def exact(self, epsilon: float, noise: str) -> tuple[float, float]:
         """P[the top k in order], up to ties, and its complement."""
@@ -228,7 +229,7 @@ class LossBounds:
         return LossBounds(self.levels, self.numbers[likely], self.weights[likely])
 
 
-def _window(k: int, ranking: Ranking, rate: float) -> tuple[Any, Any]:
+def _window(k: int, ranking: Ranking, rate: float, lead: Fraction) -> tuple[Any, Any]:
     """Return the range (nearest, farthest) of the positive losses that matter at a rate; None for an open end.
 
     `N(s') − N(s)` sequences lose more than s and no more than s'; each weighs between `exp(−rate s')` and
@@ -245,6 +246,7 @@ def _window(k: int, ranking: Ranking, rate: float) -> tuple[Any, Any]:
     losses = np.append(0.0, np.geomspace(1.0 if integral else float(farthest) * 1e-9, float(farthest), _GRID))
     near_cut, far_cut = None, None
     best = float(np.log((thresholds.bounds(thresholds.zero) - np.arange(k)).astype(np.float64)).sum())
+    best += rate * float(lead)
     for _ in range(_ROUNDS):
         grid = np.unique(np.ceil(losses).astype(np.int64) if integral else losses)
         choices = (thresholds.counts[thresholds.places(grid)] - np.arange(k)).astype(np.float64)

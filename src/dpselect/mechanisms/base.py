@@ -171,6 +171,12 @@ def check_noise(given: str, accepted: Iterable[str]) -> None:
         raise InvalidInput("noise", given, "must be one of " + ", ".join(names))
 
 
+def check_margin(given: Any) -> None:
+    """Raise InvalidInput for a margin that is neither True nor False."""
+    if not isinstance(given, bool):
+        raise InvalidInput("margin", given, "must be True or False")
+
+
 def check_agreement(argument: str, given: Any, stated: Any, owner: str) -> None:
     """Raise InvalidInput if an argument is given and differs from what a mechanism object states."""
     if given is not None and given != stated:

@@ -21,7 +21,7 @@ import numpy as np
 from dpselect._arrays import Array, FloatArray
 from dpselect._numbers import finite_number
 from dpselect.errors import InvalidInput
-from dpselect.mechanisms.base import FARTHEST, Law, Mechanism, check_noise, in_random_order
+from dpselect.mechanisms.base import FARTHEST, Law, Mechanism, check_margin, check_noise, in_random_order
 from dpselect.mechanisms.classes import Classes, classes_of, winner_law
 from dpselect.sampling import NOISES, BitSource
 from dpselect.sampling.bounds import location_bounds, scaled
@@ -77,8 +77,7 @@ class Canonical(Mechanism):
         object.__setattr__(self, "gamma", float(finite_number("gamma", self.gamma)))
         if not 0 <= self.gamma <= 1:
             raise InvalidInput("gamma", self.gamma, "must be between 0 and 1")
-        if not isinstance(self.margin, bool):
-            raise InvalidInput("margin", self.margin, "must be True or False")
+        check_margin(self.margin)
 
     @property
     def ordered(self) -> bool:

@@ -13,6 +13,7 @@ The subsets of a class, and the sequences of a level, have the same loss and so 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -95,7 +96,7 @@ class Classes:
 
 @dataclass(frozen=True, repr=False)
 class Levels:
-    """The levels of loss of k-sequences with their sizes and probabilities.
+    """The levels of loss of k-sequences with their sizes and probabilities, the best first.
 
     Levels are computed from the scores without any noise: do not release them.
     """
@@ -106,7 +107,7 @@ class Levels:
     probabilities: FloatArray
 
     def probability_of_best(self) -> float:
-        """Return P[no loss]: the top k in order; ties count as exact."""
+        """Return P[the top k in order]; ties count as exact."""
         return float(self.probabilities[0])
 
     def __len__(self) -> int:
@@ -153,9 +154,18 @@ def levels_of(mechanism: Joint, scores: Any) -> Levels:
     """Return every level of loss of a joint mechanism."""
     table = Scores.of(scores)
     mechanism.check_size(table.size)
-    steps = LevelSteps.of(mechanism.k, Ranking.of(table.distinct))
-    probabilities = class_probabilities(-scaled(steps.losses, mechanism.rate), steps.log_sizes, mechanism.noise)
-    return Levels(mechanism.k, steps.losses.astype(np.float64), steps.log_sizes, probabilities)
+    ranking = Ranking.of(table.distinct)
+    steps, lead = LevelSteps.of(mechanism.k, ranking), mechanism.lead(ranking)
+    locations = np.append(0.0, -penalties(steps.losses[1:], lead, mechanism.rate))
+    probabilities = class_probabilities(locations, steps.log_sizes, mechanism.noise)
+    losses = np.append(float(-lead), steps.losses[1:].astype(np.float64))
+    return Levels(mechanism.k, losses, steps.log_sizes, probabilities)
+
+
+def penalties(losses: Array, lead: Fraction, rate: Fraction) -> FloatArray:
+    """Return rate · (loss + lead), by how much sequences with a loss are behind the best; each part cut as `scaled`."""
+    behind: FloatArray = scaled(losses, rate) + scaled(np.array([lead], dtype=object), rate)
+    return behind
 
 
 def _losses(mechanism: Canonical, missing: Array, ranking: Ranking, head: Array, run: Array) -> FloatArray:

@@ -2,7 +2,8 @@
 
 A sequence of ranks (s_0 … s_{k−1}) has loss `max_r (x_[r] − x_{s_r})`. A threshold s restricts row r to the ranks of
 scores of at least `x_[r] − s`; the sequences within these bounds are those of loss at most s. For the race, a block
-contains the sequences within the bounds of one threshold and not within those of a lower one.
+contains the sequences within the bounds of one threshold and not within those of a lower one. With the margin, a top
+sequence without ties has loss `−g`, g its lead; locations are relative to it.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpselect._arrays import Array
-from dpselect.mechanisms.base import FARTHEST, Law, Mechanism, check_noise
-from dpselect.mechanisms.classes import Levels, levels_of, winner_law
+from dpselect.mechanisms.base import FARTHEST, Law, Mechanism, check_margin, check_noise
+from dpselect.mechanisms.classes import Levels, levels_of, penalties, winner_law
 from dpselect.sampling import NOISES, BitSource
-from dpselect.sampling.bounds import SLACK, location_bounds, scaled
+from dpselect.sampling.bounds import SLACK, location_bounds
 from dpselect.sampling.race import Alternative, race
 from dpselect.sampling.sequences import PRECISION, bounded_sequence, log_difference, whole_numbers
 from dpselect.scores import Members, Ranking, Scores
@@ -33,9 +34,9 @@ _ENTRIES = 1 << 18
 class Joint(Mechanism):
     """The joint mechanism: the k-sequence S with the largest `−ε · loss(S) / (2w) + noise`; its order is private too.
 
-    `loss(S) = max_i (x_[i] − x_{s_i})`. Adding a person changes the losses of all sequences by amounts in one window of
-    width 2w, w being the spread of the sensitivity; so the noise does not grow with k. Joint, section 3; mathematics,
-    section 4; proof in joint.md.
+    `loss(S) = max_i (x_[i] − x_{s_i})`, and for the top sequence `−min_i (x_[i] − x_[i+1])`, i up to k. Adding a person
+    changes the losses of all sequences by amounts in one window of width 2w, w being the spread of the sensitivity; so
+    the noise does not grow with k. Joint, section 3; mathematics, section 4; proof in joint.md.
 
     Parameters
     ----------
@@ -44,6 +45,9 @@ class Joint(Mechanism):
     noise
         "exponential" gives permute-and-flip over sequences, "gumbel" the joint exponential mechanism as published,
         which is never better.
+    margin
+        Whether the loss of the top sequence is minus its smallest gap. False makes it 0, as published, and makes no use
+        of the gaps.
 
     Raises
     ------
@@ -63,10 +67,12 @@ class Joint(Mechanism):
     name: ClassVar[str] = "joint"
 
     noise: str = "exponential"
+    margin: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_noise(self.noise, ("exponential", "gumbel"))
+        check_margin(self.margin)
 
     @property
     def ordered(self) -> bool:
@@ -82,8 +88,16 @@ class Joint(Mechanism):
         """Return the chosen sequence."""
         self.check_size(scores.size)
         ranking = Ranking.of(scores.distinct)
-        winner: Any = race(SequenceBlocks(ranking, self.k, self.rate), NOISES[self.noise], bits).key
+        blocks = SequenceBlocks(ranking, self.k, self.rate, self.lead(ranking))
+        winner: Any = race(blocks, NOISES[self.noise], bits).key
         return ranking.members(whole_numbers(winner))
+
+    def lead(self, ranking: Ranking) -> Fraction:
+        """Return the smallest gap between consecutive ranks up to k + 1; 0 without the margin or with one item."""
+        ranks = np.arange(min(self.k + 1, int(ranking.ends[-1])))
+        if not self.margin or len(ranks) == 1:
+            return Fraction(0)
+        return -_largest_difference(ranking, ranks[1:], ranks[:-1])
 
     def levels(self, scores: Any) -> Levels:
         """Return every level of loss with its size and probability, computed from the scores: not private."""
@@ -95,9 +109,18 @@ class Joint(Mechanism):
         values = table.exact()
         top = sorted(values, reverse=True)
         sequences = list(permutations(range(table.size), self.k))
-        losses = [max(top[row] - values[item] for row, item in enumerate(sequence)) for sequence in sequences]
-        locations = [float(max(-self.rate * loss, -FARTHEST)) for loss in losses]
+        losses = [self._loss(values, top, sequence) for sequence in sequences]
+        least = min(losses)
+        locations = [float(max(self.rate * (least - loss), -FARTHEST)) for loss in losses]
         return dict(zip(sequences, winner_law(locations, self.noise).tolist(), strict=True))
+
+    def _loss(self, values: list[Fraction], top: list[Fraction], sequence: tuple[int, ...]) -> Fraction:
+        """Return the loss of one sequence; with the margin, 0 becomes minus the least lead over what follows."""
+        loss = max(top[row] - values[item] for row, item in enumerate(sequence))
+        if loss or not self.margin:
+            return loss
+        left = [(row, other) for row in range(self.k) for other in set(range(len(values))) - {*sequence[: row + 1]}]
+        return max((values[other] - values[sequence[row]] for row, other in left), default=Fraction(0))
 
 
 @dataclass(frozen=True)
@@ -156,12 +179,15 @@ class SequenceBlocks:
     """The sequences without loss as block 0, then blocks between thresholds, finer where the probability is.
 
     A block is split while its locations differ by more than 1 and its highest location would give it a noticeable share
-    of the total weight. The race is exact for any division into blocks.
+    of the total weight. The race is exact for any division into blocks. Locations are relative to block 0, which leads
+    the other sequences by `lead` beyond their losses.
     """
 
-    def __init__(self, ranking: Ranking, k: int, rate: Fraction, *, widest: float = 1.0) -> None:
+    def __init__(
+        self, ranking: Ranking, k: int, rate: Fraction, lead: Fraction = Fraction(0), *, widest: float = 1.0
+    ) -> None:
         self._thresholds = thresholds = Thresholds(ranking, k)
-        self._rate = rate
+        self._rate, self._lead = rate, lead
         choices = thresholds.bounds(thresholds.zero) - np.arange(k)
         best_size = float(np.log(choices.astype(np.float64)).sum())
         best_error = PRECISION * (1 + best_size)
@@ -211,7 +237,7 @@ class SequenceBlocks:
         largest = (thresholds.top - thresholds.ascending[outer]).max(axis=1)
         beyond = thresholds.top - thresholds.ascending[np.maximum(inner - 1, 0)]
         smallest = np.where(grown, beyond, largest[:, None]).min(axis=1)
-        near, far = scaled(smallest, self._rate), scaled(largest, self._rate)
+        near, far = (penalties(losses, self._lead, self._rate) for losses in (smallest, largest))
         measured = np.stack([*location_bounds(near, far), log_size, error])
         return measured, _middle(smallest, largest)
 
@@ -232,16 +258,20 @@ class SequenceBlocks:
     def draw(self, block: int, bits: BitSource) -> Alternative:
         """Return a uniformly random sequence of a block; its key is the tuple of ranks."""
         ranks = bounded_sequence(*self._bounds(block), bits)
-        losses = self._thresholds.top - self._thresholds.ranking.scores(whole_numbers(ranks))
-        return Alternative(tuple(ranks), -self._rate * self._exact_loss(ranks, losses))
+        if block == 0:
+            return Alternative(tuple(ranks), Fraction(0))
+        loss = _largest_difference(self._thresholds.ranking, np.arange(len(ranks)), whole_numbers(ranks))
+        return Alternative(tuple(ranks), -self._rate * (loss + self._lead))
 
-    def _exact_loss(self, ranks: list[int], losses: Array) -> Fraction:
-        """Return the largest loss without error; rounded losses tell which rows may have it."""
-        if losses.dtype == np.float64:
-            score = self._thresholds.ranking.exact_score
-            near = np.flatnonzero(losses >= losses.max() * (1 - 2.0**-40)).tolist()
-            return max(score(row) - score(ranks[row]) for row in near)
-        return Fraction(max(losses.tolist()))
+
+def _largest_difference(ranking: Ranking, first: Array, second: Array) -> Fraction:
+    """Return `max_i (x_[first_i] − x_[second_i])` without error; rounded differences tell which may be the largest."""
+    differences = ranking.scores(first) - ranking.scores(second)
+    largest = max(differences.tolist())
+    if differences.dtype != np.float64 or not largest:
+        return Fraction(largest)
+    near = np.flatnonzero(differences >= largest - abs(largest) * 2.0**-40).tolist()
+    return max(ranking.exact_score(first[place]) - ranking.exact_score(second[place]) for place in near)
 
 
 def _middle(low: Array, high: Array) -> Array:

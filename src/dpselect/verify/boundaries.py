@@ -191,18 +191,22 @@ def canonical_borders(noise: str) -> list[Border]:
     ]
 
 
-def joint_borders(noise: str) -> list[Border]:
-    """Return boundaries of the race of sequences at ε/(2w): of two items, the better one first or second."""
+def joint_borders(noise: str, margin: bool) -> list[Border]:
+    """Return boundaries of the race of sequences at ε/(2w): of two items, the better one first or second.
+
+    The margin doubles the lead of the right order: its loss is minus the gap, and that of the other order the gap.
+    """
     rate = Fraction(EPSILON) / (2 * 3)
-    pair = Joint(k=2, epsilon=EPSILON, sensitivity=WIDE, noise=noise)
+    pair = Joint(k=2, epsilon=EPSILON, sensitivity=WIDE, noise=noise, margin=margin)
     one = replace(pair, k=1)
-    better, worse = single(9 * rate, 0), single(0, 1)
-    block = NoisyValue(-9 * rate, ((1, 2), (3, 1))), NoisyValue(-11 * rate, ((1, 2),)), single(0, 0)
+    gap, lead = (5, 10) if margin else (9, 9)
+    better, worse = single(lead * rate, 0), single(0, 1)
+    block = NoisyValue(-lead * rate, ((1, 2), (3, 1))), NoisyValue(-(lead + 2) * rate, ((1, 2),)), single(0, 0)
     return [
-        Border(answers(pair, [9, 0], [0, 1]), noise, (better, worse), (0, FIRST)),
-        Border(answers(pair, [9, 0], [1, 0]), noise, (worse, better), (LATE, 0)),
-        Border(answers(one, [9, 0], [1]), noise, (worse, better), (MIDDLE, 0)),
-        Border(answers(one, [9, 0, -2], [1]), noise, block, (HIGH, SECOND, 1, 0, 0)),
+        Border(answers(pair, [gap, 0], [0, 1]), noise, (better, worse), (0, FIRST)),
+        Border(answers(pair, [gap, 0], [1, 0]), noise, (worse, better), (LATE, 0)),
+        Border(answers(one, [gap, 0], [1]), noise, (worse, better), (MIDDLE, 0)),
+        Border(answers(one, [gap, 0, -2], [1]), noise, block, (HIGH, SECOND, 1, 0, 0)),
     ]
 
 
@@ -311,7 +315,8 @@ BORDERS: list[tuple[str, str, Callable[[], list[Border]]]] = [
     *[(name, "first row beyond its bounds", row_borders) for name in ("canonical", "joint")],
     ("gamma", "uniform", gamma_borders),
     ("gaussian", "normal", gaussian_borders),
-    *[("joint", noise, partial(joint_borders, noise)) for noise in RACES],
+    *[("joint", noise, partial(joint_borders, noise, True)) for noise in RACES],
+    *[("joint", f"{noise}, no margin", partial(joint_borders, noise, False)) for noise in RACES],
     *[("oneshot", noise, partial(oneshot_borders, noise)) for noise in NOISES],
     *[("peeling", noise, partial(peeling_borders, noise)) for noise in RACES],
     ("restricted", "laplace", restricted_borders),

@@ -116,9 +116,9 @@ def canonical_pair(noise: str, gamma: float) -> Pair:
 
 
 def joint_pair(noise: str) -> Pair:
-    """Return scores for which the loss of (0, 1) rises by w and that of nearly all other sequences falls by w."""
+    """Return scores for which (0, 1) loses its margin of w, and the loss of nearly all other sequences falls by w."""
     mechanism = Joint(k=2, epsilon=3.0, noise=noise)
-    return Pair(mechanism, (1, *[0] * 49), (1, 0, *[1] * 48), (0, 1), 0.96, 3.0)
+    return Pair(mechanism, (2, 1, *[0] * 48), (2, 1, *[1] * 48), (0, 1), 0.96, 3.0)
 
 
 def gaussian_pair() -> Pair:

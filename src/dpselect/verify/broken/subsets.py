@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, pairwise, permutations
 from typing import Any
 
 import numpy as np
@@ -116,9 +116,25 @@ def draw_from(law: Law) -> Draw:
 
 def narrow_joint(k: int = 2, noise: str = "exponential") -> Twin:
     """Return joint scaled for a loss that moves by w; it moves by 2w, as x_[i] and x_{s_i} may move in opposition."""
-    sound = Joint(k=k, epsilon=1.0, noise=noise)
+    sound = Joint(k=k, epsilon=1.0, noise=noise, margin=False)
     flaw = "the loss of a sequence is scaled by w in place of 2 w"
     return altered("joint, width w", flaw, sound, replace(sound, epsilon=2.0).law)
+
+
+def joint_margin(name: str, flaw: str, margin: Callable[[list[Fraction]], Fraction], noise: str) -> Twin:
+    """Return joint with another location of the sequences without loss: rate times a margin of the gaps up to k + 1."""
+    sound = Joint(k=2, epsilon=1.0, noise=noise)
+
+    def law(scores: Any) -> dict[Any, float]:
+        values = Scores.of(scores).exact()
+        top = sorted(values, reverse=True)
+        gaps = [high - low for high, low in pairwise(top[: sound.k + 1])]
+        sequences = list(permutations(range(len(values)), sound.k))
+        losses = [max(top[row] - values[item] for row, item in enumerate(sequence)) for sequence in sequences]
+        locations = [float(sound.rate * (-loss if loss else margin(gaps))) for loss in losses]
+        return dict(zip(sequences, single_law(locations, NOISES[noise]).tolist(), strict=True))
+
+    return altered(name, flaw, sound, law)
 
 
 SUBSETS = Canonical(k=2, epsilon=1.0)
@@ -147,6 +163,18 @@ TWINS = [
     ],
     narrow_joint(),
     narrow_joint(noise="gumbel"),
+    *[
+        joint_margin(*wrong, noise)
+        for noise in ("exponential", "gumbel")
+        for wrong in (
+            (
+                "joint, margin in spite of a tie",
+                "the margin is the smallest positive gap, also where others are tied",
+                lambda gaps: min((gap for gap in gaps if gap), default=Fraction(0)),
+            ),
+            ("joint, margin at rate epsilon / w", "the top sequence gets twice its margin", lambda gaps: 2 * min(gaps)),
+        )
+    ],
     *[
         by_sampler(name, flaw, draw_from(law), RACED, (3, 2, 1, 0, 0), draws=2000, parameters="gamma 0.5")
         for name, flaw, law in (
