@@ -241,3 +241,4 @@ def test_a_mechanism_that_covers_a_vote_may_be_given() -> None:
     for kind in (dps.Canonical, dps.OneShot, dps.Joint, dps.Peeling, dps.Gamma):
         given = kind(k=2, epsilon=1.0, sensitivity=enough)
         assert rank(GAMES, mechanism=given, domain=PLAYERS, **FACTS).mechanism == given
+    assert rank(GAMES, k=2, epsilon=1.0, mechanism="oneshot", ordered=True, domain=PLAYERS, **FACTS).ordered

@@ -152,8 +152,17 @@ def test_auto_for_one_item_has_the_law_of_permute_and_flip() -> None:
 
 
 def test_an_order_is_refused_where_only_the_set_is_private() -> None:
-    with pytest.raises(dps.InvalidInput, match="ordered answer"):
-        dps.select(VOTES, k=2, epsilon=1.0, mechanism="oneshot", ordered=True)
+    for mechanism in ("canonical", dps.OneShot(k=2, epsilon=1.0)):
+        with pytest.raises(dps.InvalidInput, match="ordered answer"):
+            dps.select(VOTES, k=2, epsilon=1.0, mechanism=mechanism, ordered=True)
+
+
+def test_oneshot_returns_a_set_or_a_sequence() -> None:
+    release = dps.select(VOTES, k=2, epsilon=1.0, mechanism="oneshot", ordered=True)
+    assert release.ordered
+    assert release.mechanism == dps.OneShot(k=2, epsilon=1.0, ordered=True)
+    assert release.mechanism.describe()["ordered"]
+    assert not dps.select(VOTES, k=2, epsilon=1.0, mechanism="oneshot").ordered
 
 
 def test_a_mechanism_object_brings_its_own_numbers() -> None:

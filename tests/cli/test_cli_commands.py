@@ -91,6 +91,8 @@ def test_tables_are_drawn_in_ascii_where_the_terminal_has_no_more(folder: Path) 
 def test_noise_and_mechanism_are_used(folder: Path) -> None:
     result = run(*top_line(**{"--mechanism": "oneshot", "--noise": "gumbel", "--format": "json"}))
     assert json.loads(result.stdout)["mechanism"]["noise"] == "gumbel"
+    result = run(*top_line(**{"--mechanism": "oneshot", "--format": "json"}), "--ordered")
+    assert json.loads(result.stdout)["ordered"]
 
 
 def test_unseen_items_are_told_apart_from_text(folder: Path) -> None:

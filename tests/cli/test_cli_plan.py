@@ -74,7 +74,7 @@ def test_the_manual_shows_what_is_printed() -> None:
 
 def test_csv_has_a_row_for_each_mechanism() -> None:
     rows = list(csv.DictReader(io.StringIO(run("-k", "3", "--gap", "9", "--ordered", "--format", "csv").stdout)))
-    assert {row["label"] for row in rows} == {"joint", "joint, published", "peeling", "peeling, gumbel"}
+    assert {row["label"] for row in rows} == {"joint", "joint, published", "peeling", "peeling, gumbel", "oneshot"}
     assert [float(row["epsilon"]) for row in rows] == sorted(float(row["epsilon"]) for row in rows)
 
 

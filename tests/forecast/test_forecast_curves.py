@@ -20,6 +20,8 @@ MECHANISMS: dict[str, dps.Mechanism] = {
     "joint": dps.Joint(k=2, epsilon=1.0),
     "logistic": dps.OneShot(k=2, epsilon=1.0, noise="logistic"),
     "with-delta": dps.OneShot(k=2, epsilon=1.0, noise="gumbel", delta=0.01),
+    "in-order": dps.OneShot(k=2, epsilon=1.0, ordered=True),
+    "laplace-in-order": dps.OneShot(k=2, epsilon=1.0, noise="laplace", ordered=True),
     "peeling": dps.Peeling(k=2, epsilon=1.0),
     "peeling-gumbel": dps.Peeling(k=2, epsilon=1.0, noise="gumbel"),
     "gaussian": dps.Gaussian(k=2, epsilon=1.0, delta=0.01, max_items_per_person=2),

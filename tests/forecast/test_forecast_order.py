@@ -1,4 +1,4 @@
-"""P[the right order]: rounds of peeling, and nested integrals of normal noise."""
+"""P[the right order]: rounds of peeling, and nested integrals of noisy scores."""
 
 from __future__ import annotations
 
@@ -11,17 +11,22 @@ from forecast_brute import expected, found
 from scipy.special import ndtr
 
 import dpselect as dps
-from dpselect.forecast import rounds
+from dpselect.forecast import rounds, smallest_epsilon
+from dpselect.sampling import NOISES
 
 
 def gaussian(k: int, epsilon: float) -> dps.Gaussian:
     return dps.Gaussian(k=k, epsilon=epsilon, delta=1e-6, max_items_per_person=1)
 
 
-def in_order(scores: object, mechanism: dps.Gaussian) -> float:
-    result = rounds.gaussian_in_order(dps.Scores.of(scores), mechanism)
+def oneshot(k: int, epsilon: float, noise: str = "exponential") -> dps.OneShot:
+    return dps.OneShot(k=k, epsilon=epsilon, noise=noise, ordered=True)
+
+
+def in_order(scores: object, mechanism: dps.Mechanism) -> float:
+    result = rounds.noisy_in_order(dps.Scores.of(scores), mechanism)
     assert result is not None
-    return result
+    return result[0]
 
 
 @pytest.mark.parametrize(
@@ -29,10 +34,23 @@ def in_order(scores: object, mechanism: dps.Gaussian) -> float:
     [([9, 7, 4, 4, 1], 3), ([5, 5, 5, 2, 2, 0], 4), ([3, 3, 3, 3], 2), ([8, 8, 1, 1, 1], 3), ([400, 3, 2, 1], 4)],
     ids=str,
 )
-def test_gaussian_order_is_that_of_the_law(scores: list[float], k: int) -> None:
+def test_the_order_of_noisy_scores_is_that_of_the_law(scores: list[float], k: int) -> None:
     for epsilon in (0.05, 1.0, 4.0):
-        mechanism = gaussian(k, epsilon)
-        assert in_order(scores, mechanism) == pytest.approx(expected(mechanism, scores)["exact"], rel=1e-8)
+        for mechanism in (gaussian(k, epsilon), *(oneshot(k, 2 * epsilon, noise) for noise in NOISES)):
+            figures, law = found(mechanism, scores), expected(mechanism, scores)
+            assert figures["exact"] == pytest.approx(law["exact"], rel=1e-8)
+            assert figures["inexact"] == pytest.approx(law["inexact"], rel=1e-8, abs=1e-12)
+            assert figures["correct"] == pytest.approx(law["correct"], rel=1e-6)
+
+
+def test_with_gumbel_noise_oneshot_and_peeling_are_one_mechanism() -> None:
+    """The integrals of one-shot are compared with the product of rounds, down to rare orders and rare mistakes."""
+    scores = [round(5000 / rank**0.9) for rank in range(1, 3000)]
+    for k, epsilon in ((10, 0.3), (30, 3.0), (200, 3e4), (300, 2e5)):
+        listed, rounds_of = oneshot(k, epsilon, "gumbel"), dps.Peeling(k=k, epsilon=epsilon, noise="gumbel")
+        for name in ("exact", "inexact", "f1"):
+            assert found(listed, scores)[name] == pytest.approx(found(rounds_of, scores)[name], rel=1e-6)
+    assert smallest_epsilon(scores, listed, 1 - 1e-9) == pytest.approx(smallest_epsilon(scores, rounds_of, 1 - 1e-9))
 
 
 @pytest.mark.parametrize("size", [2, 9, 300, 10**6, 10**12])
@@ -40,17 +58,21 @@ def test_ties_at_the_top_are_in_order_anyway(size: int) -> None:
     table = dps.Scores.from_histogram([1000, 0], [size, 5])
     for k in {min(size, k) for k in (1, 8, 9, 100, 10**4)}:
         assert in_order(table, gaussian(k, 3.0)) == pytest.approx(1.0, rel=1e-8)
+        assert in_order(table, oneshot(k, 3.0 * k)) == pytest.approx(1.0, rel=1e-7)
 
 
-@pytest.mark.parametrize(("size", "k"), [(30, 12), (30, 30), (12, 9), (3000, 12), (50, 40)])
+@pytest.mark.parametrize(("size", "k"), [(30, 12), (30, 30), (300, 12), (50, 25)])
 @pytest.mark.parametrize("gap", [2.0, 12.0])
 def test_tied_items_taken_at_once_are_those_taken_one_by_one(
     size: int, k: int, gap: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores = np.concatenate([[2 * gap, gap], np.zeros(size), [-gap, -gap]])
-    together = in_order(scores, gaussian(k + 2, 1.0))
-    monkeypatch.setattr(rounds, "_ONE_BY_ONE", 10_000)
-    assert in_order(scores, gaussian(k + 2, 1.0)) == pytest.approx(together, rel=1e-6)
+    mechanisms = {gaussian(k + 2, 1.0): 1e-6, oneshot(k + 2, k / 4): 1e-6, oneshot(k + 2, k / 4, "laplace"): 1e-4}
+    monkeypatch.setattr(rounds, "_STEEPEST", 3.0)
+    together = [in_order(scores, mechanism) for mechanism in mechanisms]
+    monkeypatch.setattr(rounds, "_STEEPEST", 20.0)
+    for value, (mechanism, tolerance) in zip(together, mechanisms.items(), strict=True):
+        assert in_order(scores, mechanism) == pytest.approx(value, rel=tolerance)
 
 
 @pytest.mark.parametrize("k", [1, 4, 100])
@@ -59,17 +81,19 @@ def test_far_apart_each_pair_of_neighbours_decides_for_itself(k: int) -> None:
     sigma = float(mechanism.sigma)
     scores = -7.0 * sigma * np.arange(k + 1)
     wrong = k * float(ndtr(-7.0 / math.sqrt(2)))
-    assert 1 - in_order(scores, mechanism) == pytest.approx(wrong, rel=1e-3)
+    assert found(mechanism, scores)["inexact"] == pytest.approx(wrong, rel=1e-3)
 
 
 def test_finer_panels_change_nothing_and_coarser_ones_would(monkeypatch: pytest.MonkeyPatch) -> None:
     scores = np.concatenate([np.linspace(40, 0, 12), np.full(40, -2.0), np.linspace(-3, -60, 50)])
-    whole = in_order(scores, gaussian(30, 1.5))
-    assert 1e-13 < whole < 1
-    monkeypatch.setattr(rounds, "PANEL_WIDTH", 0.125)
-    assert in_order(scores, gaussian(30, 1.5)) == pytest.approx(whole, rel=1e-7)
-    monkeypatch.setattr(rounds, "PANEL_WIDTH", 5.0)
-    assert in_order(scores, gaussian(30, 1.5)) != pytest.approx(whole, rel=1e-5)
+    for mechanism in (gaussian(30, 1.5), oneshot(30, 6.0, "logistic")):
+        monkeypatch.setattr(rounds, "PANELS", 400)
+        whole = in_order(scores, mechanism)
+        assert 1e-20 < whole < 1
+        monkeypatch.setattr(rounds, "PANELS", 800)
+        assert in_order(scores, mechanism) == pytest.approx(whole, rel=1e-7)
+        monkeypatch.setattr(rounds, "PANELS", 5)
+        assert in_order(scores, mechanism) != pytest.approx(whole, rel=1e-5)
 
 
 def test_very_long_lists_are_simulated(monkeypatch: pytest.MonkeyPatch) -> None:

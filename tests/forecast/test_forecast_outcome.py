@@ -25,11 +25,12 @@ def test_a_set_has_exact_figures_but_the_largest_error() -> None:
     ("mechanism", "simulated"),
     [
         (dps.OneShot(k=5, epsilon=1.0), {"largest_error", "relative_error"}),
+        (dps.OneShot(k=5, epsilon=1.0, ordered=True), {"largest_error", "relative_error", "total_error"}),
         (dps.Joint(k=5, epsilon=1.0), {"largest_error", "relative_error", "total_error"}),
         (dps.Peeling(k=5, epsilon=1.0, noise="gumbel"), {"largest_error", "relative_error", "total_error"}),
         (dps.Peeling(k=5, epsilon=1.0), set(TITLES) - {"exact"}),
     ],
-    ids=["oneshot", "joint", "gumbel-peeling", "peeling"],
+    ids=["oneshot", "in-order", "joint", "gumbel-peeling", "peeling"],
 )
 def test_the_manual_says_what_is_simulated(mechanism: dps.Mechanism, simulated: set[str]) -> None:
     figures = dps.forecast.forecast(COUNTS, mechanism, draws=20).figures()

@@ -25,6 +25,7 @@ MECHANISMS: dict[str, dps.Mechanism] = {
     "peeling-gumbel": dps.Peeling(k=3, epsilon=1.2, noise="gumbel"),
     "gaussian": dps.Gaussian(k=3, epsilon=0.8, delta=0.01, max_items_per_person=1),
     **{noise: dps.OneShot(k=3, epsilon=1.2, noise=noise) for noise in NOISES},
+    "in order": dps.OneShot(k=3, epsilon=1.2, ordered=True),
 }
 
 

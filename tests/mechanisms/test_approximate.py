@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -67,6 +68,10 @@ def test_a_noise_without_a_proof_for_delta_refuses_it() -> None:
     for noise in ("exponential", "logistic", "half-logistic"):
         with pytest.raises(dps.InvalidInput, match=f"must be 0 for {noise} noise, got 1e-06; use gumbel or laplace"):
             dps.OneShot(k=2, epsilon=1.0, noise=noise, delta=1e-6)
+    with pytest.raises(dps.InvalidInput, match="ordered answer with laplace noise.* use gumbel noise"):
+        dps.OneShot(k=2, epsilon=0.1, noise="laplace", delta=1e-6, ordered=True)
+    with pytest.raises(dps.InvalidInput, match="ordered must be True or False"):
+        dps.OneShot(k=2, epsilon=0.1, ordered=1)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("noise", ["exponential", "gumbel"])
@@ -97,7 +102,7 @@ def test_many_rounds_get_several_times_the_plain_share() -> None:
     assert float(mechanism.per_round()) > 6 / 200
 
 
-def test_the_set_of_one_shot_gumbel_is_that_of_peeling() -> None:
+def test_one_shot_gumbel_is_peeling_with_or_without_its_order() -> None:
     sets = dps.OneShot(k=2, epsilon=0.5, noise="gumbel", delta=0.05)
     sequences = dps.Peeling(k=2, epsilon=0.5, noise="gumbel", delta=0.05)
     assert sets.guarantee == sequences.guarantee
@@ -106,6 +111,9 @@ def test_the_set_of_one_shot_gumbel_is_that_of_peeling() -> None:
     for sequence, probability in sequences.law([3, 1, 0, 2]).items():
         merged[frozenset(sequence)] = merged.get(frozenset(sequence), 0.0) + probability
     assert merged == pytest.approx(law, rel=1e-9)
+    listed = replace(sets, ordered=True)
+    assert listed.guarantee == sequences.guarantee
+    assert listed.law([3, 1, 0, 2]) == pytest.approx(sequences.law([3, 1, 0, 2]), rel=1e-9)
 
 
 def test_laplace_takes_the_scale_of_the_theorem_where_it_is_smaller() -> None:

@@ -20,7 +20,11 @@ VARIANTS: dict[str, list[dict[str, object]]] = {
     "gamma": [{}],
     "gaussian": [{"delta": 1e-3, "max_items_per_person": 4}],
     "joint": [{}, {"noise": "gumbel"}],
-    "oneshot": [{"noise": noise} for noise in ("exponential", "gumbel", "laplace", "logistic", "half-logistic")],
+    "oneshot": [
+        {"noise": noise, "ordered": ordered}
+        for ordered in (False, True)
+        for noise in ("exponential", "gumbel", "laplace", "logistic", "half-logistic")
+    ],
     "peeling": [{}, {"noise": "gumbel"}],
 }
 SCORES = [50, 3, 3, 3, -7, 20, 0, 0]

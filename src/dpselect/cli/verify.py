@@ -265,7 +265,7 @@ def _parameters(mechanism: Any) -> str:
         words.append(" ".join(filter(None, [f"around {inner.name}", getattr(inner, "noise", "")])))
     for field in fields(mechanism):
         value = getattr(mechanism, field.name)
-        if field.name in _SHOWN_ELSEWHERE or value is None or (field.name == "delta" and not value):
+        if field.name in _SHOWN_ELSEWHERE or value is None or (field.name in ("delta", "ordered") and not value):
             continue
         if isinstance(value, bool):
             words.append(field.name if value else f"no {field.name}")

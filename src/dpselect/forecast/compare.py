@@ -244,6 +244,7 @@ def candidates(
             ("joint, published", "joint as in the paper", Joint(**gumbel, margin=False)),
             ("peeling", "chooses one item after the other", Peeling(**common)),
             ("peeling, gumbel", "peeling by the exponential mechanism", Peeling(**gumbel)),
+            ("oneshot", "adds noise to all scores, takes the k largest", OneShot(**common, ordered=True)),
         ]
         if allowed:
             listed.append(("peeling, gumbel, delta", f"peeling {with_delta}", Peeling(**gumbel, delta=allowed)))

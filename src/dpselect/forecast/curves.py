@@ -15,7 +15,7 @@ from dpselect.errors import InvalidInput
 from dpselect.forecast.classes import Subsets
 from dpselect.forecast.levels import JointLevels
 from dpselect.forecast.noisy import noisy_items
-from dpselect.forecast.rounds import gaussian_in_order, peeling_in_order
+from dpselect.forecast.rounds import noisy_in_order, peeling_in_order
 from dpselect.mechanisms import Canonical, Gaussian, Joint, Mechanism, OneShot, Peeling
 from dpselect.sampling.bounds import scaled
 from dpselect.scores import Ranking, Scores
@@ -160,11 +160,10 @@ def exact_probability(table: Scores, mechanism: Mechanism, tolerance: float) -> 
     """Return P[exact top k] and its complement for mechanisms without classes; None where it has no exact form."""
     if isinstance(mechanism, Peeling):
         return peeling_in_order(table, mechanism)
-    if isinstance(mechanism, Gaussian):
-        in_order = gaussian_in_order(table, mechanism)
-        return None if in_order is None else (in_order, 1 - in_order)
     items = noisy_items(table, mechanism)
-    return None if items is None else items.exact(tolerance)
+    if items is None:
+        return None
+    return noisy_in_order(table, mechanism) if mechanism.ordered else items.exact(tolerance)
 
 
 def solve_epsilon(probabilities: Callable[[float], Pair], wanted: float, near: float) -> float:

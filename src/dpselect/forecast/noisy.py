@@ -324,12 +324,18 @@ class Circle:
 
 def noisy_items(table: Scores, mechanism: Mechanism) -> NoisyItems | None:
     """Return the groups of which a mechanism takes the k largest noisy scores; None for other mechanisms."""
+    added = added_noise(mechanism, table.size)
+    return None if added is None else NoisyItems.of(table, mechanism.k, *added)
+
+
+def added_noise(mechanism: Mechanism, size: int) -> tuple[Fraction, Noise] | None:
+    """Return the rate and the noise of a mechanism that takes the k largest noisy scores; None for others."""
     if isinstance(mechanism, Gaussian):
-        return NoisyItems.of(table, mechanism.k, 1 / exact_fraction(mechanism.sigma), NORMAL)
+        return 1 / exact_fraction(mechanism.sigma), NORMAL
     if isinstance(mechanism, OneShot):
-        return NoisyItems.of(table, mechanism.k, mechanism.rate(table.size), NOISES[mechanism.noise])
+        return mechanism.rate(size), NOISES[mechanism.noise]
     if isinstance(mechanism, Peeling) and mechanism.noise == "gumbel":
-        return NoisyItems.of(table, mechanism.k, mechanism.rate(), NOISES["gumbel"])
+        return mechanism.rate(), NOISES["gumbel"]
     return None
 
 

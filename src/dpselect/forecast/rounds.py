@@ -4,12 +4,13 @@
 items stand `b_i` e-folds below it. With `p = e^{−b}` and `W = Σ m p`, Gumbel noise keeps the best group with
 probability `N / (N + W)`, and exponential noise with `∫ e^{−v} Π (1 − p u)^m dv`, `u = 1 − e^{−v/N}`.
 
-*Gaussian*: nested integrals. With V_0(z) the probability that all items below rank k's score are below z, and the items
-of the top k taken one by one, the lowest first, `V_j(z) = ∫_{−∞}^z V_{j−1} f dz` is the probability that j of them are
-in order above all others and below z. Of m tied items r belong to the top k. A small tie is processed item by item,
-with the number of items that may come next as a factor. A large tie is processed at once: all m are below z with
-probability `F^m`; given that, the r-th highest is at w with `F(w) = F(z) (1 − B)`, B ~ Beta(r, m − r + 1), so that
-`V_j(z) = F^m E[V_{j−1}(w)]`.
+*Noisy scores* (one-shot, Gaussian): nested integrals. With V_0(z) the probability that all items below rank k's score
+are below z, and the items of the top k taken one by one, the lowest first, `V_j(z) = ∫_{−∞}^z V_{j−1} f dz` is the
+probability that j of them are in order above all others and below z. The complement is computed beside it, as
+`1 − V_j(z) = ∫_{−∞}^z (1 − V_{j−1}) f dz + S(z)`: all terms are positive, so that neither loses digits. Of m tied items
+r belong to the top k. A small tie is processed item by item, with the number of items that may come next as a factor. A
+large tie is processed at once: all m are below z with probability `F^m`; given that, the r-th highest is at w with
+`F(w) = F(z) (1 − B)`, B ~ Beta(r, m − r + 1), so that `V_j(z) = F^m E[V_{j−1}(w)]`.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
 from dpselect._arrays import FloatArray
-from dpselect._numbers import exact_fraction
-from dpselect.forecast.noisy import NoisyItems
-from dpselect.mechanisms import Gaussian, Peeling
+from dpselect.forecast.noisy import REACH, NoisyItems, added_noise, log_cdf
+from dpselect.mechanisms import Mechanism, Peeling
 from dpselect.sampling.bounds import scaled
-from dpselect.sampling.noise import NORMAL
+from dpselect.sampling.noise import Noise
 from dpselect.scores import Scores
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
@@ -105,83 +106,123 @@ def _decaying(ratio: float, left: float) -> tuple[FloatArray, FloatArray]:
     return (edges[:-1, None] + halves * (1 + _NODES)).ravel(), (halves * _WEIGHTS).ravel()
 
 
-PANEL_WIDTH, _PANEL_NODES = 0.25, 12
-"""Width of the panels on which V is tabulated, in standard deviations, and Gauss-Legendre nodes in each."""
+PANELS, _PANEL_NODES = 400, 12
+"""Number of panels on which V is tabulated in the range of one noise, and Gauss-Legendre nodes in each."""
 
-_REACH = 10.0
-"""Normal noise is taken to be within plus and minus this many standard deviations."""
+_PANELS_TOGETHER, _MOST_RIVALS = 16, 100
+"""Panels in which V_0 is computed together, and number of groups below rank k that can decide."""
 
-_ONE_BY_ONE, _FEW_TIED = 8, 1000
-"""Up to 8 items of a tie of at most 1,000 are taken one by one."""
+_STEEPEST = 10.0
+"""Items of a tie are taken one by one if that changes log V by no more than this within a panel."""
+_SMALLEST = 1e-20
+"""A smaller P[right order] of noisy scores counts as 0."""
 MOST_IN_ORDER = 100_000
-"""P[right order] under Gaussian noise is computed for at most this many distinct scores in the top k."""
+"""P[right order] of noisy scores is computed for at most this many distinct scores in the top k."""
 
 
-def gaussian_in_order(table: Scores, mechanism: Gaussian) -> float | None:
-    """P[the score at every rank up to k is right] for normal noise; None for very long lists.
+def noisy_in_order(table: Scores, mechanism: Mechanism) -> tuple[float, float] | None:
+    """P[the score at every rank up to k is right] and its complement, for noise on all scores; None for long lists.
 
-    The relative error is about 1e-8. Probabilities below 1e-13 may be off by any factor.
+    The relative error is about 1e-7, with laplace noise and more than 30 tied items in the top k about 1e-4. P below
+    1e-20 counts as 0, and a complement below 1e-20 may be off by any factor.
     """
-    rate = 1 / exact_fraction(mechanism.sigma)
-    items = NoisyItems.of(table, mechanism.k, rate, NORMAL)
+    added = added_noise(mechanism, table.size)
+    assert added is not None
+    rate, noise = added
+    items = NoisyItems.of(table, mechanism.k, rate, noise)
     if items.border >= MOST_IN_ORDER:
         return None
     sizes, values = items.sizes[items.border :: -1], table.values[items.border :: -1]
-    gaps = np.minimum(scaled(values[1:] - values[:-1], rate), 2 * _REACH)
+    # All noises lie between these, up to a probability of e^-60; items further apart do not meet.
+    low, high = noise.quantile(np.array([REACH, max(math.exp(-REACH) / items.number, 5e-324)])).tolist()
+    gaps = np.minimum(scaled(values[1:] - values[:-1], rate), high - low)
     locations = np.append(0.0, np.cumsum(gaps))
-    count = math.ceil((locations[-1] + 2 * _REACH) / PANEL_WIDTH)
-    nodes, _ = _panel_rule()
-    starts = -_REACH + PANEL_WIDTH * np.arange(count)
-    z = starts[:, None] + PANEL_WIDTH / 2 * (1 + nodes)
-    window = math.ceil(2 * _REACH / PANEL_WIDTH)
-    values = np.empty_like(z)
-    with np.errstate(all="ignore"):
-        values[:window] = np.exp(items.log_all_below(z[:window].ravel(), items.border + 1)).reshape(-1, _PANEL_NODES)
-    filled, final = window, 1.0
+    width = (high - low) / PANELS
+    edges = np.arange(low, locations[-1] + high + width, width)
+    if noise.kinks:
+        edges = np.unique(np.concatenate([edges, locations, np.maximum(_rivals(items), low)]))
+    before, both, final = 0, np.empty((2, 0, _PANEL_NODES)), np.array([1.0, 0.0])
     for place, (location, size) in enumerate(zip(locations.tolist(), sizes.tolist(), strict=True)):
-        taken = items.room if place == 0 else size
-        first = int((location - _REACH - starts[0]) / PANEL_WIDTH)
-        part = slice(first, min(first + window, count))
-        if part.stop > filled:
-            # Beyond the reach of the items before it, V is constant.
-            values[filled : part.stop] = final
-            filled = part.stop
-        step = _one_by_one if taken <= _ONE_BY_ONE and size <= _FEW_TIED else _all_at_once
-        values[part], final = step(values[part], z[part] - location, size, taken)
-        if not final:
-            return 0.0
-    return min(final, 1.0)
+        first, last = np.searchsorted(edges, [location + low, location + high], side="right").tolist()
+        panels = _Panels.of(edges[first - 1 : last + 1] - location)
+        # Beyond the reach of the items before it, V is constant.
+        both = both[:, first - 1 - before :]
+        constant = np.tile(final[:, None, None], (len(panels.nodes) - both.shape[1], _PANEL_NODES))
+        both = np.concatenate([both, constant], axis=1) if place else _all_below(items, panels.nodes)
+        before, taken = first - 1, size if place else items.room
+        with np.errstate(all="ignore"):
+            # f/S at the highest of the tied items is the slope of log V for each item taken.
+            slope = size * float(noise.density(noise.quantile(np.array([1 / size])))[0])
+            step = _one_by_one if taken * width * slope <= _STEEPEST else _all_at_once
+            both, final = step(both, panels, noise, size, taken)
+        if final[0] < _SMALLEST:
+            return 0.0, 1.0
+    right, wrong = np.minimum(final, 1.0).tolist()
+    return right, wrong
 
 
-def _one_by_one(before: FloatArray, x: FloatArray, size: float, taken: float) -> tuple[FloatArray, float]:
-    """Return V behind a group at x relative to it, and its limit, taking the tied items one after the other."""
-    from scipy.special import log_ndtr
+class _Panels(NamedTuple):
+    """Panels between edges [panel + 1] relative to the location of a group: half widths and nodes."""
 
-    weights, from_start = _panel_rule()[1], _cumulative_rule()
-    values = before * np.exp((size - taken) * log_ndtr(x)) if size > taken else before
-    final = 0.0
+    edges: FloatArray
+    halves: FloatArray
+    nodes: FloatArray
+
+    @classmethod
+    def of(cls, edges: FloatArray) -> _Panels:
+        halves = np.diff(edges)[:, None] / 2
+        return cls(edges, halves, edges[:-1, None] + halves * (1 + _panel_rule()[0]))
+
+
+def _rivals(items: NoisyItems) -> FloatArray:
+    """Return the locations of the groups below rank k that can decide: V_0 is 2^-100 where 100 of them are above z."""
+    return items.locations[items.border + 1 :][:_MOST_RIVALS]
+
+
+def _all_below(items: NoisyItems, z: FloatArray) -> FloatArray:
+    """Return V_0 and its complement as [2, panel, node] at nodes z [panel, node]."""
+    rivals = _rivals(items)
+    first = int(np.searchsorted(z[:, 0], rivals[-1])) if len(rivals) == _MOST_RIVALS else 0
+    logs = np.full_like(z, -np.inf)
+    with np.errstate(all="ignore"):
+        for start in range(first, len(z), _PANELS_TOGETHER):
+            part = slice(start, start + _PANELS_TOGETHER)
+            logs[part] = items.log_all_below(z[part].ravel(), items.border + 1).reshape(-1, _PANEL_NODES)
+    return np.stack([np.exp(logs), -np.expm1(logs)])
+
+
+def _one_by_one(
+    both: FloatArray, panels: _Panels, noise: Noise, size: float, taken: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return V and 1 − V behind a group, and their limits, taking the tied items one after the other."""
+    log_below = log_cdf(noise, panels.nodes)
+    both = both * np.exp((size - taken) * log_below) if size > taken else both
+    density, final = panels.halves * noise.density(panels.nodes), np.zeros(2)
     for place in range(int(taken), 0, -1):
-        integrand = (size - place + 1) * PANEL_WIDTH / 2 * values * NORMAL.density(x)
-        panels = np.append(0.0, np.cumsum(integrand @ weights))
-        values, final = panels[:-1, None] + integrand @ from_start.T, float(panels[-1])
-    return values, final
+        integrand = (size - place + 1) * both * density
+        sums = np.cumsum(integrand @ _panel_rule()[1], axis=1)
+        both, final = integrand @ _cumulative_rule().T, sums[:, -1]
+        both[:, 1:] += sums[:, :-1, None]
+    both[1] -= np.expm1(size * log_below)
+    return both, final
 
 
-def _all_at_once(before: FloatArray, x: FloatArray, size: float, taken: float) -> tuple[FloatArray, float]:
+def _all_at_once(
+    both: FloatArray, panels: _Panels, noise: Noise, size: float, taken: float
+) -> tuple[FloatArray, FloatArray]:
     """Return the same by the law of the lowest of the tied items that belong to the top k."""
-    from scipy.special import log_ndtr, ndtr, ndtri
-
-    shares, weights = _order_statistic(size, taken)
-    flat = np.append(x.ravel(), math.inf)
-    cdf, survival = ndtr(flat)[:, None], ndtr(-flat)[:, None]
-    above = survival + cdf * shares
-    lowest = np.where(above < 0.5, -ndtri(np.minimum(above, 0.5)), ndtri(cdf * (1 - shares)))
-    values = np.exp(size * log_ndtr(flat)) * (_interpolated(before, x, lowest) @ weights)
-    return values[:-1].reshape(x.shape), float(values[-1])
+    log_others, weights = _order_statistic(size, taken)
+    log_below = log_cdf(noise, np.append(panels.nodes.ravel(), math.inf))
+    after = np.zeros((2, len(log_below)))
+    possible = size * log_below > -REACH
+    lowest = noise.quantile(-log_below[possible, None] - log_others)
+    after[:, possible] = np.exp(size * log_below[possible]) * (_interpolated(both, panels, lowest) @ weights)
+    after[1, :-1] -= np.expm1(size * log_below[:-1])
+    return after[:, :-1].reshape(both.shape), after[:, -1]
 
 
 def _order_statistic(size: float, taken: float) -> tuple[FloatArray, FloatArray]:
-    """Return nodes and weights for Beta(r, m − r + 1), by even steps of the log-odds t.
+    """Return nodes of log(1 − B) and weights, B ~ Beta(r, m − r + 1), by even steps of the log-odds t.
 
     The density by t is a bell `√(1/r + 1/(m − r + 1))` wide with tails like `e^{rt}` and `e^{−(m − r + 1) t}`.
     """
@@ -192,24 +233,21 @@ def _order_statistic(size: float, taken: float) -> tuple[FloatArray, FloatArray]
     log_share, log_other = -np.logaddexp(0.0, -t), -np.logaddexp(0.0, t)
     log_weights = taken * log_share + rest * log_other
     weights = np.exp(log_weights - log_weights.max())
-    return np.exp(log_share), weights / weights.sum()
+    return log_other, weights / weights.sum()
 
 
-def _interpolated(values: FloatArray, x: FloatArray, at: FloatArray) -> FloatArray:
-    """Return V at other places, from the polynomial through its values in each panel; 0 below all panels."""
-    nodes, _ = _panel_rule()
-    low = x[0, 0] - PANEL_WIDTH / 2 * (1 + nodes[0])
-    panel = np.floor((at - low) / PANEL_WIDTH)
-    inside = np.clip(panel, 0, len(x) - 1).astype(np.intp)
-    local = np.clip(2 * ((at - low) / PANEL_WIDTH - inside) - 1, -1.0, 1.0)
-    coefficients = values @ _legendre_rule().T
+def _interpolated(both: FloatArray, panels: _Panels, at: FloatArray) -> FloatArray:
+    """Return V and 1 − V at other places, from the polynomial through their values in each panel."""
+    panel = np.clip(np.searchsorted(panels.edges, at) - 1, 0, len(panels.nodes) - 1)
+    local = np.clip((at - panels.edges[panel]) / panels.halves[panel, 0] - 1, -1.0, 1.0)
+    coefficients = both @ _legendre_rule().T
     # Clenshaw's recurrence, panel by panel.
-    ahead, result = np.zeros_like(local), np.zeros_like(local)
+    ahead = result = np.zeros((2, *local.shape))
     for degree in range(_PANEL_NODES - 1, 0, -1):
-        own = coefficients[inside, degree] + (2 * degree + 1) / (degree + 1) * local * result
+        own = coefficients[:, panel, degree] + (2 * degree + 1) / (degree + 1) * local * result
         ahead, result = result, own - (degree + 1) / (degree + 2) * ahead
-    result = coefficients[inside, 0] + local * result - ahead / 2
-    return np.where(panel < 0, 0.0, np.clip(result, 0.0, 1.0))
+    found: FloatArray = np.clip(coefficients[:, panel, 0] + local * result - ahead / 2, 0.0, 1.0)
+    return found
 
 
 @cache

@@ -1,4 +1,4 @@
-"""One-shot selection: noise is added once to every score, and the k largest are returned as a set."""
+"""One-shot selection: noise is added once to every score, and the k largest are returned, as a set or in order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dpselect.privacy.calibration import guarantee_of_rounds, range_per_round
 from dpselect.privacy.conversion import rate_of_oneshot_laplace
 from dpselect.privacy.guarantee import Guarantee, probability_of_failure
 from dpselect.sampling import NOISES, BitSource, Field, top_k
-from dpselect.sampling.laws import set_law
+from dpselect.sampling.laws import sequence_law, set_law
 from dpselect.scores import Members, Scores
 
 LARGEST_EPSILON, LARGEST_DELTA = 0.2, 0.05
@@ -28,11 +28,12 @@ LARGEST_EPSILON, LARGEST_DELTA = 0.2, 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class OneShot(Mechanism):
-    """One-shot selection: the set of the k largest of `x_i + (k w / ε) · Z_i`, Z_i i.i.d. with 1-Lipschitz log(1 − F).
+    """One-shot selection: the k largest of `x_i + (k w / ε) · Z_i`, as a set or in order, Z_i i.i.d.
 
     w is the spread of the sensitivity. For k = 1 this is permute-and-flip (exponential noise), the exponential
-    mechanism (gumbel) or report-noisy-max (laplace). Only the set is private, not the order of the noisy values, nor
-    the values themselves. Canonical, section 3; mathematics, section 2; proof in oneshot.md.
+    mechanism (gumbel) or report-noisy-max (laplace). The noise has `f(z + s) >= e^{−s} f(z)` for s >= 0, so that the
+    order of the noisy values is private as well as the set; the values are not. Canonical, section 3; mathematics,
+    section 2; proof in oneshot.md.
 
     Parameters
     ----------
@@ -43,11 +44,13 @@ class OneShot(Mechanism):
     delta
         The δ of the guarantee. It allows less noise with gumbel noise (that of CDP-PEEL) and laplace noise (scale
         `8 (w/2) √(k log(d/δ)) / ε` for d items, one-shot paper, theorem 2.2).
+    ordered
+        Whether the answer is the sequence of the k largest, highest first, instead of their set.
 
     Raises
     ------
     InvalidInput
-        If an argument is out of range, or a delta is given with another noise.
+        If an argument is out of range, or a delta is given with another noise, or with laplace noise for a sequence.
 
     Examples
     --------
@@ -55,6 +58,8 @@ class OneShot(Mechanism):
     >>> mechanism = dps.OneShot(k=2, epsilon=1.0, noise="laplace")
     >>> sorted(mechanism.select([900, 5, 700, 30], seed=1).tolist())
     [0, 2]
+    >>> dps.OneShot(k=2, epsilon=1.0, ordered=True).select([5, 900, 700, 30], seed=1).tolist()
+    [1, 2]
     """
 
     name: ClassVar[str] = "oneshot"
@@ -62,6 +67,7 @@ class OneShot(Mechanism):
 
     noise: str = "exponential"
     delta: float = 0.0
+    ordered: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -70,6 +76,14 @@ class OneShot(Mechanism):
         if self.delta and self.noise not in self.noises_with_delta:
             accepted = " or ".join(self.noises_with_delta)
             raise InvalidInput("delta", self.delta, f"must be 0 for {self.noise} noise; use {accepted} noise")
+        if not isinstance(self.ordered, bool):
+            raise InvalidInput("ordered", self.ordered, "must be True or False")
+        if self.delta and self.ordered and self.noise == "laplace":
+            raise InvalidInput(
+                "delta",
+                self.delta,
+                "must be 0 for an ordered answer with laplace noise, as its theorem covers sets only; use gumbel noise",
+            )
 
     @property
     def guarantee(self) -> Guarantee:
@@ -100,21 +114,17 @@ class OneShot(Mechanism):
         epsilon, delta = min(Fraction(self.epsilon), Fraction(1, 5)), min(Fraction(self.delta), Fraction(1, 20))
         return max(plainly, rate_of_oneshot_laplace(epsilon, delta, self.k, size))
 
-    @property
-    def ordered(self) -> bool:
-        """False: the answer is a set in random order."""
-        return False
-
     def draw(self, scores: Scores, bits: BitSource) -> Members:
-        """Return the chosen set, in uniformly random order."""
+        """Return the chosen items: by descending noisy score if `ordered`, otherwise in uniformly random order."""
         self.check_size(scores.size)
         grouping = scores.entries
         field = Field(grouping.values, self.rate(scores.size), grouping.multiplicities, winners=self.k)
-        winners = top_k(field, NOISES[self.noise], bits)
-        return spread_over_members(grouping, in_random_order(winners, bits), bits)
+        winners = top_k(field, NOISES[self.noise], bits, ordered=self.ordered)
+        return spread_over_members(grouping, winners if self.ordered else in_random_order(winners, bits), bits)
 
     def law(self, scores: Any) -> Law:
-        """Return the probability of every k-subset, by numerical integration."""
+        """Return the probability of every k-subset, or k-sequence if `ordered`, by numerical integration."""
         scores = self.small_domain(scores)
         locations = scaled_locations(scores, self.rate(scores.size))
-        return set_law(locations, self.k, NOISES[self.noise])
+        law = sequence_law if self.ordered else set_law
+        return dict(law(locations, self.k, NOISES[self.noise]))

@@ -99,6 +99,8 @@ def mechanism_for(
             kind = _named(mechanism)
             make = restricted_for if kind is Restricted else kind
             chosen_parameters = {"delta": allowed} if kind.may_stop else _with_delta(kind, allowed, parameters)
+            if kind is OneShot:
+                chosen_parameters["ordered"] = ordered
         chosen = make(k=k, epsilon=epsilon, sensitivity=sensitivity, **{**chosen_parameters, **parameters})
     if delta is not None and chosen.guarantee.delta > allowed:
         needed = shown_above(chosen.guarantee.delta)

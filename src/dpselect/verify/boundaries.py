@@ -131,11 +131,13 @@ def screened(mechanism: Mechanism, noise: str, rate: Fraction) -> list[Border]:
 
 
 def oneshot_borders(noise: str) -> list[Border]:
-    """Return boundaries of one-shot noise of scale k w/ε."""
+    """Return boundaries of one-shot noise of scale k w/ε, one of them between the two orders of two items."""
     mechanism = OneShot(k=2, epsilon=EPSILON, sensitivity=WIDE, noise=noise)
     rate = Fraction(EPSILON) / (2 * 3)
     best = screened(replace(mechanism, k=1), noise, 2 * rate)
-    return [*listed(mechanism, noise, rate), *best, *tied(mechanism, noise, rate)]
+    swapped = answers(replace(mechanism, ordered=True), [9, 0], [1, 0])
+    order = Border(swapped, noise, (single(0, 1), single(9 * rate, 0)), (LATE, 0))
+    return [*listed(mechanism, noise, rate), *best, order, *tied(mechanism, noise, rate)]
 
 
 def gaussian_borders() -> list[Border]:

@@ -119,11 +119,11 @@ UNDER_TEST: dict[str, Tested] = {
         variants=[Joint(k=2, epsilon=1.0, noise=noise, margin=False) for noise in RACES],
     ),
     "oneshot": Tested(
-        [OneShot(k=2, epsilon=1.0, noise=noise) for noise in NOISES],
+        [OneShot(k=2, epsilon=1.0, noise=noise, ordered=ordered) for ordered in (False, True) for noise in NOISES],
         oneshot_groups,
         approximate=[
-            OneShot(k=2, epsilon=0.5, noise=noise, delta=delta)
-            for noise in OneShot.noises_with_delta
+            OneShot(k=2, epsilon=0.5, noise=noise, delta=delta, ordered=ordered)
+            for noise, ordered in (("gumbel", False), ("gumbel", True), ("laplace", False))
             for delta in (0.05, 1e-3)
         ],
     ),
@@ -155,6 +155,7 @@ INNER: list[Mechanism] = [
     *[OneShot(k=2, epsilon=1.0, noise=noise) for noise in ("gumbel", "laplace", "logistic", "half-logistic")],
     Peeling(k=2, epsilon=0.5, noise="gumbel", delta=0.05),
     OneShot(k=2, epsilon=0.5, noise="gumbel", delta=0.05),
+    OneShot(k=2, epsilon=1.0, ordered=True),
 ]
 BOX = Domain(4, 3, COUNTS)
 

@@ -173,6 +173,7 @@ PAIRS: list[tuple[str, str, Callable[[], Pair]]] = [
         for noise, share in ((noise, SMOOTH_SHARES.get(noise, 0.9999)) for noise in NOISES)
     ],
     ("oneshot", "epsilon used, k = 2", partial(others_rise, OneShot(k=2, epsilon=1.0), 12, 0.9999)),
+    ("oneshot", "epsilon used, in order", partial(others_rise, OneShot(k=2, epsilon=1.0, ordered=True), 12, 0.9999)),
     *[
         ("peeling", f"epsilon used, {noise}", partial(others_rise, Peeling(k=2, epsilon=3.0, noise=noise), 40, 0.97))
         for noise in RACES

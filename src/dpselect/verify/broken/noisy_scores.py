@@ -101,6 +101,20 @@ def listed_by_score(mechanism: OneShot) -> Law:
     return law
 
 
+def second_noise(mechanism: OneShot) -> Law:
+    """Return the law of the one-shot set listed in the order of fresh noise of the same scale."""
+
+    def law(scores: Any) -> dict[Any, float]:
+        found: dict[Any, float] = {}
+        for chosen, probability in replace(mechanism, ordered=False).law(scores).items():
+            items = sorted(chosen)
+            orders = noisy_order(mechanism, NOISES[mechanism.noise])([scores[item] for item in items])
+            found |= {tuple(items[place] for place in order): probability * share for order, share in orders.items()}
+        return found
+
+    return law
+
+
 LOWEST_SHOWN, HIGHEST_SHOWN = -2, 8
 
 
@@ -135,6 +149,7 @@ def shown_value(mechanism: OneShot) -> Law:
 PAIR = OneShot(k=2, epsilon=1.0)
 SINGLE = OneShot(k=1, epsilon=1.0)
 SIGNED = replace(PAIR, sensitivity=BOTH_WAYS)
+TRIPLE = OneShot(k=3, epsilon=1.0, ordered=True)
 SETS_OF_STEPS = Altered(sound=PAIR, wrong_law=noisy_set(PAIR, noise=STEPS))
 ORDER_OF_STEPS = Altered(sound=PAIR, wrong_law=noisy_order(PAIR, STEPS), lists=True)
 
@@ -155,6 +170,13 @@ ONE_SHOT = [
         ORDER_OF_STEPS,
         SETS_OF_STEPS,
         noise="steps",
+    ),
+    altered(
+        "second noise for the order",
+        "the set is listed in the order of fresh noise, at no further cost",
+        TRIPLE,
+        second_noise(TRIPLE),
+        domain=Domain(4, 2),
     ),
     *[
         altered("shown value", "the winner's noisy score is shown with it", sound, shown_value(sound), lists=True)
@@ -235,6 +257,9 @@ SAMPLERS = [
     drawn("members not uniform", "of a group of ties, the first listed win", first_members),
     drawn("noise reused", "two items get the same noise", reused_noise),
     drawn("set not shuffled", "the set is returned in the order of its noisy scores", scaled_by(1.0), shuffled=False),
+    drawn(
+        "list shuffled", "a sequence is returned in random order", scaled_by(1.0), sound=replace(DRAWN, ordered=True)
+    ),
     drawn("scale slightly off", "the noise drawn is a sixth smaller than stated", scaled_by(1.2)),
 ]
 
