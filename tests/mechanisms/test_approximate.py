@@ -68,7 +68,7 @@ def test_a_noise_without_a_proof_for_delta_refuses_it() -> None:
     for noise in ("exponential", "logistic", "half-logistic"):
         with pytest.raises(dps.InvalidInput, match=f"must be 0 for {noise} noise, got 1e-06; use gumbel or laplace"):
             dps.OneShot(k=2, epsilon=1.0, noise=noise, delta=1e-6)
-    with pytest.raises(dps.InvalidInput, match="ordered answer with laplace noise.* use gumbel noise"):
+    with pytest.raises(dps.InvalidInput, match=r"ordered answer with laplace noise.* use gumbel noise"):
         dps.OneShot(k=2, epsilon=0.1, noise="laplace", delta=1e-6, ordered=True)
     with pytest.raises(dps.InvalidInput, match="ordered must be True or False"):
         dps.OneShot(k=2, epsilon=0.1, ordered=1)  # type: ignore[arg-type]

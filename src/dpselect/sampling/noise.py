@@ -4,7 +4,7 @@ Every draw starts from an *exponent* `E > 0`: `U = exp(−E)` is the uniform arg
 largest of m uniforms has exponent e/m for a standard exponential e. So large noises, the only ones that matter in a
 top-k, come from small exponents, where floating point is most precise (mathematics, section 2).
 
-To add a noise whose log(1 − F) is 1-Lipschitz, define it here and add it to `NOISES`.
+To add a noise with `f(z + s) >= e^{−s} f(z)` for s >= 0, define it here and add it to `NOISES`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ _TINY_LOG = -40.0
 class Noise:
     """A noise distribution with distribution function F.
 
-    The members of `NOISES` have a 1-Lipschitz log(1 − F), which is what the privacy proofs of sets need.
+    The members of `NOISES` have a density with `f(z + s) >= e^{−s} f(z)` for s >= 0, so that log(1 − F) is 1-Lipschitz.
+    Privacy proofs need the first for sequences and the second for sets.
 
     Parameters
     ----------
