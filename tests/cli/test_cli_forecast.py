@@ -121,7 +121,6 @@ BAD = [
     ("secret.csv -k 1", "FILE 'count'"),
     ("gap.csv -k 1", "without a count"),
     ("negative.csv -k 1", "FILE"),
-    ("counts.csv -k 2 --max-items-per-person 3", "--max-items-per-person 3"),
     ("views.parquet -k 2 --item film --max-items-per-person 3", "--max-items-per-person --item"),
 ]
 

@@ -19,7 +19,7 @@ def gaussian(k: int, epsilon: float) -> dps.Gaussian:
 
 
 def in_order(scores: object, mechanism: dps.Gaussian) -> float:
-    result = rounds.gaussian_in_order(dps.Scores.of(scores), mechanism)
+    result = rounds.noisy_in_order(dps.Scores.of(scores), mechanism)
     assert result is not None
     return result
 

@@ -23,12 +23,10 @@ from typing import Any
 import numpy as np
 
 from dpselect._arrays import ComplexArray, FloatArray
-from dpselect._numbers import exact_fraction
 from dpselect.forecast.quadrature import PANEL, Gridded, Range, integrate_exp, support
-from dpselect.mechanisms import Gaussian, Mechanism, OneShot, Peeling
-from dpselect.sampling import NOISES
+from dpselect.mechanisms import Mechanism, NoisyVector, OneShot, Peeling
+from dpselect.sampling import NOISES, Noise
 from dpselect.sampling.bounds import scaled
-from dpselect.sampling.noise import NORMAL, Noise
 from dpselect.sampling.sequences import log_falling
 from dpselect.scores import Ranking, Scores
 
@@ -324,8 +322,8 @@ class Circle:
 
 def noisy_items(table: Scores, mechanism: Mechanism) -> NoisyItems | None:
     """Return the groups of which a mechanism takes the k largest noisy scores; None for other mechanisms."""
-    if isinstance(mechanism, Gaussian):
-        return NoisyItems.of(table, mechanism.k, 1 / exact_fraction(mechanism.sigma), NORMAL)
+    if isinstance(mechanism, NoisyVector):
+        return NoisyItems.of(table, mechanism.k, mechanism.rate(), mechanism.distribution)
     if isinstance(mechanism, OneShot):
         return NoisyItems.of(table, mechanism.k, mechanism.rate(table.size), NOISES[mechanism.noise])
     if isinstance(mechanism, Peeling) and mechanism.noise == "gumbel":

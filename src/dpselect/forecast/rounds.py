@@ -4,12 +4,12 @@
 items stand `b_i` e-folds below it. With `p = e^{−b}` and `W = Σ m p`, Gumbel noise keeps the best group with
 probability `N / (N + W)`, and exponential noise with `∫ e^{−v} Π (1 − p u)^m dv`, `u = 1 − e^{−v/N}`.
 
-*Gaussian*: nested integrals. With V_0(z) the probability that all items below rank k's score are below z, and the items
-of the top k taken one by one, the lowest first, `V_j(z) = ∫_{−∞}^z V_{j−1} f dz` is the probability that j of them are
-in order above all others and below z. Of m tied items r belong to the top k. A small tie is processed item by item,
-with the number of items that may come next as a factor. A large tie is processed at once: all m are below z with
-probability `F^m`; given that, the r-th highest is at w with `F(w) = F(z) (1 − B)`, B ~ Beta(r, m − r + 1), so that
-`V_j(z) = F^m E[V_{j−1}(w)]`.
+*Laplace and Gaussian*: nested integrals. With V_0(z) the probability that all items below rank k's score are below z,
+and the items of the top k taken one by one, the lowest first, `V_j(z) = ∫_{−∞}^z V_{j−1} f dz` is the probability that
+j of them are in order above all others and below z. Of m tied items r belong to the top k. A small tie is processed
+item by item, with the number of items that may come next as a factor. A large tie is processed at once: all m are below
+z with probability `F^m`; given that, the r-th highest is at w with `F(w) = F(z) (1 − B)`, B ~ Beta(r, m − r + 1), so
+that `V_j(z) = F^m E[V_{j−1}(w)]`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from functools import cache
 import numpy as np
 
 from dpselect._arrays import FloatArray
-from dpselect._numbers import exact_fraction
-from dpselect.forecast.noisy import NoisyItems
-from dpselect.mechanisms import Gaussian, Peeling
+from dpselect.forecast.noisy import NoisyItems, log_cdf
+from dpselect.mechanisms import NoisyVector, Peeling
+from dpselect.sampling import Noise
 from dpselect.sampling.bounds import scaled
-from dpselect.sampling.noise import NORMAL
 from dpselect.scores import Scores
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
@@ -106,78 +105,97 @@ def _decaying(ratio: float, left: float) -> tuple[FloatArray, FloatArray]:
 
 
 PANEL_WIDTH, _PANEL_NODES = 0.25, 12
-"""Width of the panels on which V is tabulated, in standard deviations, and Gauss-Legendre nodes in each."""
+"""Largest width of the panels on which V is tabulated, in units of the noise, and Gauss-Legendre nodes in each."""
 
-_REACH = 10.0
-"""Normal noise is taken to be within plus and minus this many standard deviations."""
+_REACH, _LONG_REACH = 10.0, 40.0
+"""Normal noise is taken to be within plus and minus 10, noise with exponential tails within plus and minus 40."""
 
 _ONE_BY_ONE, _FEW_TIED = 8, 1000
 """Up to 8 items of a tie of at most 1,000 are taken one by one."""
-MOST_IN_ORDER = 100_000
-"""P[right order] under Gaussian noise is computed for at most this many distinct scores in the top k."""
+MOST_IN_ORDER, MOST_WITH_KINKS = 100_000, 2_000
+"""P[right order] is computed for at most this many distinct scores in the top k; kinks are edges of panels."""
 
 
-def gaussian_in_order(table: Scores, mechanism: Gaussian) -> float | None:
-    """P[the score at every rank up to k is right] for normal noise; None for very long lists.
+def noisy_in_order(table: Scores, mechanism: NoisyVector) -> float | None:
+    """P[the score at every rank up to k is right] for noise on all scores; None for very long lists.
 
     The relative error is about 1e-8. Probabilities below 1e-13 may be off by any factor.
     """
-    rate = 1 / exact_fraction(mechanism.sigma)
-    items = NoisyItems.of(table, mechanism.k, rate, NORMAL)
-    if items.border >= MOST_IN_ORDER:
+    rate, noise = mechanism.rate(), mechanism.distribution
+    items = NoisyItems.of(table, mechanism.k, rate, noise)
+    if items.border >= (MOST_WITH_KINKS if noise.kinks else MOST_IN_ORDER):
         return None
+    reach = _REACH if noise.name == "normal" else _LONG_REACH
     sizes, values = items.sizes[items.border :: -1], table.values[items.border :: -1]
-    gaps = np.minimum(scaled(values[1:] - values[:-1], rate), 2 * _REACH)
+    gaps = np.minimum(scaled(values[1:] - values[:-1], rate), 2 * reach)
     locations = np.append(0.0, np.cumsum(gaps))
-    count = math.ceil((locations[-1] + 2 * _REACH) / PANEL_WIDTH)
-    nodes, _ = _panel_rule()
-    starts = -_REACH + PANEL_WIDTH * np.arange(count)
-    z = starts[:, None] + PANEL_WIDTH / 2 * (1 + nodes)
-    window = math.ceil(2 * _REACH / PANEL_WIDTH)
-    values = np.empty_like(z)
+    edges = np.arange(-reach, locations[-1] + reach + PANEL_WIDTH, PANEL_WIDTH)
+    if noise.kinks:
+        below = items.kinks[(items.kinks < 0) & (items.kinks > -reach)]
+        edges = np.unique(np.concatenate([below, edges, locations]))
+    z = edges[:-1, None] + np.diff(edges)[:, None] / 2 * (1 + _panel_rule()[0])
+    values, final = np.empty_like(z), 1.0
+    filled = int(np.searchsorted(edges[:-1], reach))
     with np.errstate(all="ignore"):
-        values[:window] = np.exp(items.log_all_below(z[:window].ravel(), items.border + 1)).reshape(-1, _PANEL_NODES)
-    filled, final = window, 1.0
+        below_border = items.log_all_below(z[:filled].ravel(), items.border + 1)
+    values[:filled] = np.exp(below_border).reshape(-1, _PANEL_NODES)
     for place, (location, size) in enumerate(zip(locations.tolist(), sizes.tolist(), strict=True)):
         taken = items.room if place == 0 else size
-        first = int((location - _REACH - starts[0]) / PANEL_WIDTH)
-        part = slice(first, min(first + window, count))
+        first = max(int(np.searchsorted(edges, location - reach, side="right")) - 1, 0)
+        part = slice(first, int(np.searchsorted(edges[:-1], location + reach)))
         if part.stop > filled:
             # Beyond the reach of the items before it, V is constant.
             values[filled : part.stop] = final
             filled = part.stop
         step = _one_by_one if taken <= _ONE_BY_ONE and size <= _FEW_TIED else _all_at_once
-        values[part], final = step(values[part], z[part] - location, size, taken)
+        around = _Panels(edges[first : part.stop + 1] - location, z[part] - location)
+        values[part], final = step(values[part], around, noise, size, taken)
         if not final:
             return 0.0
     return min(final, 1.0)
 
 
-def _one_by_one(before: FloatArray, x: FloatArray, size: float, taken: float) -> tuple[FloatArray, float]:
-    """Return V behind a group at x relative to it, and its limit, taking the tied items one after the other."""
-    from scipy.special import log_ndtr
+@dataclass(frozen=True, repr=False)
+class _Panels:
+    """The edges of panels, and the nodes in each, relative to a group."""
 
+    edges: FloatArray
+    x: FloatArray
+
+    @property
+    def halves(self) -> FloatArray:
+        """Half of the width of each panel."""
+        return np.diff(self.edges) / 2
+
+
+def _one_by_one(
+    before: FloatArray, panels: _Panels, noise: Noise, size: float, taken: float
+) -> tuple[FloatArray, float]:
+    """Return V behind a group at x relative to it, and its limit, taking the tied items one after the other."""
     weights, from_start = _panel_rule()[1], _cumulative_rule()
-    values = before * np.exp((size - taken) * log_ndtr(x)) if size > taken else before
+    density = panels.halves[:, None] * noise.density(panels.x)
+    values = before * np.exp((size - taken) * log_cdf(noise, panels.x)) if size > taken else before
     final = 0.0
     for place in range(int(taken), 0, -1):
-        integrand = (size - place + 1) * PANEL_WIDTH / 2 * values * NORMAL.density(x)
-        panels = np.append(0.0, np.cumsum(integrand @ weights))
-        values, final = panels[:-1, None] + integrand @ from_start.T, float(panels[-1])
+        integrand = (size - place + 1) * values * density
+        sums = np.append(0.0, np.cumsum(integrand @ weights))
+        values, final = sums[:-1, None] + integrand @ from_start.T, float(sums[-1])
     return values, final
 
 
-def _all_at_once(before: FloatArray, x: FloatArray, size: float, taken: float) -> tuple[FloatArray, float]:
+def _all_at_once(
+    before: FloatArray, panels: _Panels, noise: Noise, size: float, taken: float
+) -> tuple[FloatArray, float]:
     """Return the same by the law of the lowest of the tied items that belong to the top k."""
-    from scipy.special import log_ndtr, ndtr, ndtri
-
     shares, weights = _order_statistic(size, taken)
-    flat = np.append(x.ravel(), math.inf)
-    cdf, survival = ndtr(flat)[:, None], ndtr(-flat)[:, None]
-    above = survival + cdf * shares
-    lowest = np.where(above < 0.5, -ndtri(np.minimum(above, 0.5)), ndtri(cdf * (1 - shares)))
-    values = np.exp(size * log_ndtr(flat)) * (_interpolated(before, x, lowest) @ weights)
-    return values[:-1].reshape(x.shape), float(values[-1])
+    flat = np.append(panels.x.ravel(), math.inf)[:, None]
+    with np.errstate(divide="ignore"):
+        log_below = log_cdf(noise, flat)
+        above = noise.survival(flat) + noise.cdf(flat) * shares
+        exponents = np.where(above < 0.5, -np.log1p(-np.minimum(above, 0.5)), -log_below - np.log1p(-shares))
+        lowest = noise.quantile(exponents)
+    values = np.exp(size * log_below[:, 0]) * (_interpolated(before, panels, lowest) @ weights)
+    return values[:-1].reshape(panels.x.shape), float(values[-1])
 
 
 def _order_statistic(size: float, taken: float) -> tuple[FloatArray, FloatArray]:
@@ -195,13 +213,11 @@ def _order_statistic(size: float, taken: float) -> tuple[FloatArray, FloatArray]
     return np.exp(log_share), weights / weights.sum()
 
 
-def _interpolated(values: FloatArray, x: FloatArray, at: FloatArray) -> FloatArray:
+def _interpolated(values: FloatArray, panels: _Panels, at: FloatArray) -> FloatArray:
     """Return V at other places, from the polynomial through its values in each panel; 0 below all panels."""
-    nodes, _ = _panel_rule()
-    low = x[0, 0] - PANEL_WIDTH / 2 * (1 + nodes[0])
-    panel = np.floor((at - low) / PANEL_WIDTH)
-    inside = np.clip(panel, 0, len(x) - 1).astype(np.intp)
-    local = np.clip(2 * ((at - low) / PANEL_WIDTH - inside) - 1, -1.0, 1.0)
+    panel = np.searchsorted(panels.edges, at, side="right") - 1
+    inside = np.clip(panel, 0, len(values) - 1)
+    local = np.clip((at - panels.edges[inside]) / panels.halves[inside] - 1, -1.0, 1.0)
     coefficients = values @ _legendre_rule().T
     # Clenshaw's recurrence, panel by panel.
     ahead, result = np.zeros_like(local), np.zeros_like(local)
