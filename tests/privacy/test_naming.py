@@ -126,7 +126,7 @@ def test_with_both_it_covers_everybody_within_the_delta_that_was_allowed(mechani
     assert guarantee.epsilon <= 1.0
 
 
-@pytest.mark.parametrize(("mechanism", "values"), [("gaussian", None), ("gaussian", True), ("auto", 0.5)])
+@pytest.mark.parametrize(("mechanism", "values"), [("gaussian", None), ("gaussian", True), ("peeling", 0.5)])
 def test_the_delta_of_the_choice_is_stated_twice_beside_that_of_naming(mechanism: str, values: float | None) -> None:
     """The proof uses it once for the choice and once for the event that a person's own item is named (naming.md)."""
     release = ReleaseRequest(

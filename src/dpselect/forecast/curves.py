@@ -151,7 +151,7 @@ def judged_in_order(mechanism: Mechanism, ordered: bool | None) -> bool:
     """Return whether the order has to be right: as stated, or if the answer has one."""
     if ordered and not mechanism.ordered:
         raise InvalidInput("ordered", ordered, f"must be False for {mechanism.name}, whose answer has no order")
-    return mechanism.ordered if ordered is None else bool(ordered)
+    return mechanism.ordered if ordered is None else ordered
 
 
 def _shared(kind: Any, table: Scores, mechanism: Any, smallest: float | None) -> Callable[[float], Pair]:

@@ -187,7 +187,8 @@ def _all_at_once(
     before: FloatArray, panels: _Panels, noise: Noise, size: float, taken: float
 ) -> tuple[FloatArray, float]:
     """Return the same by the law of the lowest of the tied items that belong to the top k."""
-    shares, weights = _order_statistic(size, taken)
+    # V behind the lowest group has kinks where the noise has, which need finer steps.
+    shares, weights = _order_statistic(size, taken, 25 if noise.kinks else 5)
     flat = np.append(panels.x.ravel(), math.inf)[:, None]
     with np.errstate(divide="ignore"):
         log_below = log_cdf(noise, flat)
@@ -198,15 +199,15 @@ def _all_at_once(
     return values[:-1].reshape(panels.x.shape), float(values[-1])
 
 
-def _order_statistic(size: float, taken: float) -> tuple[FloatArray, FloatArray]:
-    """Return nodes and weights for Beta(r, m − r + 1), by even steps of the log-odds t.
+def _order_statistic(size: float, taken: float, fineness: int) -> tuple[FloatArray, FloatArray]:
+    """Return nodes and weights for Beta(r, m − r + 1), by even steps of the log-odds t, `fineness` to a width.
 
     The density by t is a bell `√(1/r + 1/(m − r + 1))` wide with tails like `e^{rt}` and `e^{−(m − r + 1) t}`.
     """
     rest = size - taken + 1
     middle, width = math.log(taken / rest), math.sqrt(1 / taken + 1 / rest)
     low, high = (math.sqrt(120.0) * width + 60.0 / each for each in (taken, rest))
-    t = middle + np.linspace(-low, high, int((low + high) / width * 5) + 1)
+    t = middle + np.linspace(-low, high, int((low + high) / width * fineness) + 1)
     log_share, log_other = -np.logaddexp(0.0, -t), -np.logaddexp(0.0, t)
     log_weights = taken * log_share + rest * log_other
     weights = np.exp(log_weights - log_weights.max())
