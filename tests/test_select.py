@@ -134,7 +134,7 @@ def test_a_pure_mechanism_claims_no_delta_even_when_one_is_allowed() -> None:
 def test_an_unknown_mechanism_is_refused_with_the_known_names() -> None:
     for mechanism in ("", "best", None, 3, dps.OneShot):
         said = refused("mechanism", mechanism=mechanism)
-        assert "auto, canonical, gamma, gaussian, joint, oneshot, peeling" in said
+        assert "auto, canonical, gamma, gaussian, joint, laplace, oneshot, peeling" in said
 
 
 def test_auto_follows_public_facts_only() -> None:

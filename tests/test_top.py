@@ -90,7 +90,7 @@ def test_a_ledger_is_charged_only_once_the_columns_are_known(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in MECHANISMS if name != "gaussian"])
+@pytest.mark.parametrize("name", [name for name in MECHANISMS if name not in ("gaussian", "laplace")])
 def test_every_mechanism_returns_distinct_items_also_where_scores_are_tied(name: str) -> None:
     assert set(ask(k=5, epsilon=1e6, mechanism=name).items) == set(FILMS[:5])
     nobody_has = [f"nobody has {i}" for i in range(6)]

@@ -14,7 +14,7 @@ import numpy as np
 from dpselect._arrays import Array
 from dpselect._numbers import positive_integer, seed_or_none
 from dpselect.errors import InvalidInput, plain
-from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, Gaussian, Mechanism, UnknownDomain
+from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, Gaussian, Laplace, Mechanism, NoisyVector, UnknownDomain
 from dpselect.privacy.guarantee import WHERE_OTHERS_HAVE_THE_SAME
 from dpselect.ranking.bounds import DEFAULT_DAMPING, Bounds
 from dpselect.ranking.walk import Pairs, Walk, stationary
@@ -233,8 +233,8 @@ def _not_for_ledgers(bounds: Bounds) -> InvalidInput:
 
 def _check_mechanism(mechanism: str | Mechanism) -> None:
     """Refuse mechanisms for unknown domains or for few items per person: one vote can move every score."""
-    names = [*FOR_UNKNOWN_DOMAINS, Gaussian.name]
-    if isinstance(mechanism, UnknownDomain | Gaussian) or (isinstance(mechanism, str) and mechanism in names):
+    names = [*FOR_UNKNOWN_DOMAINS, Gaussian.name, Laplace.name]
+    if isinstance(mechanism, UnknownDomain | NoisyVector) or (isinstance(mechanism, str) and mechanism in names):
         name = mechanism.name if isinstance(mechanism, Mechanism) else mechanism
         raise InvalidInput("mechanism", name, "must be auto, canonical, gamma, joint, oneshot or peeling")
 

@@ -19,13 +19,22 @@ import numpy as np
 
 from dpselect._numbers import float_below, positive_number
 from dpselect.errors import BudgetExceeded, InvalidInput, plain
-from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, MECHANISMS, Mechanism, mechanism_for
+from dpselect.mechanisms import (
+    FOR_UNKNOWN_DOMAINS,
+    MECHANISMS,
+    Gaussian,
+    Laplace,
+    Mechanism,
+    NoisyVector,
+    mechanism_for,
+)
 from dpselect.privacy.composition import compose
 from dpselect.privacy.guarantee import Guarantee, probability_of_failure
 from dpselect.privacy.naming import Naming
 from dpselect.privacy.sensitivity import Sensitivity
 from dpselect.sampling import BitSource
-from dpselect.values import ValueNoise, split_epsilon, value_noise
+from dpselect.scores import Members, Scores
+from dpselect.values import IncludedValues, NoisyValues, ValueNoise, included_values, split_epsilon, value_noise
 
 if TYPE_CHECKING:
     from dpselect.ledger import Ledger
@@ -78,7 +87,7 @@ class Release:
         False if a seed was given: whoever knows the seed can undo the noise, so the release protects nobody.
     values, intervals, confidence
         If noisy scores were asked for: a score for each item, a pair (low, high) for each that holds the true score
-        with probability `confidence`, and that probability.
+        with probability `confidence`, and that probability (docs/values.md).
     domain
         What was stated about the possible items.
 
@@ -204,7 +213,7 @@ class ReleaseRequest:
     delta: float | None = None
     sensitivity: Sensitivity
     ordered: bool = False
-    values: float | None = None
+    values: float | bool | None = None
     protects: str = "one person"
     neighbours: str = "add or remove"
     max_items_per_person: int | None = None
@@ -213,27 +222,34 @@ class ReleaseRequest:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def plan(self) -> ReleasePlan:
-        """Choose mechanism and noise. With `values`, ε is split by that share and δ in half, rounded down."""
+        """Choose mechanism and noise. With a share as `values`, ε is split by it and δ in half, rounded down."""
         if not (isinstance(self.protects, str) and self.protects.strip() and self.protects.isprintable()):
             raise InvalidInput(
                 "protects", self.protects, "must be the unit of protection, such as 'one person' or 'one household'"
             )
-        if self.values is not None and (isinstance(self.mechanism, Mechanism) or self.epsilon is None):
+        allowed = 0.0 if self.delta is None else self.delta
+        if self.values is None or self.values is True:
+            if isinstance(self.mechanism, Mechanism):
+                naming = Naming(0.0, covers_all=self.number_of_items is None)
+                chosen = self._choose(self.epsilon, self.delta)
+            else:
+                naming = self._naming(self.epsilon, allowed)
+                chosen = self._choose(self.epsilon, naming.left_of(allowed))
+            included = included_values(chosen) if self.values else None
+            return ReleasePlan(self, chosen, included, self._stated(chosen.guarantee, chosen, naming))
+        if isinstance(self.mechanism, NoisyVector) or self.mechanism in (Laplace.name, Gaussian.name):
+            raise InvalidInput(
+                "values",
+                self.values,
+                "must be True (--values included) with laplace and gaussian, whose release includes the values",
+            )
+        if isinstance(self.mechanism, Mechanism) or self.epsilon is None:
             raise InvalidInput(
                 "values",
                 self.values,
                 "must be left out with a mechanism object or without epsilon; name the mechanism and give epsilon, the "
                 "total, of which values take their share",
             )
-        if isinstance(self.mechanism, Mechanism):
-            chosen = self._choose(self.epsilon, self.delta)
-            naming = Naming(0.0, covers_all=self.number_of_items is None)
-            return ReleasePlan(self, chosen, None, self._stated(chosen.guarantee, chosen, naming))
-        allowed = 0.0 if self.delta is None else self.delta
-        if self.values is None:
-            naming = self._naming(self.epsilon, allowed)
-            chosen = self._choose(self.epsilon, naming.left_of(allowed))
-            return ReleasePlan(self, chosen, None, self._stated(chosen.guarantee, chosen, naming))
         for_choice, for_values = split_epsilon(positive_number("epsilon", self.epsilon), self.values)
         naming = self._naming(for_choice, allowed)
         half = float_below(Fraction(probability_of_failure(naming.left_of(allowed))) / 2)
@@ -251,14 +267,17 @@ class ReleaseRequest:
     def _choose(self, epsilon: float | None, delta: float | None) -> Mechanism:
         """Return the mechanism for a share of the budget."""
         more: dict[str, Any] = {}
-        if isinstance(self.mechanism, str) and self.max_items_per_person is not None:
-            kind = {**MECHANISMS, **FOR_UNKNOWN_DOMAINS}.get(self.mechanism)
+        mechanism = self.mechanism
+        if isinstance(mechanism, str) and mechanism == "auto" and self.values is True:
+            mechanism = self._including(delta)
+        if isinstance(mechanism, str) and self.max_items_per_person is not None:
+            kind = {**MECHANISMS, **FOR_UNKNOWN_DOMAINS}.get(mechanism)
             if hasattr(kind, "max_items_per_person"):
                 more["max_items_per_person"] = self.max_items_per_person
         if self.pool is not None:
             more["pool"] = self.pool
         return mechanism_for(
-            self.mechanism,
+            mechanism,
             k=self.k,
             epsilon=epsilon,
             delta=delta,
@@ -266,6 +285,17 @@ class ReleaseRequest:
             ordered=self.ordered,
             **more,
         )
+
+    def _including(self, delta: float | None) -> str:
+        """Return what "auto" means if the answer is to include its values."""
+        if self.max_items_per_person is None:
+            raise InvalidInput(
+                "values",
+                True,
+                "must be a share of epsilon, such as 0.3, unless max_items_per_person is stated: only laplace and "
+                "gaussian include their values",
+            )
+        return Gaussian.name if delta else Laplace.name
 
     def _naming(self, epsilon: float | None, delta: float) -> Naming:
         if self.number_of_items is None:
@@ -291,7 +321,7 @@ class ReleasePlan:
 
     request: ReleaseRequest
     mechanism: Mechanism
-    noise: ValueNoise | None
+    noise: ValueNoise | IncludedValues | None
     guarantee: Guarantee
 
     def describe(self) -> dict[str, Any]:
@@ -337,8 +367,21 @@ class ReleasePlan:
             return smaller.plan()
         return None
 
-    def release(self, items: list[Any], scores: Iterable[Any], bits: BitSource, domain: StatedDomain) -> Release:
-        """Return the release of the chosen items, with noisy scores if they were planned."""
+    def draw(self, scores: Scores, bits: BitSource) -> tuple[Members, NoisyValues | None]:
+        """Return the chosen items, and their noisy scores if the answer of the mechanism includes them."""
+        if isinstance(self.noise, IncludedValues):
+            return self.noise.draw(scores, bits)
+        return self.mechanism.draw(scores, bits), None
+
+    def release(
+        self,
+        items: list[Any],
+        scores: Iterable[Any],
+        bits: BitSource,
+        domain: StatedDomain,
+        noisy: NoisyValues | None = None,
+    ) -> Release:
+        """Return the release of the chosen items, with the noisy scores drawn with them, or with planned fresh ones."""
         release = Release(
             items=items,
             ordered=self.mechanism.ordered,
@@ -347,9 +390,10 @@ class ReleasePlan:
             secure=bits.secure,
             domain=domain,
         )
-        if self.noise is None:
+        if isinstance(self.noise, ValueNoise):
+            noisy = self.noise.release(scores, bits)
+        if noisy is None:
             return release
-        noisy = self.noise.release(scores, bits)
         return replace(release, values=noisy.values, intervals=noisy.intervals, confidence=noisy.confidence)
 
 

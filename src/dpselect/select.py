@@ -24,7 +24,7 @@ def select(
     mechanism: str | Mechanism = "auto",
     sensitivity: Sensitivity = COUNTS,
     ordered: bool = False,
-    values: float | None = None,
+    values: float | bool | None = None,
     protects: str = "one person",
     seed: int | None = None,
     ledger: Ledger | str | os.PathLike[str] | None = None,
@@ -51,6 +51,7 @@ def select(
         Whether the order of the answer must be part of the private output.
     values
         None, or the share of epsilon, above 0 and below 1, to spend on publishing noisy scores of the chosen items.
+        True for `Laplace` and `Gaussian`, whose release includes them at no further cost (docs/values.md).
     protects
         The unit of protection, if it is not one person: "one household", say. The guarantee states it, and it must be
         that of the data set in the ledger.
@@ -95,8 +96,8 @@ def select(
     table = plan.mechanism.table(scores)
     plan.mechanism.check_size(table.size)
     plan = plan.charge(target, secure=bits.secure)
-    members = plan.mechanism.draw(table, bits)
+    members, noisy = plan.draw(table, bits)
     # Mechanisms for unknown domains hide which items exist, and so their number.
     hidden = isinstance(plan.mechanism, UnknownDomain)
     domain = StatedDomain(None, UNKNOWN) if hidden else StatedDomain(table.size, PUBLIC)
-    return plan.release(table.items(members.positions().tolist()), members.values, bits, domain)
+    return plan.release(table.items(members.positions().tolist()), members.values, bits, domain, noisy)

@@ -47,7 +47,7 @@ def top(
     pool: int | None = None,
     mechanism: str | Mechanism = "auto",
     ordered: bool = False,
-    values: float | None = None,
+    values: float | bool | None = None,
     protects: str = "one person",
     seed: int | None = None,
     table_name: str | None = None,
@@ -86,7 +86,7 @@ def top(
     weight
         A column of numbers in [0, 1]: what a person adds is multiplied by their largest weight for the item.
     max_items_per_person
-        Keep at most that many items of each person, chosen at random; "gaussian" needs it.
+        Keep at most that many items of each person, chosen at random; "laplace" and "gaussian" need it.
     pool
         For an unknown domain, how many of the highest scores are considered; by default 10 k.
     protects
@@ -163,10 +163,10 @@ def top(
         plan = plan.charge(target, secure=bits.secure)
         if possible.unknown:
             return _release_from_pool(plan, counts, bits)
-        members = plan.mechanism.draw(Scores.from_histogram(*counts.histogram()), bits)
+        members, noisy = plan.draw(Scores.from_histogram(*counts.histogram()), bits)
         items = counts.fetch(members.values.tolist(), members.indexes.tolist())
         stated = StatedDomain(counts.size, PUBLIC if possible.number is None else NUMBER)
-    return plan.release(items, members.values, bits, stated)
+    return plan.release(items, members.values, bits, stated, noisy)
 
 
 def _mechanism_for(domain: Domain, mechanism: str | Mechanism, pool: int | None) -> str | Mechanism:

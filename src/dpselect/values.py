@@ -1,4 +1,8 @@
-"""Noisy scores of the chosen items: a second release, with fresh noise and its own cost (docs/values.md)."""
+"""Noisy scores of the chosen items (docs/values.md).
+
+`ValueNoise` makes a second release, with fresh noise and its own cost. `IncludedValues` shows the noisy scores by which
+Laplace or Gaussian chose, rounded to a public grid, which costs nothing more.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +10,20 @@ import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor
-from typing import Any
+from math import ceil, floor
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dpselect._numbers import finite_number, float_below, positive_integer, positive_number
 from dpselect.errors import InvalidInput
+from dpselect.mechanisms import Mechanism, NoisyVector
 from dpselect.privacy.conversion import float_above, largest_rho
 from dpselect.privacy.guarantee import Guarantee, probability_of_failure
 from dpselect.privacy.sensitivity import Sensitivity
 from dpselect.sampling import BitSource
 from dpselect.sampling.discrete import discrete_gaussian, discrete_laplace, gaussian_half_width, laplace_half_width
+from dpselect.scores import Members, Scores
 
 LAPLACE = "discrete laplace"
 GAUSSIAN = "discrete gaussian"
@@ -39,13 +45,34 @@ Interval = tuple[Value, Value]
 class NoisyValues:
     """Noisy scores in the order of the items, each with an interval that holds the score with probability `confidence`.
 
-    All of it may be published. The probability is over the noise, for each interval by itself, given the chosen items.
-    If the sensitivity is that of counts, the interval is for the score rounded to a whole number; counts are whole.
+    All of it may be published. `ValueNoise`: the probability is over the noise, for each interval by itself, given the
+    chosen items. If the sensitivity is that of counts, the interval is for the score rounded to a whole number; counts
+    are whole. `IncludedValues`: all intervals hold together with that probability, over noise and choice; given that
+    a certain item was chosen, nothing is promised.
     """
 
     values: list[Value]
     intervals: list[Interval]
     confidence: float
+
+    @classmethod
+    def around(
+        cls, exact: list[Fraction], below: Fraction, above: Fraction, *, whole: bool, confidence: float
+    ) -> NoisyValues:
+        """Return values with intervals that reach that far below and above them, rounded outwards.
+
+        Numbers are ints if `whole` or if they are huge, otherwise floats, so that JSON can hold them. The values are
+        private output already, so the form may depend on them.
+        """
+
+        def shown(value: Fraction, to_int: Callable[[Fraction], int], to_float: Callable[[Fraction], float]) -> Value:
+            return to_int(value) if whole or abs(value) >= _INTEGERS_FROM else to_float(value)
+
+        return cls(
+            [shown(value, floor, float) for value in exact],
+            [(shown(value - below, floor, float_below), shown(value + above, ceil, float_above)) for value in exact],
+            confidence,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,26 +105,11 @@ class ValueNoise:
         """Return the scores with fresh noise. `bits` may have served the selection: no bit is used twice."""
         half_width = self.half_width(confidence)
         exact = [self.grid * (step + self._draw(bits)) for step in self.rounded(scores)]
-        return NoisyValues(
-            values=[self._shown(value, float) for value in exact],
-            intervals=[
-                (self._shown(value - half_width, float_below), self._shown(value + half_width, float_above))
-                for value in exact
-            ],
-            confidence=confidence,
-        )
+        return NoisyValues.around(exact, half_width, half_width, whole=self.grid == 1, confidence=confidence)
 
     def rounded(self, scores: Iterable[Any]) -> list[int]:
         """Return the scores in whole steps of the grid."""
         return [floor(_fraction(score) / self.grid + Fraction(1, 2)) for score in scores]
-
-    def _shown(self, value: Fraction, rounded: Callable[[Fraction], float]) -> Value:
-        """Return a number that JSON can hold: an int on the whole numbers or if it is huge, otherwise a float.
-
-        The value is private output already, so the form may depend on it.
-        """
-        whole = self.grid == 1 or abs(value) >= _INTEGERS_FROM
-        return floor(value) if whole else rounded(value)
 
     def _draw(self, bits: BitSource) -> int:
         draw = discrete_laplace if self.noise == LAPLACE else discrete_gaussian
@@ -151,6 +163,48 @@ def value_noise(
     return min((laplace, gaussian), key=lambda noise: noise.half_width(CONFIDENCE))
 
 
+@dataclass(frozen=True)
+class IncludedValues:
+    """The noisy scores by which a mechanism chose; they are part of its answer and of its guarantee."""
+
+    mechanism: NoisyVector
+    noise: ClassVar[str] = "included"
+
+    @property
+    def grid(self) -> Fraction:
+        """The public grid: whole numbers for counts, otherwise a power of two far below the noise."""
+        sensitivity = self.mechanism.sensitivity
+        if _counting(sensitivity):
+            return Fraction(1)
+        return _fine_grid(min(sensitivity.reach, 1 / self.mechanism.rate()))
+
+    def draw(self, scores: Scores, bits: BitSource, *, confidence: float = CONFIDENCE) -> tuple[Members, NoisyValues]:
+        """Return the chosen items with their noisy scores and intervals.
+
+        A noisy score tends to be too high, because high ones are chosen, so an interval reaches down by what one of
+        all d noises exceeds, and up by what one of k noises exceeds, each with half the failure probability (proof in
+        docs/values.md), plus half a step of the grid.
+        """
+        members, steps = self.mechanism.draw_rounded(scores, self.grid, bits)
+        half = (1 - Fraction(confidence)) / 2
+        below, above = (
+            self.mechanism.tail(half / number) + self.grid / 2 for number in (scores.size, self.mechanism.k)
+        )
+        exact = [self.grid * step for step in steps]
+        return members, NoisyValues.around(exact, below, above, whole=self.grid == 1, confidence=confidence)
+
+
+def included_values(mechanism: Mechanism) -> IncludedValues:
+    """Return the values that the answer of a mechanism includes; only Laplace and Gaussian include them."""
+    if isinstance(mechanism, NoisyVector):
+        return IncludedValues(mechanism)
+    raise InvalidInput(
+        "values",
+        True,
+        f"must be a share of epsilon, such as 0.3, with {mechanism.name}; laplace and gaussian include their values",
+    )
+
+
 def split_epsilon(epsilon: float, share: float) -> tuple[float, float]:
     """Return the parts of ε for the selection and for the values: `(1 − share) ε` and `share ε`.
 
@@ -171,7 +225,9 @@ def _inside_unit(share: Any) -> float:
         number = float(finite_number("values", share))
         if 0 < number < 1:
             return number
-    raise InvalidInput("values", share, "must be None, or a share of epsilon above 0 and below 1")
+    raise InvalidInput(
+        "values", share, "must be None, a share of epsilon above 0 and below 1, or True (--values included)"
+    )
 
 
 def _counting(sensitivity: Sensitivity) -> bool:

@@ -25,6 +25,7 @@ MECHANISMS: dict[str, dps.Mechanism] = {
     "peeling": dps.Peeling(k=2, epsilon=1.0),
     "peeling-gumbel": dps.Peeling(k=2, epsilon=1.0, noise="gumbel"),
     "gaussian": dps.Gaussian(k=2, epsilon=1.0, delta=0.01, max_items_per_person=2),
+    "laplace": dps.Laplace(k=2, epsilon=1.0, max_items_per_person=2),
 }
 COUNTS = [round(4000 / rank**0.6) for rank in range(1, 301)]
 

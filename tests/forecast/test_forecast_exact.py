@@ -74,9 +74,30 @@ def test_lists_have_the_figures_of_their_law(scores: list[float]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scores", [*DATA, [100, 1, 1], [0, 101, 100]], ids=str)
-def test_gaussian_has_the_figures_of_its_law(scores: list[float]) -> None:
+def test_gaussian_and_laplace_have_the_figures_of_their_laws(scores: list[float]) -> None:
     for k, epsilon in product((1, 2, 3), (0.05, 4.0)):
         agree(gaussian(k, epsilon), scores, LISTS)
+        agree(dps.Laplace(k=k, epsilon=epsilon, max_items_per_person=2), scores, LISTS)
+
+
+@pytest.mark.parametrize("scores", DATA[:4:3], ids=str)
+def test_an_ordered_answer_to_a_question_for_a_set_is_judged_by_the_set(scores: list[float]) -> None:
+    """With k items per person Laplace draws the sequence whose set is that of one-shot noise."""
+    for k, epsilon in product((1, 3), (0.5, 4.0)):
+        listed = dps.Laplace(k=k, epsilon=epsilon, max_items_per_person=k)
+        as_set = dps.OneShot(k=k, epsilon=epsilon, noise="laplace")
+        figures = found(listed, np.array(scores), ordered=False)
+        assert figures == pytest.approx(found(as_set, np.array(scores)), rel=1e-9, abs=1e-15)
+        assert found(listed, np.array(scores))["exact"] <= figures["exact"] + 1e-12
+        needed = dps.forecast.smallest_epsilon(scores, listed, 0.9, ordered=False)
+        assert needed == pytest.approx(dps.forecast.smallest_epsilon(scores, as_set, 0.9), rel=1e-6)
+        drawn = dps.forecast.forecast(scores, dps.Joint(k=k, epsilon=epsilon), ordered=False).exact
+        assert drawn is not None
+        assert not drawn.exact
+    with pytest.raises(dps.InvalidInput, match="as a set, joint and peeling"):
+        dps.forecast.success(scores, dps.Joint(k=2, epsilon=1.0), ordered=False)
+    with pytest.raises(dps.InvalidInput, match="has no order"):
+        dps.forecast.forecast(scores, dps.OneShot(k=2, epsilon=1.0), ordered=True)
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ MECHANISMS: dict[str, Any] = {
     "peeling": lambda k, epsilon: dps.Peeling(k=k, epsilon=epsilon),
     "peeling-gumbel": lambda k, epsilon: dps.Peeling(k=k, epsilon=epsilon, noise="gumbel"),
     "gaussian": lambda k, epsilon: dps.Gaussian(k=k, epsilon=epsilon, delta=1e-6, max_items_per_person=1),
+    "laplace-vector": lambda k, epsilon: dps.Laplace(k=k, epsilon=epsilon, max_items_per_person=1),
 }
 
 

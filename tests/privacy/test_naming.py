@@ -18,11 +18,13 @@ from dpselect.privacy.guarantee import WHERE_OTHERS_HAVE_THE_SAME
 from dpselect.privacy.naming import delta_of_naming
 from dpselect.privacy.sensitivity import COUNTS
 from dpselect.release import ReleaseRequest
+from dpselect.values import ValueNoise
 
 ITEMS, K, EPSILON = 4, 2, 1.0
 MECHANISMS: dict[str, Callable[[], Any]] = {
     "canonical": lambda: dps.Canonical(k=K, epsilon=EPSILON),
     "joint": lambda: dps.Joint(k=K, epsilon=EPSILON),
+    "laplace": lambda: dps.Laplace(k=K, epsilon=EPSILON, max_items_per_person=ITEMS),
     "oneshot": lambda: dps.OneShot(k=K, epsilon=EPSILON),
     "peeling": lambda: dps.Peeling(k=K, epsilon=EPSILON),
 }
@@ -111,24 +113,26 @@ def test_without_a_bound_or_a_delta_the_guarantee_says_whom_it_leaves_out() -> N
     assert plan(number_of_items=None).neighbours == "add or remove"
 
 
-@pytest.mark.parametrize("values", [None, 0.5])
-@pytest.mark.parametrize("mechanism", ["auto", "gaussian"])
+@pytest.mark.parametrize(
+    ("mechanism", "values"),
+    [("auto", None), ("auto", 0.5), ("gaussian", None), ("gaussian", True), ("laplace", True)],
+)
 def test_with_both_it_covers_everybody_within_the_delta_that_was_allowed(mechanism: str, values: float | None) -> None:
     guarantee = plan(mechanism=mechanism, delta=1e-3, max_items_per_person=3, values=values)
-    choice = 1.0 if values is None else 0.5
+    choice = 0.5 if values == 0.5 else 1.0
     naming = delta_of_naming(Fraction(choice), k=2, size=10**6, max_items_per_person=3)
     assert (guarantee.neighbours, guarantee.rho, guarantee.ranges) == ("add or remove", None, ())
     assert naming <= guarantee.delta <= 1e-3
     assert guarantee.epsilon <= 1.0
 
 
-@pytest.mark.parametrize("values", [None, 0.5])
-def test_the_delta_of_the_choice_is_stated_twice_beside_that_of_naming(values: float | None) -> None:
+@pytest.mark.parametrize(("mechanism", "values"), [("gaussian", None), ("gaussian", True), ("peeling", 0.5)])
+def test_the_delta_of_the_choice_is_stated_twice_beside_that_of_naming(mechanism: str, values: float | None) -> None:
     """The proof uses it once for the choice and once for the event that a person's own item is named (naming.md)."""
     release = ReleaseRequest(
-        mechanism="gaussian",
-        k=2,
-        epsilon=1.0,
+        mechanism=mechanism,
+        k=100,
+        epsilon=0.1,
         delta=1e-3,
         sensitivity=COUNTS,
         ordered=False,
@@ -137,8 +141,8 @@ def test_the_delta_of_the_choice_is_stated_twice_beside_that_of_naming(values: f
         number_of_items=10**6,
     ).plan()
     choice = Fraction(release.mechanism.guarantee.delta)
-    of_values = Fraction(release.noise.guarantee.delta) if release.noise else Fraction(0)
-    naming = delta_of_naming(Fraction(release.mechanism.epsilon), k=2, size=10**6, max_items_per_person=3)
+    of_values = Fraction(release.noise.guarantee.delta) if isinstance(release.noise, ValueNoise) else Fraction(0)
+    naming = delta_of_naming(Fraction(release.mechanism.epsilon), k=100, size=10**6, max_items_per_person=3)
     assert choice > 0
     assert 0 <= Fraction(release.guarantee.delta) - (2 * choice + of_values + Fraction(naming)) < Fraction(1, 10**18)
 

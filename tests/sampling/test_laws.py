@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from dpselect.errors import InvalidInput
-from dpselect.sampling.laws import group_law, sequence_law, set_law, single_law
-from dpselect.sampling.noise import NOISES, Noise
+from dpselect.sampling.laws import group_law, rounded_sequence_law, sequence_law, set_law, single_law
+from dpselect.sampling.noise import LAPLACE, NOISES, NORMAL, Noise
 
 ACCURACY = 1e-10
 EVERY_NOISE = pytest.mark.parametrize("noise", NOISES.values(), ids=list(NOISES))
@@ -122,6 +122,22 @@ def test_the_law_of_one_winner_matches_the_integral(noise: Noise) -> None:
         integral = set_law(locations, 1, noise)
         for item, probability in enumerate(single_law(locations, noise)):
             assert close(probability, integral[frozenset({item})])
+
+
+def test_rounded_values_add_up_to_the_sequences_and_each_to_its_own_law() -> None:
+    """With k = d every value has the law of its noise, whatever the order."""
+    edges, locations = [-1.5, -0.2, 0.3, 2.0], [0.7, 0.1, -0.4]
+    for noise in (LAPLACE, NORMAL):
+        law = rounded_sequence_law(locations, 2, noise, edges)
+        for sequence, probability in sequence_law(locations, 2, noise).items():
+            cells = [mass for outcome, mass in law.items() if tuple(item for item, _ in outcome) == sequence]
+            assert close(math.fsum(cells), probability)
+        law = rounded_sequence_law(locations, 3, noise, edges)
+        for item, location in enumerate(locations):
+            for cell, (low, high) in enumerate(pairwise([-math.inf, *edges, math.inf])):
+                mass = math.fsum(mass for outcome, mass in law.items() if (item, cell) in outcome)
+                bounds = noise.cdf(np.array([low, high]) - location)
+                assert close(mass, float(bounds[1] - bounds[0]))
 
 
 def test_permute_and_flip_of_two_items() -> None:

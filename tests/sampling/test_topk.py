@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from dpselect.sampling import NOISES, Field, SeededBits, categorical, top_k
+from dpselect.sampling import NOISES, Field, SeededBits, categorical, rounded_top_k, top_k
 from dpselect.sampling.balls import Draw, Entrant, rational
 from dpselect.sampling.bounds import exponential_bounds
-from dpselect.sampling.laws import sequence_law, set_law
+from dpselect.sampling.laws import rounded_sequence_law, sequence_law, set_law
+from dpselect.sampling.noise import NORMAL
 from dpselect.sampling.topk import Widths
 from dpselect.verify.enumeration import contradictions, count_exactly
 from dpselect.verify.exact import ALLOWED, WORDS, Border, GivenWords, NoisyValue
@@ -115,6 +116,43 @@ def test_sequence_law_by_counting_bits():
     )
     assert undecided < 0.02
     assert contradictions(sequence_law([0.5, 0.0], 2, noise), decided, undecided) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [NOISES["laplace"], NORMAL], ids=["laplace", "normal"])
+@pytest.mark.parametrize("sizes", [None, [1, 1]], ids=["single", "tied"])
+def test_law_of_rounded_values_by_counting_bits(noise, sizes):
+    """A grid as coarse as the noise, counted in steps from −1 to 1; a score of 1/4 lies off the grid."""
+    field = Field(np.array([1, 0.25]), Fraction(2, 3), sizes and np.array(sizes), winners=1)
+
+    def drawn(bits):
+        [winner], [steps] = rounded_top_k(field, noise, Fraction(3), bits, widths=COARSE)
+        return ((int(winner), min(max(steps, -1), 1) + 1),)
+
+    decided, undecided = count_exactly(drawn, depth=14)
+    law = rounded_sequence_law([2 / 3, 1 / 6], 1, noise, [-1.0, 1.0])
+    assert undecided < 0.1
+    assert contradictions(law, decided, undecided) == []
+
+
+@pytest.mark.parametrize("noise", [NOISES["laplace"], NORMAL], ids=["laplace", "normal"])
+def test_rounded_values_are_the_same_whether_floats_or_balls_decide(noise, monkeypatch):
+    """The words are fixed: 64 bits at once, or the float bounds made useless, must give the same steps."""
+    sizes = np.array([1, 10**9, 10**18], dtype=object)
+    for values, multiplicities in (
+        (np.array([9, 7.5, 3, 1e9]), None),
+        (np.array([10**400, 3, -(10**400)], dtype=object), None),
+        (np.array([60, 21, 0]), sizes),
+    ):
+        for grid in (Fraction(1), Fraction(1, 2**20), Fraction(7, 3)):
+            field = Field(values, Fraction(1, 3), multiplicities, winners=3)
+            groups, steps = rounded_top_k(field, noise, grid, SeededBits(5))
+            with monkeypatch.context() as patch:
+                patch.setattr(topk_module, "isfinite", lambda end: False)
+                again = rounded_top_k(field, noise, grid, SeededBits(5))
+            assert (groups.tolist(), steps) == (again[0].tolist(), again[1])
+            assert groups.tolist() == top_k(field, noise, SeededBits(5), ordered=True).tolist()
+            assert steps == sorted(steps, reverse=True)
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ ItemsPerPerson = Annotated[
     int | None,
     typer.Option(
         parser=whole_number,
-        help="Largest number of items per person; only with --ordered and --delta.",
+        help="Largest number of items per person; adds laplace and, with --delta, gaussian.",
         metavar="N",
     ),
 ]
@@ -324,7 +324,7 @@ def _plan_text(planned: Any, form: Format) -> str:
     if comparison.limit:
         table.add_section()
         table.add_row("limit", shown_below(comparison.limit, 3), dpselect.forecast.LIMIT_WORDS)
-    answer = "list in the right order," if comparison.needs[0].mechanism.ordered else "set"
+    answer = "list in the right order," if comparison.ordered else "set"
     worst = "" if planned.gap is None else " Larger gaps need less: this is the worst case."
     return as_text(
         Text(

@@ -103,7 +103,10 @@ def top_command(
     values: Annotated[
         float | None,
         typer.Option(
-            parser=number, help="Also publish noisy counts, with this share of epsilon, such as 0.3.", metavar="SHARE"
+            parser=lambda text: True if text == "included" else number(text),
+            help="Also publish noisy counts, with this share of epsilon, such as 0.3. With the mechanisms laplace and "
+            "gaussian: included, at no further cost.",
+            metavar="SHARE|included",
         ),
     ] = None,
     protects: Annotated[

@@ -16,7 +16,7 @@ from dpselect._show import table_html
 from dpselect.errors import InvalidInput, plain
 from dpselect.forecast.curves import Success, gap_limit, smallest_epsilon, success, swap_limit, wanted_accuracy
 from dpselect.forecast.outcome import TITLES, WARNING, Forecast, checked_draws, forecast
-from dpselect.mechanisms import Canonical, Gaussian, Joint, Mechanism, OneShot, Peeling, mechanism_for
+from dpselect.mechanisms import Canonical, Gaussian, Joint, Laplace, Mechanism, OneShot, Peeling, mechanism_for
 from dpselect.privacy.guarantee import probability_of_failure
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
 from dpselect.scores import Scores
@@ -77,6 +77,8 @@ class Comparison:
     ----------
     needs : list of Need
         What each mechanism needs, the least first.
+    ordered : bool
+        Whether the order has to be right; sequences that answer a question for a set are judged as sets.
     limit, swap_limit : float
         The ε of `gap_limit` and `swap_limit` for the same accuracy.
     forecasts : list of Forecast
@@ -95,6 +97,7 @@ class Comparison:
     needs: list[Need]
     limit: float
     swap_limit: float
+    ordered: bool = False
     epsilon: float | None = None
     draws: int = 200
     warning: str = WARNING
@@ -105,13 +108,13 @@ class Comparison:
         if self.epsilon is None:
             return []
         return [
-            forecast(self.scores, replace(need.mechanism, epsilon=self.epsilon), draws=self.draws)
+            forecast(self.scores, replace(need.mechanism, epsilon=self.epsilon), draws=self.draws, ordered=self.ordered)
             for need in self.needs
         ]
 
     def curves(self) -> list[tuple[str, Success]]:
         """Return the label and the curve of each mechanism."""
-        return [(need.label, success(self.scores, need.mechanism)) for need in self.needs]
+        return [(need.label, success(self.scores, need.mechanism, ordered=self.ordered)) for need in self.needs]
 
     def plot(self, axes: Any = None) -> Any:
         """Draw P[exact top k] against ε for all mechanisms, the chosen ε marked, and return the Matplotlib axes."""
@@ -183,7 +186,7 @@ def compare(
     sensitivity : Sensitivity
         How scores change when a person is added.
     max_items_per_person : int, optional
-        How many items one person can touch; adds the Gaussian mechanism to ordered answers with a delta.
+        How many items one person can touch; adds the Laplace mechanism, and with a delta the Gaussian one.
     draws : int
         Draws for figures without an exact form.
 
@@ -211,7 +214,7 @@ def compare(
     )
     first = mechanisms[0].mechanism
     first.check_size(table.size)
-    needs = [_solved(table, need, wanted, delta) for need in mechanisms]
+    needs = [_solved(table, need, wanted, delta, first.ordered) for need in mechanisms]
     return Comparison(
         scores=table,
         k=first.k,
@@ -219,6 +222,7 @@ def compare(
         needs=sorted(needs, key=lambda need: need.epsilon),
         limit=gap_limit(table, first, wanted),
         swap_limit=swap_limit(table, first, wanted),
+        ordered=first.ordered,
         epsilon=chosen,
         draws=checked_draws(draws),
     )
@@ -229,12 +233,6 @@ def candidates(
 ) -> list[Need]:
     """Return the mechanisms that answer the same question, without the ε they need."""
     k, allowed = positive_integer("k", k), probability_of_failure(delta)
-    if max_items_per_person is not None and not (ordered and allowed):
-        raise InvalidInput(
-            "max_items_per_person",
-            max_items_per_person,
-            "must be left out, unless an ordered answer with a delta is asked for: only the gaussian mechanism uses it",
-        )
     common: dict[str, Any] = {"k": k, "epsilon": 1.0, "sensitivity": sensitivity}
     gumbel = {**common, "noise": "gumbel"}
     with_delta = f"with delta = {allowed:g}"
@@ -248,9 +246,6 @@ def candidates(
         ]
         if allowed:
             listed.append(("peeling, gumbel, delta", f"peeling {with_delta}", Peeling(**gumbel, delta=allowed)))
-        if max_items_per_person is not None:
-            gaussian = Gaussian(**common, delta=allowed, max_items_per_person=max_items_per_person)
-            listed.append(("gaussian", f"adds normal noise to all scores, {with_delta}", gaussian))
     else:
         listed = [
             ("oneshot", "adds noise to all scores, takes the k largest", OneShot(**common)),
@@ -268,12 +263,18 @@ def candidates(
             listed[0] = ("canonical", "draws the item at once", Canonical(**common, gamma=1.0))
         if allowed:
             listed.append(("oneshot, gumbel, delta", f"oneshot {with_delta}", OneShot(**gumbel, delta=allowed)))
+    if max_items_per_person is not None:
+        few = {**common, "max_items_per_person": max_items_per_person}
+        listed.append(("laplace", "adds laplace noise to all scores", Laplace(**few)))
+        if allowed:
+            normal = Gaussian(**few, delta=allowed)
+            listed.append(("gaussian", f"adds normal noise to all scores, {with_delta}", normal))
     return [Need(label, words, mechanism, 0.0, False) for label, words, mechanism in listed]
 
 
-def _solved(table: Scores, need: Need, accuracy: float, delta: float) -> Need:
+def _solved(table: Scores, need: Need, accuracy: float, delta: float, ordered: bool) -> Need:
     """Return the need with its ε, and whether "auto" would take that mechanism there."""
-    epsilon = smallest_epsilon(table, need.mechanism, accuracy)
+    epsilon = smallest_epsilon(table, need.mechanism, accuracy, ordered=ordered)
     template = need.mechanism
     tried = epsilon if 0 < epsilon < math.inf else 1.0
     chosen = mechanism_for(
@@ -282,7 +283,7 @@ def _solved(table: Scores, need: Need, accuracy: float, delta: float) -> Need:
         epsilon=tried,
         delta=delta,
         sensitivity=template.sensitivity,
-        ordered=template.ordered,
+        ordered=ordered,
     )
     return replace(need, epsilon=epsilon, default=chosen == replace(template, epsilon=tried))
 
@@ -377,7 +378,7 @@ def plan(
     ordered : bool
         Whether the order of the answer has to be right too.
     max_items_per_person : int, optional
-        How many items one person can touch; adds the Gaussian mechanism to ordered answers with a delta.
+        How many items one person can touch; adds the Laplace mechanism, and with a delta the Gaussian one.
 
     Returns
     -------

@@ -14,9 +14,9 @@ from dpselect._numbers import finite_number, positive_number
 from dpselect.errors import InvalidInput
 from dpselect.forecast.classes import Subsets
 from dpselect.forecast.levels import JointLevels
-from dpselect.forecast.noisy import noisy_items
+from dpselect.forecast.noisy import added_noise, noisy_items
 from dpselect.forecast.rounds import noisy_in_order, peeling_in_order
-from dpselect.mechanisms import Canonical, Gaussian, Joint, Mechanism, OneShot, Peeling
+from dpselect.mechanisms import Canonical, Joint, Mechanism, NoisyVector, OneShot, Peeling
 from dpselect.sampling.bounds import scaled
 from dpselect.scores import Ranking, Scores
 
@@ -37,7 +37,8 @@ Pair = tuple[float, float]
 class Success:
     """P[exact top k] against ε, for one mechanism and given scores; not private.
 
-    A set is exact when its scores are those of the top k, a sequence when the score at every rank is.
+    A set is exact when its scores are those of the top k, a sequence when the score at every rank is, unless it is
+    judged as a set.
 
     Attributes
     ----------
@@ -83,7 +84,9 @@ class Success:
         return solve_epsilon(self.probabilities, wanted, self.start)
 
 
-def success(scores: Any, mechanism: Mechanism, *, smallest: float | None = None) -> Success:
+def success(
+    scores: Any, mechanism: Mechanism, *, smallest: float | None = None, ordered: bool | None = None
+) -> Success:
     """Return the exact curve of P[exact top k] against ε; not private.
 
     Parameters
@@ -91,9 +94,12 @@ def success(scores: Any, mechanism: Mechanism, *, smallest: float | None = None)
     scores
         The scores, as for `dpselect.select`.
     mechanism : Mechanism
-        Canonical, Joint, OneShot, Peeling or Gaussian; its own ε is ignored.
+        Canonical, Joint, OneShot, Peeling, Laplace or Gaussian; its own ε is ignored.
     smallest : float, optional
         The smallest ε that will be asked for, if known, so that classes are listed only once.
+    ordered : bool, optional
+        Whether the order has to be right; by default, whether the answer has one. False judges a sequence as a set,
+        for OneShot, Laplace, Gaussian and Peeling with gumbel noise.
 
     Returns
     -------
@@ -114,17 +120,18 @@ def success(scores: Any, mechanism: Mechanism, *, smallest: float | None = None)
     """
     table = Scores.of(scores)
     mechanism.check_size(table.size)
-    start = mechanism.sensitivity.spread / _typical_gap(mechanism, table)
+    in_order = judged_in_order(mechanism, ordered)
+    start = mechanism.sensitivity.spread / _typical_gap(mechanism, table, in_order)
     if isinstance(mechanism, Canonical):
         limit = Subsets.of(mechanism, table, start, larger=True).limit
         return Success(mechanism, _shared(Subsets, table, mechanism, smallest), limit, start)
-    if isinstance(mechanism, Joint):
+    if isinstance(mechanism, Joint) and in_order:
         return Success(mechanism, _shared(JointLevels, table, mechanism, smallest), 1.0, start)
-    if has_curve(mechanism):
+    if has_curve(mechanism, in_order):
         template: Any = mechanism
 
         def probabilities(epsilon: float) -> Pair:
-            pair = exact_probability(table, replace(template, epsilon=epsilon), _TOLERANCE)
+            pair = exact_probability(table, replace(template, epsilon=epsilon), _TOLERANCE, in_order)
             if pair is None:
                 raise InvalidInput(
                     "k", mechanism.k, "must be smaller; with this many distinct scores a list has no exact curve"
@@ -133,8 +140,18 @@ def success(scores: Any, mechanism: Mechanism, *, smallest: float | None = None)
 
         return Success(mechanism, probabilities, 1.0, start)
     raise InvalidInput(
-        "mechanism", mechanism.name, "must be canonical, joint, oneshot, peeling or gaussian to have an exact curve"
+        "mechanism",
+        mechanism.name,
+        "must be canonical, joint, oneshot, peeling, laplace or gaussian to have an exact curve; as a set, joint and "
+        "peeling without gumbel noise have none",
     )
+
+
+def judged_in_order(mechanism: Mechanism, ordered: bool | None) -> bool:
+    """Return whether the order has to be right: as stated, or if the answer has one."""
+    if ordered and not mechanism.ordered:
+        raise InvalidInput("ordered", ordered, f"must be False for {mechanism.name}, whose answer has no order")
+    return mechanism.ordered if ordered is None else ordered
 
 
 def _shared(kind: Any, table: Scores, mechanism: Any, smallest: float | None) -> Callable[[float], Pair]:
@@ -151,19 +168,21 @@ def _shared(kind: Any, table: Scores, mechanism: Any, smallest: float | None) ->
     return probabilities
 
 
-def has_curve(mechanism: Mechanism) -> bool:
+def has_curve(mechanism: Mechanism, in_order: bool) -> bool:
     """Return whether P[exact top k] is known exactly at every ε."""
-    return isinstance(mechanism, Canonical | Joint | OneShot | Peeling | Gaussian)
+    if mechanism.ordered and not in_order:
+        return added_noise(mechanism, mechanism.k) is not None
+    return isinstance(mechanism, Canonical | Joint | OneShot | Peeling | NoisyVector)
 
 
-def exact_probability(table: Scores, mechanism: Mechanism, tolerance: float) -> Pair | None:
+def exact_probability(table: Scores, mechanism: Mechanism, tolerance: float, in_order: bool) -> Pair | None:
     """Return P[exact top k] and its complement for mechanisms without classes; None where it has no exact form."""
-    if isinstance(mechanism, Peeling):
+    if in_order and isinstance(mechanism, Peeling):
         return peeling_in_order(table, mechanism)
     items = noisy_items(table, mechanism)
     if items is None:
         return None
-    return noisy_in_order(table, mechanism) if mechanism.ordered else items.exact(tolerance)
+    return noisy_in_order(table, mechanism) if in_order else items.exact(tolerance)
 
 
 def solve_epsilon(probabilities: Callable[[float], Pair], wanted: float, near: float) -> float:
@@ -193,7 +212,7 @@ def solve_epsilon(probabilities: Callable[[float], Pair], wanted: float, near: f
     return float(np.exp(brentq(excess, low, high, xtol=1e-10))) if low < high else near
 
 
-def smallest_epsilon(scores: Any, mechanism: Mechanism, accuracy: float) -> float:
+def smallest_epsilon(scores: Any, mechanism: Mechanism, accuracy: float, *, ordered: bool | None = None) -> float:
     """Return the least ε at which a mechanism's P[exact top k] reaches an accuracy; not private.
 
     Parameters
@@ -204,6 +223,8 @@ def smallest_epsilon(scores: Any, mechanism: Mechanism, accuracy: float) -> floa
         The mechanism; its own ε is ignored.
     accuracy : float
         The wanted probability of an exact answer, strictly between 0 and 1.
+    ordered : bool, optional
+        As in `success`.
 
     Returns
     -------
@@ -224,11 +245,11 @@ def smallest_epsilon(scores: Any, mechanism: Mechanism, accuracy: float) -> floa
     """
     table, wanted = Scores.of(scores), wanted_accuracy(accuracy)
     if isinstance(mechanism, OneShot | Peeling) and mechanism.delta and mechanism.noise != "laplace":
-        pure = smallest_epsilon(table, replace(mechanism, delta=0.0), wanted)
+        pure = smallest_epsilon(table, replace(mechanism, delta=0.0), wanted, ordered=ordered)
         return _with_delta(mechanism, pure)
-    curve = success(table, mechanism)
+    curve = success(table, mechanism, ordered=ordered)
     limit = gap_limit(table, mechanism, wanted)
-    if not limit or isinstance(mechanism, Gaussian):
+    if not limit or isinstance(mechanism, NoisyVector):
         return curve.smallest_epsilon(wanted)
     return math.inf if curve.limit <= wanted else solve_epsilon(curve.probabilities, wanted, limit)
 
@@ -330,10 +351,10 @@ def wanted_accuracy(accuracy: Any) -> float:
     return wanted
 
 
-def _deciding_gap(mechanism: Mechanism, table: Scores) -> float:
+def _deciding_gap(mechanism: Mechanism, table: Scores, in_order: bool | None = None) -> float:
     """Return the smallest gap between scores that an exact answer has to tell apart, 0 if there is none."""
     k, ranking = mechanism.k, Ranking.of(table.distinct)
-    first = 0 if mechanism.ordered else k - 1
+    first = 0 if judged_in_order(mechanism, in_order) else k - 1
     ranks = np.arange(first, min(k + 1, table.size))
     if len(ranks) < 2:
         return 0.0
@@ -342,7 +363,7 @@ def _deciding_gap(mechanism: Mechanism, table: Scores) -> float:
     return float(gaps[gaps > 0].min(initial=math.inf)) if (gaps > 0).any() else 0.0
 
 
-def _typical_gap(mechanism: Mechanism, table: Scores) -> float:
+def _typical_gap(mechanism: Mechanism, table: Scores, in_order: bool) -> float:
     """Return a gap to begin a search with: the deciding one, or any, or 1."""
     spread = float(scaled(table.values[:1] - table.values[-1:], Fraction(1))[0])
-    return _deciding_gap(mechanism, table) or spread or 1.0
+    return _deciding_gap(mechanism, table, in_order) or spread or 1.0

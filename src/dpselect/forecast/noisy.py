@@ -23,12 +23,10 @@ from typing import Any
 import numpy as np
 
 from dpselect._arrays import ComplexArray, FloatArray
-from dpselect._numbers import exact_fraction
 from dpselect.forecast.quadrature import PANEL, Gridded, Range, integrate_exp, support
-from dpselect.mechanisms import Gaussian, Mechanism, OneShot, Peeling
-from dpselect.sampling import NOISES
+from dpselect.mechanisms import Mechanism, NoisyVector, OneShot, Peeling
+from dpselect.sampling import NOISES, Noise
 from dpselect.sampling.bounds import scaled
-from dpselect.sampling.noise import NORMAL, Noise
 from dpselect.sampling.sequences import log_falling
 from dpselect.scores import Ranking, Scores
 
@@ -330,8 +328,8 @@ def noisy_items(table: Scores, mechanism: Mechanism) -> NoisyItems | None:
 
 def added_noise(mechanism: Mechanism, size: int) -> tuple[Fraction, Noise] | None:
     """Return the rate and the noise of a mechanism that takes the k largest noisy scores; None for others."""
-    if isinstance(mechanism, Gaussian):
-        return 1 / exact_fraction(mechanism.sigma), NORMAL
+    if isinstance(mechanism, NoisyVector):
+        return mechanism.rate(), mechanism.distribution
     if isinstance(mechanism, OneShot):
         return mechanism.rate(size), NOISES[mechanism.noise]
     if isinstance(mechanism, Peeling) and mechanism.noise == "gumbel":

@@ -13,7 +13,7 @@ from dpselect._numbers import exact_fraction, finite_number, seed_or_none
 from dpselect._show import table_html
 from dpselect.errors import InvalidInput
 from dpselect.forecast.classes import Subsets
-from dpselect.forecast.curves import exact_probability, has_curve, success
+from dpselect.forecast.curves import exact_probability, has_curve, judged_in_order, success
 from dpselect.forecast.levels import JointLevels
 from dpselect.forecast.metrics import good_ranks, great_ranks
 from dpselect.forecast.mistakes import expected_mistakes
@@ -51,7 +51,8 @@ class Forecast:
     Attributes
     ----------
     exact : Figure
-        P[the scores are those of the top k], for sequences in order; tied items are interchangeable.
+        P[the scores are those of the top k], for sequences in order unless they are judged as sets; tied items are
+        interchangeable.
     great, good : Figure
         P[the ⌈k/10⌉ (⌈k/100⌉) highest scores are there and none below that of rank ⌊11k/10⌋ (⌊3k/2⌋)].
     correct, f1, score_ratio : Figure
@@ -74,6 +75,7 @@ class Forecast:
     draws: int
     seed: int | None
     tolerance: float
+    ordered: bool
 
     @property
     def size(self) -> int:
@@ -141,11 +143,11 @@ class Forecast:
     @cached_property
     def _pair(self) -> tuple[float, float] | None:
         """P[exact] and its complement, None if they have no exact form."""
-        if self._classes is not None:
+        if self._classes is not None and self.ordered == self.mechanism.ordered:
             mechanism: Any = self.mechanism
             pair: tuple[float, float] = self._classes.exact(mechanism.epsilon, mechanism.noise)
             return pair
-        return exact_probability(self.scores, self.mechanism, self.tolerance)
+        return exact_probability(self.scores, self.mechanism, self.tolerance, self.ordered)
 
     @cached_property
     def _classes(self) -> Any:
@@ -177,14 +179,14 @@ class Forecast:
         elif self._items is not None:
             found = self._mistakes(self._items)
         values = {name: figure.value for name, figure in self._probabilities.items()}
-        return _known(values | _expressed(found, self.scores, self.mechanism))
+        return _known(values | _expressed(found, self.scores, self.mechanism.k, self.ordered))
 
     def _mistakes(self, items: NoisyItems) -> dict[str, float]:
         """Return the expected number of wrong items, and the score lost."""
         if items.sizes[items.border] > 2.0**53:
             return {}  # one tied item more or less makes no difference in float64
         # `_pair` of an ordered answer requires the right order; the number of mistakes depends on the set alone.
-        pair = items.exact(self.tolerance) if self.mechanism.ordered or self._pair is None else self._pair
+        pair = items.exact(self.tolerance) if self.ordered or self._pair is None else self._pair
         border = Ranking.of(self.scores.distinct).scores(np.array([items.k - 1]))
         costs = np.abs(scaled(self.scores.values - border, Fraction(1)))
         mistakes = expected_mistakes(items, costs, pair[1], self.tolerance)
@@ -195,7 +197,7 @@ class Forecast:
         missing = [name for name in TITLES if name not in self._exact]
         if not self.draws:
             return dict.fromkeys(missing)
-        found = simulated(self.scores, self.mechanism, self.draws, self.seed, missing)
+        found = simulated(self.scores, self.mechanism, self.draws, self.seed, missing, self.ordered)
         relative, total = (self._exact.get(name) for name in ("relative_error", "total_error"))
         for name, low in (("largest_error", relative), ("relative_error", None)):
             if name in found:
@@ -234,14 +236,15 @@ class Forecast:
         from dpselect.forecast.render import draw_curves, draw_points
 
         epsilon = self.mechanism.epsilon
-        if has_curve(self.mechanism) and self._pair is not None:
-            return draw_curves([("", success(self.scores, self.mechanism))], epsilon=epsilon, axes=axes)
+        if has_curve(self.mechanism, self.ordered) and self._pair is not None:
+            curve = success(self.scores, self.mechanism, ordered=self.ordered)
+            return draw_curves([("", curve)], epsilon=epsilon, axes=axes)
         if not self.draws:
             raise InvalidInput("draws", 0, "must be at least 2, because the curve of this mechanism is simulated")
         points = []
         for factor in _FACTORS:
             mechanism = _scaled(self.mechanism, factor)
-            figure = forecast(self.scores, mechanism, draws=self.draws, seed=self.seed).exact
+            figure = replace(self, mechanism=mechanism).exact
             if figure is not None:
                 points.append((mechanism.epsilon, figure))
         return draw_points(points, epsilon=epsilon, draws=self.draws, axes=axes)
@@ -259,7 +262,13 @@ class Forecast:
 
 
 def forecast(
-    scores: Any, mechanism: Mechanism, *, draws: int = 200, seed: int | None = 0, tolerance: float = 1e-6
+    scores: Any,
+    mechanism: Mechanism,
+    *,
+    draws: int = 200,
+    seed: int | None = 0,
+    tolerance: float = 1e-6,
+    ordered: bool | None = None,
 ) -> Forecast:
     """Return what to expect of a mechanism on given scores: exact where its law allows, simulated elsewhere.
 
@@ -278,6 +287,8 @@ def forecast(
     tolerance : float
         Relative error of the exact figures: of P[exact], its complement and the other probabilities; and of the
         expected number and cost of mistakes (not of the number correct), which have an absolute error of 1e-12 too.
+    ordered : bool, optional
+        Whether the order has to be right; by default, whether the answer has one. False judges a sequence as a set.
 
     Returns
     -------
@@ -305,7 +316,8 @@ def forecast(
     allowed = float(finite_number("tolerance", tolerance))
     if not 1e-12 <= allowed <= 0.1:
         raise InvalidInput("tolerance", tolerance, "must be a number from 1e-12 to 0.1")
-    return Forecast(mechanism, table, checked_draws(draws), seed, allowed)
+    in_order = judged_in_order(mechanism, ordered)
+    return Forecast(mechanism, table, checked_draws(draws), seed, allowed, in_order)
 
 
 def checked_draws(draws: Any) -> int:
@@ -324,15 +336,15 @@ def _known(values: dict[str, float]) -> dict[str, Figure]:
     return {name: Figure.known(value) for name, value in values.items() if np.isfinite(value)}
 
 
-def _expressed(found: dict[str, float], table: Scores, mechanism: Mechanism) -> dict[str, float]:
+def _expressed(found: dict[str, float], table: Scores, k: int, ordered: bool) -> dict[str, float]:
     """Return the figures of a forecast, from the expected number of wrong items and the expected score lost."""
     figures = {name: found[name] for name in (*PROBABILITIES, "relative_error") if name in found}
     if "wrong" in found:
-        figures |= {"correct": mechanism.k - found["wrong"], "f1": 1 - found["wrong"] / mechanism.k}
+        figures |= {"correct": k - found["wrong"], "f1": 1 - found["wrong"] / k}
     if "lost" in found:
-        total = _best_sum(table, mechanism.k)
+        total = _best_sum(table, k)
         figures["score_ratio"] = 1 - found["lost"] / total if total else 1.0
-        if not mechanism.ordered:
+        if not ordered:
             # A sorted set falls short of the top k at every rank, so that its ℓ1 error is the score lost.
             figures["total_error"] = found["lost"]
     return figures

@@ -92,9 +92,9 @@ def shown(value: float) -> str:
 
 
 def simulated(
-    table: Scores, mechanism: Mechanism, draws: int, seed: int | None, names: Collection[str]
+    table: Scores, mechanism: Mechanism, draws: int, seed: int | None, names: Collection[str], ordered: bool
 ) -> dict[str, Figure | None]:
-    """Return the named figures from seeded draws."""
+    """Return the named figures from seeded draws, of which the order is judged if `ordered`."""
     ranking = Ranking.of(table.distinct)
     k, size = mechanism.k, table.size
     top = ranking.scores(np.arange(k))
@@ -115,7 +115,7 @@ def simulated(
     }
     found: dict[str, list[float]] = {name: [] for name in names}
     for chosen in _answers(table, mechanism, draws, seed):
-        answer = chosen if mechanism.ordered else np.sort(chosen)[::-1]
+        answer = chosen if ordered else np.sort(chosen)[::-1]
         for name, values in found.items():
             values.append(float(judges[name](top, answer)))
     return {

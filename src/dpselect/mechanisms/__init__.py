@@ -5,7 +5,9 @@ from dpselect.mechanisms.canonical import Canonical
 from dpselect.mechanisms.gamma import Gamma
 from dpselect.mechanisms.gaussian import Gaussian
 from dpselect.mechanisms.joint import Joint
+from dpselect.mechanisms.laplace import Laplace
 from dpselect.mechanisms.limited import LimitedDomain
+from dpselect.mechanisms.noisy_vector import NoisyVector
 from dpselect.mechanisms.oneshot import OneShot
 from dpselect.mechanisms.peeling import Peeling
 from dpselect.mechanisms.registry import FOR_UNKNOWN_DOMAINS, MECHANISMS, mechanism_for
@@ -20,8 +22,10 @@ __all__ = [
     "Gamma",
     "Gaussian",
     "Joint",
+    "Laplace",
     "LimitedDomain",
     "Mechanism",
+    "NoisyVector",
     "OneShot",
     "Peeling",
     "Restricted",

@@ -5,22 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from dpselect._numbers import positive_integer
-from dpselect.errors import InvalidInput
-from dpselect.mechanisms.base import SCALE_RANGE, Law, Mechanism, scaled_locations, spread_over_members
+from dpselect.mechanisms.noisy_vector import NoisyVector
 from dpselect.privacy.calibration import unit_sigma
-from dpselect.privacy.conversion import float_above
+from dpselect.privacy.conversion import float_above, upper_bound
 from dpselect.privacy.guarantee import Guarantee, probability_of_failure
-from dpselect.sampling import BitSource, Field, top_k
-from dpselect.sampling.laws import sequence_law
+from dpselect.sampling import Noise
+from dpselect.sampling.balls import ball
 from dpselect.sampling.noise import NORMAL
-from dpselect.scores import Members, Scores
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gaussian(Mechanism):
+class Gaussian(NoisyVector):
     """The Gaussian mechanism: the k largest of `x_i + σ N_i`, in order, with N_i standard normal.
 
     `σ = √m s σ₁`: one person changes at most m scores, each by at most s = max(|low|, |high|) of the sensitivity, and
@@ -53,24 +50,13 @@ class Gaussian(Mechanism):
     """
 
     name: ClassVar[str] = "gaussian"
+    distribution: ClassVar[Noise] = NORMAL
 
     delta: float = 0.0
-    max_items_per_person: int | None = None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         object.__setattr__(self, "delta", probability_of_failure(self.delta))
-        if self.max_items_per_person is None:
-            raise InvalidInput(
-                "max_items_per_person",
-                None,
-                "must be a whole number of at least 1; the noise depends on how many items one person can have",
-            )
-        object.__setattr__(
-            self, "max_items_per_person", positive_integer("max_items_per_person", self.max_items_per_person)
-        )
-        if not 1 / SCALE_RANGE <= self.sigma <= SCALE_RANGE:
-            raise InvalidInput("sensitivity", self.sensitivity, "must be such that the noise is in 1e-250..1e250")
+        super().__post_init__()
 
     @property
     def sigma(self) -> float:
@@ -79,9 +65,9 @@ class Gaussian(Mechanism):
         return float_above(unit * _root_above(self.max_items_per_person or 1))
 
     @property
-    def ordered(self) -> bool:
-        """True: the noisy vector is private, and so is its order."""
-        return True
+    def scale(self) -> float:
+        """σ."""
+        return self.sigma
 
     @property
     def guarantee(self) -> Guarantee:
@@ -89,17 +75,13 @@ class Gaussian(Mechanism):
         unit = Fraction(unit_sigma(self.epsilon, self.delta))
         return Guarantee(epsilon=self.epsilon, delta=self.delta, rho=float_above(1 / (2 * unit * unit)))
 
-    def draw(self, scores: Scores, bits: BitSource) -> Members:
-        """Return the chosen sequence."""
-        self.check_size(scores.size)
-        grouping = scores.entries
-        field = Field(grouping.values, 1 / Fraction(self.sigma), grouping.multiplicities, winners=self.k)
-        return spread_over_members(grouping, top_k(field, NORMAL, bits, ordered=True), bits)
+    def rate(self) -> Fraction:
+        """Return 1/σ."""
+        return 1 / Fraction(self.sigma)
 
-    def law(self, scores: Any) -> Law:
-        """Return the probability of every k-sequence, by numerical integration."""
-        table = self.small_domain(scores)
-        return dict(sequence_law(scaled_locations(table, 1 / Fraction(self.sigma)), self.k, NORMAL))
+    def tail(self, failure: Fraction) -> Fraction:
+        """Return `σ Φ⁻¹(1 − failure)`, rounded up: P[N > z] = ½ erfc(z/√2)."""
+        return Fraction(upper_bound(lambda: ball(2).sqrt() * (2 * ball(failure)).erfcinv(), failure)) / self.rate()
 
 
 def _root_above(number: int) -> Fraction:

@@ -15,6 +15,7 @@ from dpselect.mechanisms.canonical import Canonical
 from dpselect.mechanisms.gamma import Gamma
 from dpselect.mechanisms.gaussian import Gaussian
 from dpselect.mechanisms.joint import Joint
+from dpselect.mechanisms.laplace import Laplace
 from dpselect.mechanisms.limited import LimitedDomain
 from dpselect.mechanisms.oneshot import OneShot
 from dpselect.mechanisms.peeling import Peeling
@@ -26,7 +27,7 @@ from dpselect.privacy.guarantee import probability_of_failure
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
 
 MECHANISMS: dict[str, type[Mechanism]] = {
-    mechanism.name: mechanism for mechanism in (Canonical, Gamma, Gaussian, Joint, OneShot, Peeling)
+    mechanism.name: mechanism for mechanism in (Canonical, Gamma, Gaussian, Joint, Laplace, OneShot, Peeling)
 }
 """Mechanisms for known domains."""
 

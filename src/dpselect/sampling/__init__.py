@@ -6,7 +6,7 @@ Mechanisms receive winners, ranks and integers; a noisy floating-point value nev
 from dpselect.sampling.bits import BitSource, SeededBits, SystemBits, bit_source
 from dpselect.sampling.bounds import Field
 from dpselect.sampling.noise import NOISES, Noise
-from dpselect.sampling.topk import categorical, top_k
+from dpselect.sampling.topk import categorical, rounded_top_k, top_k
 from dpselect.sampling.uniform import shuffled, uniform_integer, uniform_sequence, uniform_subset
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "SystemBits",
     "bit_source",
     "categorical",
+    "rounded_top_k",
     "shuffled",
     "top_k",
     "uniform_integer",

@@ -133,6 +133,18 @@ def sort_exactly(entrants: list[Entrant], bits: BitSource, step: int) -> list[En
     return ranked
 
 
+def floor_exactly(entrant: Entrant, unit: Fraction, bits: BitSource, step: int) -> int:
+    """Return ⌊noisy value / unit⌋, drawing `step` more bits at a time until it is certain."""
+    width = max(draw.width for draw in entrant.draws)
+    while True:
+        with working_precision(2 * width + 64 + entrant.magnitude):
+            entrant.sharpen(width, bits)
+            steps = (entrant.low.union(entrant.high) / ball(unit)).floor().unique_fmpz()
+        if steps is not None:
+            return int(steps)
+        width += step
+
+
 def _by_high(left: Entrant, right: Entrant) -> int:
     """Compare by descending upper bound; the bounds are exact numbers, so the comparison is certain."""
     return -1 if left.high > right.high else 1 if left.high < right.high else 0

@@ -93,6 +93,42 @@ def sequence_law(locations: Sequence[float], k: int, noise: Distribution) -> dic
     return {tuple(order[rank] for rank in ranks): probability for ranks, probability in law}
 
 
+def rounded_sequence_law(
+    locations: Sequence[float], k: int, noise: Distribution, edges: Sequence[float]
+) -> dict[tuple[tuple[int, int], ...], float]:
+    """Return the law of the k largest of `a_i + Z_i` in descending order, each as (item, cell of its value).
+
+    Cell c lies between the edges c − 1 and c, which are ascending. As in `sequence_law`, with f_{y_j} cut to the cell
+    of the j-th value, and `H_0 = 1`.
+    """
+    order = sorted(range(len(locations)), key=lambda item: -locations[item])
+    ranked = tuple(locations[item] for item in order)
+    grid, panels = _Grid.of(ranked, noise, breaks=edges), _edges(ranked, noise, TAIL, edges)
+    cells = np.searchsorted(np.asarray(edges), (panels[1:] + panels[:-1]) / 2)
+    ranks, number = range(len(ranked)), len(edges) + 1
+    tails: dict[tuple[tuple[int, int], ...], FloatArray] = {(): np.ones_like(grid.weights)}
+    for _ in range(k - 1):
+        tails = {
+            (*prefix, (rank, cell)): _tail_integral(
+                np.where(cells[:, None] == cell, tail * grid.density[rank], 0), grid
+            )
+            for prefix, tail in tails.items()
+            for rank in ranks
+            for cell in range(prefix[-1][1] + 1 if prefix else number)
+            if all(rank != taken for taken, _ in prefix)
+        }
+    law: dict[tuple[tuple[int, int], ...], float] = {}
+    for prefix, tail in tails.items():
+        left = [rank for rank in ranks if all(rank != taken for taken, _ in prefix)]
+        for rank in left:
+            others = grid.cdf[[other for other in left if other != rank]].prod(axis=0)
+            integrals = (tail * grid.density[rank] * others * grid.weights).sum(axis=1)
+            masses = np.bincount(cells, integrals, minlength=number).tolist()
+            for cell in range(prefix[-1][1] + 1 if prefix else number):
+                law[tuple((order[each], where) for each, where in (*prefix, (rank, cell)))] = masses[cell]
+    return law
+
+
 def single_law(locations: Sequence[float], noise: Distribution) -> FloatArray:
     """Return the probability that each item is the largest of `a_i + Z_i`.
 
@@ -194,9 +230,11 @@ class _Grid:
     weights: FloatArray
 
     @classmethod
-    def of(cls, ranked: tuple[float, ...], noise: Distribution, tail: float = TAIL) -> _Grid:
-        """Return the values for locations in descending order."""
-        edges = _edges(ranked, noise, tail)
+    def of(
+        cls, ranked: tuple[float, ...], noise: Distribution, tail: float = TAIL, breaks: Sequence[float] = ()
+    ) -> _Grid:
+        """Return the values for locations in descending order, with panels that end at every one of the breaks."""
+        edges = _edges(ranked, noise, tail, breaks)
         z, weights = gauss_legendre(edges)
         shifted = z[None, :, :] - np.asarray(ranked)[:, None, None]
         # For very negative z, exp(−z) overflows and the probability is zero, as it should be.
@@ -205,11 +243,10 @@ class _Grid:
         return cls(cdf, survival, density, (edges[1:] - edges[:-1]) / 2.0, weights)
 
 
-def _edges(ranked: tuple[float, ...], noise: Distribution, tail: float) -> FloatArray:
-    """Return the edges of the panels: every kink of every item, and steps of at most 1 in between."""
+def _edges(ranked: tuple[float, ...], noise: Distribution, tail: float, breaks: Sequence[float] = ()) -> FloatArray:
+    """Return the edges of the panels: every kink of every item, further breaks, and steps of at most 1 in between."""
     low, high = ranked[-1] - tail, ranked[0] + tail
-    breaks = sorted({low, high, *(location + kink for location in ranked for kink in noise.kinks)})
-    edges = _stepped(breaks)
+    edges = _stepped(sorted({low, high, *breaks, *(location + kink for location in ranked for kink in noise.kinks)}))
     # Where the lowest item's distribution function is zero, every integrand is zero.
     with np.errstate(over="ignore", under="ignore"):
         reached = int(np.argmax(noise.cdf(edges - ranked[-1]) > 0.0))

@@ -8,20 +8,23 @@ Three stages; each passes on only what it could not decide (mathematics, section
    matter, is evaluated in float64 with an error bound.
 3. *Balls*: the few entrants whose bounds still overlap get more bits in ball arithmetic until their order is certain.
 
-The winners have exactly the law of real-valued noise. No noisy value leaves this module, only the winners.
+The winners have exactly the law of real-valued noise. Only they leave this module, and, where a whole vector of noisy
+scores is private, the numbers of steps of a public grid to which their noisy scores are rounded.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
+from math import floor, isfinite
 from typing import Any
 
 import numpy as np
 
 from dpselect._arrays import Array, BitArray, BoolArray, FloatArray, IndexArray
-from dpselect.sampling.balls import Draw, Entrant, rational, sort_exactly
+from dpselect._numbers import exact_fraction
+from dpselect.sampling.balls import Draw, Entrant, floor_exactly, rational, sort_exactly
 from dpselect.sampling.bits import BitSource
 from dpselect.sampling.bounds import Field, exponential_bounds, known_exponential, within_margin
 from dpselect.sampling.noise import NOISES, Noise
@@ -108,13 +111,58 @@ def top_k(
     [0, 2]
     """
     widths = widths or Widths()
-    with np.errstate(divide="ignore", over="ignore"):
-        candidates = (
-            _single_entrants(field, noise, bits, widths)
-            if field.multiplicities is None
-            else _tied_entrants(field, noise, bits, widths)
-        )
-    return _settle(candidates, field, noise, bits, ordered, widths)
+    candidates = _drawn(field, noise, bits, widths)
+    drawn = _SharedDraws(candidates.words, widths.word)
+    return candidates.groups[_settle(candidates, field, noise, bits, ordered, widths, drawn)]
+
+
+def rounded_top_k(
+    field: Field, noise: Noise, grid: Fraction, bits: BitSource, *, widths: Widths | None = None
+) -> tuple[IndexArray, list[int]]:
+    """Return the winners of `top_k` in order, and their noisy scores rounded to the nearest multiple of `grid`.
+
+    A noisy score is `v = value + noise/scale`; it is returned in steps of the grid, `⌊v/grid + ½⌋`. Ends of a
+    candidate's bounds that round alike decide; otherwise the candidate gets more bits in ball arithmetic.
+
+    Parameters
+    ----------
+    field, noise, bits, widths
+        As in `top_k`.
+    grid
+        The distance between the numbers to which noisy scores are rounded.
+
+    Returns
+    -------
+    tuple
+        Indexes into `field.values`, and a whole number for each.
+
+    Examples
+    --------
+    >>> from dpselect.sampling import SeededBits
+    >>> field = Field(np.array([900, 5, 700]), Fraction(100), None, winners=2)
+    >>> groups, steps = rounded_top_k(field, NOISES["laplace"], Fraction(1), SeededBits(1))
+    >>> groups.tolist(), steps
+    ([0, 2], [900, 700])
+    """
+    widths = widths or Widths()
+    candidates = _drawn(field, noise, bits, widths)
+    drawn = _SharedDraws(candidates.words, widths.word)
+    winners = _settle(candidates, field, noise, bits, True, widths, drawn)
+    # Locations are relative to the reference and in units of the noise: a step of the grid is `unit` of them.
+    unit, offset = field.scale * grid, exact_fraction(field.reference) / grid + Fraction(1, 2)
+    steps = []
+    for winner in winners.tolist():
+        ends = [float(candidates.low[winner]), float(candidates.high[winner])]
+        whole = {floor(Fraction(end) / unit + offset) for end in ends if isfinite(end)}
+        if len(whole) == 1 and isfinite(sum(ends)):
+            steps.append(whole.pop())
+            continue
+        group, order = int(candidates.groups[winner]), int(candidates.orders[winner])
+        entrant = _entrant(winner, group, order, field, noise, drawn)
+        location = field.exact_location(group) + offset * unit
+        entrant = replace(entrant, location=rational(location), magnitude=int(location / unit).bit_length())
+        steps.append(floor_exactly(entrant, unit, bits, widths.step))
+    return candidates.groups[winners], steps
 
 
 def categorical(
@@ -151,6 +199,14 @@ def categorical(
     """
     field = Field(np.asarray(log_weights), scale, multiplicities, winners=1)
     return int(top_k(field, NOISES["gumbel"], bits, widths=widths)[0])
+
+
+def _drawn(field: Field, noise: Noise, bits: BitSource, widths: Widths) -> _Candidates:
+    """Return the candidates, after screening and the float stage."""
+    with np.errstate(divide="ignore", over="ignore"):
+        if field.multiplicities is None:
+            return _single_entrants(field, noise, bits, widths)
+        return _tied_entrants(field, noise, bits, widths)
 
 
 def _single_entrants(field: Field, noise: Noise, bits: BitSource, widths: Widths) -> _Candidates:
@@ -284,17 +340,22 @@ def _kth_largest(values: FloatArray, k: int) -> float:
 
 
 def _settle(
-    candidates: _Candidates, field: Field, noise: Noise, bits: BitSource, ordered: bool, widths: Widths
+    candidates: _Candidates,
+    field: Field,
+    noise: Noise,
+    bits: BitSource,
+    ordered: bool,
+    widths: Widths,
+    drawn: _SharedDraws,
 ) -> IndexArray:
-    """Return the winners among the candidates; overlapping ones are compared in ball arithmetic."""
+    """Return which candidates win; overlapping ones are compared in ball arithmetic."""
     winners = field.winners
     if not ordered and len(candidates.groups) == winners:
-        return candidates.groups
+        return np.arange(winners)
     ranking = np.argsort(-candidates.high, kind="stable")
     cuts = _cuts(candidates.low[ranking], candidates.high[ranking])
     if (cuts[:winners] if ordered else cuts[winners - 1 : winners]).all():
-        return candidates.groups[ranking[:winners]]
-    drawn = _SharedDraws(candidates.words, widths.word)
+        return ranking[:winners]
     result: list[int] = []
     for start, stop in pairwise([0, *(np.flatnonzero(cuts) + 1).tolist(), len(ranking)]):
         if len(result) >= winners:
@@ -308,7 +369,7 @@ def _settle(
                 for member in members
             ]
             members = np.array([entrant.key for entrant in sort_exactly(entrants, bits, widths.step)])
-        result.extend(candidates.groups[members].tolist())
+        result.extend(members.tolist())
     return np.array(result[:winners], dtype=np.intp)
 
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import cache, partial
 from typing import Any
 
-from dpselect.mechanisms import Canonical, Gamma, Gaussian, Joint, Mechanism, OneShot, Peeling
+from dpselect.mechanisms import Canonical, Gamma, Gaussian, Joint, Laplace, Mechanism, OneShot, Peeling
 from dpselect.mechanisms.limited import LimitedDomain
 from dpselect.mechanisms.restricted import Restricted
 from dpselect.mechanisms.top_stable import TopStable
@@ -145,6 +145,13 @@ def gaussian_borders() -> list[Border]:
     mechanism = Gaussian(k=2, epsilon=EPSILON, delta=0.1, sensitivity=WIDE, max_items_per_person=3)
     rate = 1 / Fraction(mechanism.sigma)
     return [*listed(mechanism, "normal", rate, far=-10), *tied(mechanism, "normal", rate)]
+
+
+def laplace_borders() -> list[Border]:
+    """Return boundaries of Laplace noise of scale m s/ε, s = 2."""
+    mechanism = Laplace(k=2, epsilon=EPSILON, sensitivity=WIDE, max_items_per_person=3)
+    rate = Fraction(EPSILON) / (3 * 2)
+    return [*listed(mechanism, "laplace", rate), *tied(mechanism, "laplace", rate)]
 
 
 def peeling_borders(noise: str) -> list[Border]:
@@ -319,6 +326,7 @@ BORDERS: list[tuple[str, str, Callable[[], list[Border]]]] = [
     ("gaussian", "normal", gaussian_borders),
     *[("joint", noise, partial(joint_borders, noise, True)) for noise in RACES],
     *[("joint", f"{noise}, no margin", partial(joint_borders, noise, False)) for noise in RACES],
+    ("laplace", "laplace", laplace_borders),
     *[("oneshot", noise, partial(oneshot_borders, noise)) for noise in NOISES],
     *[("peeling", noise, partial(peeling_borders, noise)) for noise in RACES],
     ("restricted", "laplace", restricted_borders),

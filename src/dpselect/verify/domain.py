@@ -32,7 +32,7 @@ class Domain:
     step
         Distance between grid points. The bounds of the sensitivity must be multiples of it.
     items_per_person
-        The largest number of scores that one person changes; by default, all of them.
+        The largest number of scores that one person changes; the others stay as they are. By default, all change.
 
     Raises
     ------
@@ -68,8 +68,11 @@ class Domain:
 
     def moves(self) -> list[ScoreVector]:
         """Return every change Δ that one person can make."""
-        moves = product(self._grid(self.sensitivity.low, self.sensitivity.high), repeat=self.size)
-        most = self.size if self.items_per_person is None else self.items_per_person
+        changes = self._grid(self.sensitivity.low, self.sensitivity.high)
+        if self.items_per_person is None:
+            return list(product(changes, repeat=self.size))
+        moves = product(sorted({0, *changes}), repeat=self.size)
+        most = self.items_per_person
         return [move for move in moves if sum(change != 0 for change in move) <= most]
 
     def __str__(self) -> str:

@@ -89,7 +89,7 @@ def privacy_checks(name: str | None = None, *, quick: bool = False) -> list[Call
     Examples
     --------
     >>> [check().passed for check in privacy_checks("gaussian", quick=True)]
-    [True]
+    [True, True]
     """
     pairs: list[tuple[Subject, Domain]] = []
     for each in _names(name):
@@ -159,6 +159,7 @@ def _entry_samplers(entry: Tested, quick: bool, draws: int) -> list[Callable[[],
         if entry.group_law and (number == 0 or not quick):
             law = entry.group_law(mechanism, HUGE_VALUES, HUGE_SIZES)
             checks.append(partial(check_groups, mechanism, HUGE_VALUES, HUGE_SIZES, law, draws=draws))
+    checks += [partial(check_sampler, each, [2, 1, 1], draws=draws) for each, _ in entry.with_values[:1]]
     if not quick:
         checks += [partial(check_sampler, each, LISTED, draws=draws) for each in entry.approximate[:1]]
         variants = [replace(each, epsilon=2.0) for each in entry.variants]

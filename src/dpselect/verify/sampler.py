@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from dpselect._numbers import positive_integer
-from dpselect.mechanisms import Gaussian, OneShot, Peeling
+from dpselect.mechanisms import NoisyVector, OneShot, Peeling
 from dpselect.sampling.laws import group_law
-from dpselect.sampling.noise import NOISES, NORMAL
+from dpselect.sampling.noise import NOISES
 from dpselect.scores import Scores
 from dpselect.verify.privacy import Subject
 
@@ -104,7 +104,8 @@ def check_sampler(mechanism: Subject, scores: Any, *, draws: int = 4000, seed: i
         orders = [outcome] if mechanism.ordered else list(permutations(outcome))
         cells.update((order, probability / len(orders)) for order in orders)
     counts = Counter(
-        tuple(int(position) for position in positions) for positions in _selections(mechanism, scores, draws, seed)
+        tuple(each if isinstance(each, tuple) else int(each) for each in drawn)
+        for drawn in _selections(mechanism, scores, draws, seed)
     )
     return _judged(mechanism, Scores.of(scores).size, "items and order", counts, cells)
 
@@ -222,9 +223,10 @@ def oneshot_groups(mechanism: OneShot, values: Sequence[float], sizes: Sequence[
     return group_law([rate * value for value in values], sizes, mechanism.k, NOISES[mechanism.noise])
 
 
-def gaussian_groups(mechanism: Gaussian, values: Sequence[float], sizes: Sequence[int]) -> dict[Counts, float]:
-    """Return the law of the counts per group for the k largest scores with normal noise."""
-    return group_law([value / mechanism.sigma for value in values], sizes, mechanism.k, NORMAL)
+def vector_groups(mechanism: NoisyVector, values: Sequence[float], sizes: Sequence[int]) -> dict[Counts, float]:
+    """Return the law of the counts per group for the k largest scores with Laplace or normal noise."""
+    rate = float(mechanism.rate())
+    return group_law([rate * value for value in values], sizes, mechanism.k, mechanism.distribution)
 
 
 def peeling_groups(mechanism: Peeling, values: Sequence[float], sizes: Sequence[int]) -> dict[Counts, float]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpselect.mechanisms import Canonical, Gamma, Gaussian, Joint, Mechanism, OneShot, Peeling
+from dpselect.mechanisms import Canonical, Gamma, Gaussian, Joint, Laplace, Mechanism, OneShot, Peeling
 from dpselect.mechanisms.limited import LimitedDomain
 from dpselect.mechanisms.restricted import Restricted
 from dpselect.mechanisms.top_stable import TopStable
@@ -18,9 +18,10 @@ from dpselect.privacy import COUNTS, Sensitivity
 from dpselect.sampling.noise import NOISES
 from dpselect.scores import Scores
 from dpselect.verify.domain import Domain
-from dpselect.verify.sampler import gaussian_groups, oneshot_groups, peeling_groups
+from dpselect.verify.included import GaussianShown, LaplaceShown
+from dpselect.verify.sampler import oneshot_groups, peeling_groups, vector_groups
 
-BOTH_WAYS = Sensitivity(-1, 1)
+BOTH_WAYS, RAISED = Sensitivity(-1, 1), Sensitivity(2, 3)
 RACES = ("exponential", "gumbel")
 
 
@@ -66,7 +67,8 @@ class Tested:
 
     `specimens` get every check; `group_law` is their law of counts per group of ties, if known. `variants` and
     `approximate` (with a delta) are left out of the quick checks. `settings` replaces the common settings for a
-    mechanism whose law is slow to compute; the quick checks use the first.
+    mechanism whose law is slow to compute; the quick checks use the first. `with_values` are mechanisms that show
+    values, with domains of their own.
     """
 
     specimens: Sequence[Mechanism]
@@ -74,6 +76,7 @@ class Tested:
     variants: Sequence[Mechanism] = ()
     approximate: Sequence[Mechanism] = ()
     settings: Sequence[Setting] | None = None
+    with_values: Sequence[tuple[Mechanism, Domain]] = ()
 
     def privacy_pairs(self, quick: bool) -> list[tuple[Mechanism, Domain]]:
         """Return mechanisms and the domains on which their privacy is checked."""
@@ -81,12 +84,13 @@ class Tested:
         parts = [(self.specimens, settings[:1] if quick and self.settings else settings)]
         if not quick:
             parts += [(self.variants, QUICK_SETTINGS), (self.approximate, APPROXIMATE_SETTINGS)]
-        return [
+        pairs = [
             setting.applied_to(mechanism)
             for mechanisms, chosen in parts
             for mechanism in mechanisms
             for setting in chosen
         ]
+        return [*pairs, *(self.with_values[:1] if quick else self.with_values)]
 
 
 CANONICAL = [
@@ -107,16 +111,41 @@ UNDER_TEST: dict[str, Tested] = {
     ),
     "gaussian": Tested(
         [Gaussian(k=2, epsilon=1.0, delta=0.1, max_items_per_person=3)],
-        gaussian_groups,
+        vector_groups,
         settings=[
             Setting(1, 0.5, Domain(2, 3, BOTH_WAYS)),
             Setting(2, 0.5, Domain(3, 2, COUNTS)),
             Setting(2, 1.0, Domain(3, 1, BOTH_WAYS)),
         ],
+        with_values=[
+            (
+                GaussianShown(k=2, epsilon=0.5, delta=0.05, max_items_per_person=2),
+                Domain(3, 1, COUNTS, items_per_person=2),
+            )
+        ],
     ),
     "joint": Tested(
         [Joint(k=2, epsilon=1.0, noise=noise) for noise in RACES],
         variants=[Joint(k=2, epsilon=1.0, noise=noise, margin=False) for noise in RACES],
+    ),
+    "laplace": Tested(
+        [Laplace(k=2, epsilon=1.0, max_items_per_person=2)],
+        vector_groups,
+        settings=[
+            Setting(2, 1.0, Domain(4, 2, COUNTS, items_per_person=2)),
+            Setting(3, 0.5, Domain(4, 1, COUNTS, items_per_person=2)),
+            Setting(1, 2.0, Domain(3, 2, COUNTS, items_per_person=2)),
+            Setting(2, 1.0, Domain(3, 1, BOTH_WAYS, items_per_person=2)),
+            Setting(1, 1.0, Domain(3, 3, RAISED, items_per_person=2)),
+        ],
+        with_values=[
+            (LaplaceShown(k=2, epsilon=1.0, max_items_per_person=2), Domain(3, 1, COUNTS, items_per_person=2)),
+            (LaplaceShown(k=1, epsilon=0.5, max_items_per_person=3), Domain(3, 1, COUNTS, step=0.5)),
+            (
+                LaplaceShown(k=2, epsilon=2.0, max_items_per_person=1, sensitivity=RAISED),
+                Domain(3, 1, RAISED, items_per_person=1),
+            ),
+        ],
     ),
     "oneshot": Tested(
         [OneShot(k=2, epsilon=1.0, noise=noise, ordered=ordered) for ordered in (False, True) for noise in NOISES],
@@ -171,6 +200,11 @@ def _gaussian(most: int) -> UnknownPair:
     return _around(inner), Domain(4, 3, COUNTS, items_per_person=most)
 
 
+def _laplace(most: int) -> UnknownPair:
+    inner = Laplace(k=2, epsilon=1.0, max_items_per_person=most)
+    return _around(inner), Domain(4, 3, COUNTS, items_per_person=most)
+
+
 def _limited(most: int, noise: str, *, epsilon: float, pool: int) -> UnknownPair:
     mechanism = LimitedDomain(k=2, epsilon=epsilon, delta=0.1, pool=pool, max_items_per_person=most, noise=noise)
     return mechanism, Domain(4, 3, COUNTS, items_per_person=most)
@@ -187,6 +221,8 @@ UNKNOWN_UNDER_TEST: dict[str, list[UnknownPair]] = {
         (_around(Canonical(k=2, epsilon=1.0, sensitivity=BOTH_WAYS), pool=2), Domain(3, 2, BOTH_WAYS)),
         _gaussian(1),
         _gaussian(3),
+        _laplace(1),
+        _laplace(2),
     ],
     "limited": [
         (LimitedDomain(k=2, epsilon=2.0, delta=0.1, pool=3), BOX),

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from dpselect.mechanisms import Canonical, Gamma, Gaussian, Joint, OneShot, Peeling
+from dpselect.mechanisms import Canonical, Gamma, Gaussian, Joint, Laplace, OneShot, Peeling
 from dpselect.mechanisms.limited import LimitedDomain
 from dpselect.mechanisms.restricted import Restricted
 from dpselect.mechanisms.top_stable import TopStable
@@ -133,6 +133,12 @@ def gaussian_pair() -> Pair:
     return Pair(mechanism, (0.0, behind), (1.0, behind - 1.0), None, 1 - 1e-6, None)
 
 
+def laplace_pair() -> Pair:
+    """Return scores of which the one far behind falls and the other rises: both noises lose all of their share."""
+    mechanism = Laplace(k=1, epsilon=3.0, sensitivity=BOTH_WAYS, max_items_per_person=2)
+    return Pair(mechanism, (0, 300), (-1, 301), (0,), 0.99, 3.0)
+
+
 def restricted_tests() -> Pair:
     """Return scores for which three passing leads shrink by w and a failing one does not change.
 
@@ -186,6 +192,7 @@ PAIRS: list[tuple[str, str, Callable[[], Pair]]] = [
     *[("joint", f"epsilon used, {noise}", partial(joint_pair, noise)) for noise in RACES],
     ("gamma", "epsilon used", _gamma),
     ("gaussian", "delta used", gaussian_pair),
+    ("laplace", "epsilon used", laplace_pair),
     ("restricted", "epsilon of the tests used", restricted_tests),
     ("restricted", "delta used", _restricted),
     ("top-stable", "epsilon used", stable_tests),

@@ -1,4 +1,4 @@
-"""Broken twins of the mechanisms that add noise to scores: one-shot, peeling, gamma and Gaussian."""
+"""Broken twins of the mechanisms that add noise to scores: one-shot, peeling, gamma, Laplace and Gaussian."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from itertools import permutations
+from itertools import groupby, permutations
 from typing import Any
 
 import numpy as np
 
 from dpselect._arrays import FloatArray
-from dpselect.mechanisms import Gamma, Gaussian, OneShot, Peeling
+from dpselect.mechanisms import Gamma, Gaussian, Laplace, OneShot, Peeling
 from dpselect.mechanisms.base import scaled_locations
 from dpselect.mechanisms.gamma import gamma_law
-from dpselect.privacy import Sensitivity
+from dpselect.privacy import COUNTS, Sensitivity
 from dpselect.privacy.calibration import range_per_round, unit_sigma
 from dpselect.sampling.laws import Distribution, sequence_law, set_law
 from dpselect.sampling.noise import NOISES, NORMAL
 from dpselect.scores import Scores
 from dpselect.verify.broken.base import Altered, Draw, Law, Twin, altered, by_privacy, by_sampler
 from dpselect.verify.domain import Domain
+from dpselect.verify.included import LaplaceShown
 
 BOTH_WAYS = Sensitivity(-1, 1)
 
@@ -310,6 +311,66 @@ def rounds(name: str, flaw: str, share: float, *, delta: float = 0.05, noise: st
     return altered(name, flaw, sound, law, parameters=f"delta {delta:g}")
 
 
+def shown_differently(mechanism: LaplaceShown, change: Callable[[Any, Any], Any]) -> Law:
+    """Return the law of answers with values that are changed by the true scores before they are shown."""
+
+    def law(scores: Any) -> dict[Any, float]:
+        found: dict[Any, float] = {}
+        for outcome, probability in mechanism.law(scores).items():
+            changed = change(outcome, scores)
+            found[changed] = found.get(changed, 0.0) + probability
+        return found
+
+    return law
+
+
+def coarse_for_even_scores(outcome: Any, scores: Any) -> Any:
+    """Round values to even numbers if the highest score is even."""
+    return outcome if max(scores) % 2 else tuple((item, value // 2 * 2) for item, value in outcome)
+
+
+def ties_by_score(outcome: Any, scores: Any) -> Any:
+    """List items of equal value by descending true score."""
+    runs = groupby(outcome, key=lambda pair: pair[1])
+    return tuple(pair for _, run in runs for pair in sorted(run, key=lambda pair: -scores[pair[0]]))
+
+
+RAISED = Sensitivity(2, 3)
+SHOWN = LaplaceShown(k=2, epsilon=1.0, max_items_per_person=2)
+FEW_TOUCHED = Domain(3, 1, items_per_person=2)
+
+VECTORS = [
+    altered(
+        "noise for the spread",
+        "scores rise by 2 to 3, the noise is made for a spread of 1",
+        replace(SHOWN, k=1, sensitivity=RAISED),
+        replace(SHOWN, k=1, sensitivity=COUNTS).law,
+        domain=Domain(2, 1, RAISED, items_per_person=2),
+    ),
+    altered(
+        "noise for k items",
+        "k = 1 item is asked for, but a person touches two",
+        Laplace(k=1, epsilon=1.0, sensitivity=BOTH_WAYS, max_items_per_person=2),
+        Laplace(k=1, epsilon=1.0, sensitivity=BOTH_WAYS, max_items_per_person=1).law,
+        domain=Domain(2, 3, BOTH_WAYS, items_per_person=2),
+        noise="laplace",
+    ),
+    altered(
+        "grid read off the scores",
+        "values are rounded to even numbers if the highest score is even",
+        SHOWN,
+        shown_differently(SHOWN, coarse_for_even_scores),
+        domain=FEW_TOUCHED,
+    ),
+    altered(
+        "equal values by score",
+        "items of equal value are listed by true score",
+        SHOWN,
+        shown_differently(SHOWN, ties_by_score),
+        domain=FEW_TOUCHED,
+    ),
+]
+
 LOG = -math.log(0.05)
 
 OTHERS = [
@@ -339,4 +400,4 @@ OTHERS = [
     ),
 ]
 
-TWINS = [*ONE_SHOT, *OTHERS, *SAMPLERS]
+TWINS = [*ONE_SHOT, *VECTORS, *OTHERS, *SAMPLERS]
