@@ -80,7 +80,7 @@ def proven_limit(
     --------
     >>> import dpselect as dps
     >>> f"{dps.forecast.proven_limit([50] * 10 + [0] * 9990, 10, 0.99):.3f}"
-    '1.616'
+    '1.598'
     """
     table, k = Scores.of(scores), positive_integer("k", k)
     if k > table.size:

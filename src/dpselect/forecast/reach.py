@@ -92,7 +92,7 @@ def reach(
     --------
     >>> import dpselect as dps
     >>> dps.forecast.reach(dps.OneShot(k=1, epsilon=0.1), 1000).lead
-    83
+    85
     """
     wanted = wanted_accuracy(probability)
     if not has_curve(mechanism) or items < max(mechanism.k, 2) or (items == mechanism.k and not mechanism.ordered):
