@@ -22,6 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpselect import Guarantee, InvalidInput, Release
+from dpselect._format import three_digits
 from dpselect.writing import is_same_file, is_writable, write_whole
 
 
@@ -208,7 +209,7 @@ def _protection(guarantee: Guarantee) -> str:
     """Return how strong a guarantee is, in the words of plan."""
     if not guarantee.delta:
         return guarantee.strength
-    return f"{guarantee.strength}, if the data are of fewer than 1/delta = {1 / guarantee.delta:,.0f} people"
+    return f"{guarantee.strength}, if the data are of fewer than 1/delta = {three_digits(1 / guarantee.delta)} people"
 
 
 def item_text(item: Any) -> Text:
