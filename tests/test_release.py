@@ -39,6 +39,7 @@ def test_plain_data_has_the_promised_keys() -> None:
         },
         "guarantee": {"epsilon": 0.5, "delta": 0.0, "protects": "one person", "neighbours": "add or remove"},
         "domain": {"items": 3, "stated": "public"},
+        "reach": {"probability": 0.9, "lead": 8, "items": 3},
         "secure": False,
         "k": 2,
     }
@@ -93,6 +94,15 @@ def test_a_release_cannot_be_changed_but_can_be_copied() -> None:
         release.secure = True  # type: ignore[misc]
     assert pickle.loads(pickle.dumps(release)) == release
     assert copy.deepcopy(release) == release
+
+
+def test_the_reach_rests_on_public_facts_only() -> None:
+    near, far = (dps.select(scores, k=2, epsilon=0.5) for scores in ([5, 5, 4, 0], [10**9, 7, 7, -3]))
+    assert near.reach == far.reach == dps.forecast.reach(dps.Canonical(k=2, epsilon=0.5), 4)
+    assert dps.select([5, 4, 0], k=2, mechanism=dps.TopStable(k=2, epsilon=1.0, delta=0.01, pool=2)).reach is None
+    assert released(["tea"]).reach is None
+    household = dps.select([5, 4, 0], k=1, epsilon=1.0, protects="one household").reach
+    assert "in score" in str(household)
 
 
 def test_a_release_shows_no_score() -> None:

@@ -37,6 +37,7 @@ from dpselect.scores import Members, Scores
 from dpselect.values import IncludedValues, NoisyValues, ValueNoise, included_values, split_epsilon, value_noise
 
 if TYPE_CHECKING:
+    from dpselect.forecast import Reach
     from dpselect.ledger import Ledger
 
 PUBLIC, NUMBER, UNKNOWN, ROWS = "public", "number", "unknown", "rows"
@@ -119,8 +120,17 @@ class Release:
         """Whether the mechanism returned fewer than k items to protect privacy; only from an unknown domain."""
         return len(self.items) < self.k
 
+    @property
+    def reach(self) -> Reach | None:
+        """What the mechanism could tell apart, from public facts; None if the number of items is not public."""
+        from dpselect.forecast import reach
+
+        items = None if self.domain is None else self.domain.items
+        return None if items is None else reach(self.mechanism, items, protects=self.guarantee.protects)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the release as plain data that json.dumps accepts."""
+        reach = self.reach
         data = {
             "items": [_plain(item) for item in self.items],
             "ordered": self.ordered,
@@ -128,6 +138,7 @@ class Release:
             "mechanism": self.mechanism.describe(),
             "guarantee": self.guarantee.to_dict(),
             "domain": None if self.domain is None else self.domain.to_dict(),
+            "reach": None if reach is None else reach.to_dict(),
             "secure": self.secure,
             "k": self.k,
         }

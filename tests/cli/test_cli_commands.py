@@ -46,7 +46,7 @@ def test_json_is_the_release_and_nothing_else(folder: Path) -> None:
     result = installed(*top_line(**{"--format": "json", "--mechanism": "oneshot"}))
     data = json.loads(result.stdout)
     assert (result.returncode, result.stderr) == (0, "")
-    assert set(data) == {"items", "ordered", "values", "mechanism", "guarantee", "domain", "secure", "k"}
+    assert set(data) == {"items", "ordered", "values", "mechanism", "guarantee", "domain", "reach", "secure", "k"}
     assert set(data["items"]) == {"film 00", "film 01", "film 02"}
     assert data["mechanism"]["name"] == "oneshot"
     assert data["guarantee"] == {"epsilon": 1e6, "delta": 0.0, "protects": "one person", "neighbours": "add or remove"}
@@ -67,6 +67,11 @@ def test_the_table_says_what_is_promised_and_what_the_order_means(folder: Path) 
     assert "random, without meaning" in shown
     assert "oneshot, exponential noise" in shown
     assert "epsilon = 2" in shown
+    assert "Reach the right 3 come out with probability 0.9 if the last of them leads the" in " ".join(shown.split())
+    assert "Protection moderate" in " ".join(shown.split())
+    gaussian = {"--epsilon": "1", "--delta": "1e-5", "--mechanism": "gaussian", "--max-items-per-person": "2"}
+    shown = run(*top_line(**gaussian)).stdout
+    assert "strong, if the data are of fewer than 1/delta = 100,000 people" in " ".join(shown.split())
     assert max(len(line) for line in shown.splitlines()) <= 80
     assert "part of the" in run(*top_line(**{"--ordered": ""})).stdout
 
@@ -89,6 +94,8 @@ def test_tables_are_drawn_in_ascii_where_the_terminal_has_no_more(folder: Path) 
 
 
 def test_noise_and_mechanism_are_used(folder: Path) -> None:
+    result = run(*top_line(**{"--mechanism": "canonical", "--gamma": "0.75", "--format": "json"}))
+    assert json.loads(result.stdout)["mechanism"]["gamma"] == 0.75
     result = run(*top_line(**{"--mechanism": "oneshot", "--noise": "gumbel", "--format": "json"}))
     assert json.loads(result.stdout)["mechanism"]["noise"] == "gumbel"
     result = run(*top_line(**{"--mechanism": "oneshot", "--format": "json"}), "--ordered")
@@ -150,6 +157,7 @@ BAD: list[tuple[dict[str, str | None], str]] = [
     ({"--mechanism": "oneshot", "--noise": "white"}, "--noise 'white'"),
     ({"--mechanism": "gamma", "--noise": "gumbel"}, "--noise --mechanism"),
     ({"--values": "0.3", "--noise": "gumbel"}, "--values --noise"),
+    ({"--mechanism": "oneshot", "--gamma": "0.5"}, "--gamma 0.5 canonical"),
     ({"--format": "xml"}, "--format xml"),
     ({"--output": "no/such/place.csv"}, "--output 'no/such/place.csv' existing folder"),
     ({"--seed": "-1"}, "--seed -1"),

@@ -48,7 +48,7 @@ def test_the_example_of_the_manual_matches_exact_computation() -> None:
         outlook = dps.forecast.forecast(scores, mechanism, draws=0)
         assert outlook.exact is not None
         assert outlook.exact.value == pytest.approx(0.99, abs=1e-7)
-    assert data["limit"] == pytest.approx(math.log(50) / 50)
+    assert data["limit"] == dps.forecast.proven_limit(scores, 10, 0.99)
     assert data["model"].startswith("10 of 10,000 items")
 
 
@@ -67,9 +67,10 @@ def test_the_table_is_sorted_fits_the_terminal_and_says_what_to_do() -> None:
 
 def test_the_manual_shows_what_is_printed() -> None:
     page = (Path(__file__).parents[2] / "docs" / "forecast.md").read_text()
-    block = re.search(r"```console\n\$ dpselect plan (.*?)\n(.*?)```", page, re.DOTALL)
-    assert block
-    assert run(*shlex.split(block[1])).stdout.startswith(block[2])
+    blocks = re.findall(r"```console\n\$ dpselect plan (.*?)\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == 2
+    for line, shown in blocks:
+        assert re.sub(" +\n", "\n", run(*shlex.split(line)).stdout).startswith(shown)
 
 
 def test_csv_has_a_row_for_each_mechanism() -> None:
@@ -82,6 +83,22 @@ def test_a_share_of_the_people_is_a_gap() -> None:
     line = ("-k", "3", "--items", "50", "--format", "json")
     share, number = run(*line, "--gap", "2%", "--people", "1000"), run(*line, "--gap", "20")
     assert json.loads(share.stdout)["mechanisms"] == json.loads(number.stdout)["mechanisms"]
+
+
+def test_an_epsilon_asks_for_the_lead_or_for_what_a_look_alike_lets_expect() -> None:
+    line = ("-k", "3", "--epsilon", "0.5", "--items", "50")
+    data = json.loads(run(*line, "--format", "json").stdout)
+    rows = list(csv.DictReader(io.StringIO(run(*line, "--format", "csv").stdout)))
+    assert [row["lead_for_0.9"] for row in rows] == [str(row["leads"]["0.9"]) for row in data["mechanisms"]]
+    assert "weak protection" in run("-k", "3", "--epsilon", "6").stdout
+    like = ("-k", "3", "--epsilon", "0.02", "--like", "public.csv")
+    result = run(*like, "--ordered")
+    assert (result.exit_code, max(map(len, result.stdout.splitlines())) <= 80) == (0, True)
+    assert "right of 3" in result.stdout
+    assert "≈: estimated from 200 draws" in result.stdout
+    assert "--mechanism canonical --gamma 0.25" in " ".join(run(*like).stdout.split())
+    rows = list(csv.DictReader(io.StringIO(run(*like, "--format", "csv").stdout)))
+    assert float(rows[0]["correct"]) > 1
 
 
 @pytest.mark.slow
@@ -106,6 +123,9 @@ BAD = [
     ("--gap 5 --plot plan.gif", "--plot 'plan.gif' .png .svg .html"),
     ("--gap 5 --items 3", "--items 3"),
     ("--gap 5 --delta 2", "--delta 2"),
+    ("--gap 5 --epsilon 1", "--gap 5.0 must be left out"),
+    ("--accuracy 0.9 --epsilon 1", "--accuracy 0.9 must be left out"),
+    ("--epsilon 1 --plot plan.png", "--plot 'plan.png' --like"),
 ]
 
 

@@ -12,7 +12,7 @@ import pytest
 from forecast_brute import DATA, expected
 
 import dpselect as dps
-from dpselect.forecast import gap_limit, smallest_epsilon, success, swap_limit
+from dpselect.forecast import gap_limit, proven_limit, smallest_epsilon, success, swap_yardstick
 
 MECHANISMS: dict[str, dps.Mechanism] = {
     "canonical": dps.Canonical(k=2, epsilon=1.0),
@@ -71,10 +71,10 @@ def test_no_pure_mechanism_undercuts_the_limit() -> None:
     for k, accuracy in itertools.product((1, 20), (0.6, 0.99)):
         for kind in (dps.Canonical, dps.OneShot, dps.Joint, dps.Peeling):
             mechanism = kind(k=k, epsilon=1.0)
-            limit = gap_limit(COUNTS, mechanism, accuracy)
-            assert 0 < limit <= smallest_epsilon(COUNTS, mechanism, accuracy) * (1 + 1e-9)
-        mechanism = dps.Canonical(k=k, epsilon=1.0)
-        assert gap_limit(COUNTS, mechanism, accuracy) <= swap_limit(COUNTS, mechanism, accuracy)
+            gap = gap_limit(COUNTS, mechanism, accuracy)
+            limit = proven_limit(COUNTS, k, accuracy, ordered=mechanism.ordered)
+            assert 0 < gap * (1 - 1e-8) <= limit <= smallest_epsilon(COUNTS, mechanism, accuracy)
+            assert gap <= swap_yardstick(COUNTS, mechanism, accuracy) * (1 + 1e-9)
 
 
 def test_two_items_reach_the_limit_exactly() -> None:
@@ -83,7 +83,7 @@ def test_two_items_reach_the_limit_exactly() -> None:
     wanted = gap_limit([50, 0], mechanism, 0.99)
     assert wanted == pytest.approx(math.log(50) / 50)
     assert smallest_epsilon([50, 0], mechanism, 0.99) == pytest.approx(wanted, rel=1e-9)
-    assert swap_limit([50, 0], mechanism, 0.99) == pytest.approx(wanted, rel=1e-9)
+    assert swap_yardstick([50, 0], mechanism, 0.99) == pytest.approx(wanted, rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", [dps.OneShot, dps.Peeling, dps.Canonical])
@@ -115,7 +115,7 @@ def test_epsilons_may_be_asked_for_in_any_order(kind: Any) -> None:
 
 @pytest.mark.parametrize("accuracy", [0.0, 1.0, -0.5, math.nan, "much"])
 def test_an_accuracy_that_is_no_probability_is_refused(accuracy: Any) -> None:
-    for call in (smallest_epsilon, gap_limit, swap_limit):
+    for call in (smallest_epsilon, gap_limit, swap_yardstick):
         with pytest.raises(dps.InvalidInput, match="accuracy"):
             call([3, 2, 1], dps.Canonical(k=1, epsilon=1.0), accuracy)
 
@@ -128,8 +128,8 @@ def test_a_mechanism_without_an_exact_curve_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("accuracy", "needed"), [(0.2, 0.0), (0.5, 0.0), (0.75, math.log(2) / 7)])
-def test_the_swap_limit_is_0_where_any_epsilon_will_do(accuracy: float, needed: float) -> None:
-    found = swap_limit([10, 3], dps.Canonical(k=1, epsilon=1.0), accuracy)
+def test_the_yardstick_is_0_where_any_epsilon_will_do(accuracy: float, needed: float) -> None:
+    found = swap_yardstick([10, 3], dps.Canonical(k=1, epsilon=1.0), accuracy)
     assert found == pytest.approx(needed, abs=1e-9)
 
 

@@ -15,6 +15,7 @@ from scipy.optimize import brentq
 
 import dpselect as dps
 from dpselect.forecast import compare, plan, smallest_epsilon, write_plot
+from dpselect.forecast.plan import GAMMAS
 from dpselect.sampling import NOISES
 
 VOTES = [412, 398, 190, 187, 35, 12, 12, 3]
@@ -137,12 +138,72 @@ def test_what_is_printed_is_enough(epsilon: float) -> None:
         ({"gap": 3, "items": 2}, "items", "more than k"),
         ({"gap": 3, "accuracy": 1}, "accuracy", "strictly between"),
         ({"gap": 3, "people": 0}, "people", "at least 1"),
+        ({"epsilon": 1, "gap": 3}, "gap", "must be left out with epsilon"),
+        ({"epsilon": 1, "accuracy": 0.9}, "accuracy", "must be left out with epsilon"),
+        ({"epsilon": 1, "like": [3, 2, 1], "accuracy": 0.9}, "accuracy", "must be left out with epsilon"),
+        ({"epsilon": 1, "like_people": 3}, "like_people", "must be left out"),
+        ({"epsilon": 0}, "epsilon", "positive"),
+        ({"epsilon": 1, "items": 2}, "items", "more than k"),
     ],
 )
 def test_bad_facts_are_refused(arguments: dict[str, Any], argument: str, words: str) -> None:
     with pytest.raises(dps.InvalidInput, match=words) as refused:
         plan(2, **arguments)
     assert refused.value.argument == argument
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_lead_is_the_smallest_whole_one_that_is_enough(ordered: bool) -> None:
+    """At the lead P[exact] reaches the probability, one person below it does not; with a delta as without."""
+    most_items = 2 if ordered else None
+    found: Any = plan(3, epsilon=0.7, items=40, ordered=ordered, delta=1e-4, max_items_per_person=most_items)
+    assert json.loads(json.dumps(found.to_dict()))["mechanisms"][0]["leads"] == found.rows[0].leads
+    assert any(row.mechanism.guarantee.delta for row in found.rows)
+    assert [row.default for row in found.rows].count(True) == 1
+    for row in found.rows:
+        for probability, lead in row.leads.items():
+            for people, enough in ((lead, True), (lead - 1, False)):
+                leaders = [place * people for place in (3, 2, 1)] if ordered else [people] * 3
+                chance = dps.forecast.success([*leaders, *[0] * 37], row.mechanism).chance(0.7)
+                assert (chance >= float(probability) - 1e-9) == enough, row.label
+    assert row.label in found._repr_html_()
+
+
+def test_a_reach_in_units_of_the_score_is_rounded_up_to_three_digits() -> None:
+    """Three times the spread at a third of the rate: the same answer as for counts, times the spread."""
+    scores = dps.Canonical(k=2, epsilon=0.5, sensitivity=dps.Sensitivity(-1.5, 1.5))
+    found = dps.forecast.reach(scores, 30)
+    exact = 3 * smallest_epsilon([1, 1] + [0] * 28, dps.Canonical(k=2, epsilon=1.0), 0.9) / 0.5
+    assert found is not None
+    assert exact <= found.lead <= 1.01 * exact
+    assert str(found).endswith(f"leads the rest by {found.lead} in score or more")
+
+
+def test_there_is_no_reach_where_nothing_can_be_said() -> None:
+    assert dps.forecast.reach(dps.Canonical(k=3, epsilon=1.0), 3) is None
+    assert dps.forecast.reach(dps.Gamma(k=2, epsilon=1.0), 10) is None
+    assert dps.forecast.reach(dps.Canonical(k=2, epsilon=1.0, gamma=0.0, margin=False), 10) is None
+    everything = dps.forecast.reach(dps.Joint(k=3, epsilon=1.0), 3)
+    assert str(everything).startswith("the right 3 come out in the right order with probability 0.9 if each of them")
+
+
+def test_a_look_alike_says_what_to_expect_at_an_epsilon_and_which_gamma_to_state() -> None:
+    counts = [round(900 / rank) for rank in range(1, 60)]
+    needed: Any = plan(5, like=counts)
+    least = {gamma: smallest_epsilon(counts, dps.Canonical(k=5, epsilon=1.0, gamma=gamma), 0.99) for gamma in GAMMAS}
+    assert needed.gamma == min(least, key=lambda gamma: least[gamma]) == 0.75
+    assert needs(needed.comparison)["canonical, gamma 0.75"] == least[0.75]
+    at: Any = plan(5, like=counts, epsilon=0.03)
+    right = {
+        gamma: dps.forecast.forecast(counts, dps.Canonical(k=5, epsilon=0.03, gamma=gamma)).correct for gamma in GAMMAS
+    }
+    assert at.gamma == max(right, key=lambda gamma: right[gamma].value)  # type: ignore[union-attr]
+    data = json.loads(json.dumps(at.to_dict()))
+    assert (data["epsilon"], data["gamma"]) == (0.03, at.gamma)
+    assert data["mechanisms"][0]["forecast"]["correct"]["value"] > 0
+    assert "expected number correct at epsilon = 0.03" in at._repr_html_()
+    for free in (plan(5, like=counts, ordered=True), plan(1, like=counts)):
+        assert free.to_dict()["gamma"] is None
 
 
 def test_a_large_delta_is_remarked_on() -> None:

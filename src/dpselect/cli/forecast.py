@@ -22,7 +22,11 @@ FORECAST_EXAMPLES = examples(
     "    --domain demo/films.csv -k 5 --epsilon 0.1",
     title="Example, after [bold]dpselect demo --out demo[/bold]:",
 )
-PLAN_EXAMPLES = examples("dpselect plan -k 10 --gap 50 --accuracy 0.99")
+PLAN_EXAMPLES = examples(
+    "dpselect plan -k 10 --gap 50 --accuracy 0.99",
+    "dpselect plan -k 10 --epsilon 1 --items 10000",
+    title="Which epsilon is needed, and what one can tell apart:",
+)
 
 Accuracy = Annotated[
     float, typer.Option(parser=number, help="Wanted probability of exactly the right items.", metavar="NUMBER")
@@ -246,8 +250,24 @@ def plan_command(
     like: Annotated[
         str | None, typer.Option(help="Instead of --gap: a public file of similar counts.", metavar="FILE")
     ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            parser=number,
+            help="Instead of --gap: show the lead that is needed at this epsilon; with --like, the items expected to "
+            "be right.",
+            metavar="NUMBER",
+        ),
+    ] = None,
     count: Annotated[str, typer.Option(help="Column with the counts in --like.", metavar="COLUMN")] = "count",
-    accuracy: Accuracy = 0.99,
+    accuracy: Annotated[
+        float | None,
+        typer.Option(
+            parser=number,
+            help="Wanted probability of exactly the right items; not with --epsilon. Default: 0.99.",
+            metavar="NUMBER",
+        ),
+    ] = None,
     items: Annotated[
         int | None, typer.Option(parser=whole_number, help="Number of possible items.", metavar="N")
     ] = None,
@@ -268,19 +288,22 @@ def plan_command(
     plot: Plot = None,
     form: Annotated[Format, typer.Option("--format", help="Format of the plan.")] = Format.table,
 ) -> None:
-    """Show which epsilon each mechanism needs, before any private row is read.
+    """Show which epsilon each mechanism needs, or what it can do with one, before any private row is read.
 
     Nothing here reads private data: state what is public or what you expect.
     """
     from dpselect.cli.counts_file import counts_in_file
 
     if plot is not None:
+        if epsilon is not None and like is None:
+            raise dpselect.InvalidInput("plot", plot, "must be left out with --epsilon, unless --like is given")
         dpselect.forecast.check_plot(plot)
         check_output("plot", plot, [] if like is None else [Path(like)])
     planned = dpselect.forecast.plan(
         k,
         accuracy=accuracy,
         gap=_gap(gap, people),
+        epsilon=epsilon,
         like=None if like is None else counts_in_file("like", like, count),
         items=items,
         people=people,
@@ -309,18 +332,18 @@ def _gap(text: str | None, people: Any) -> Any:
 def _plan_text(planned: Any, form: Format) -> str:
     if form is Format.json:
         return as_json(planned.to_dict())
+    if isinstance(planned, dpselect.forecast.Leads):
+        return as_csv(_lead_rows(planned)) if form is Format.csv else as_text(*_leads(planned))
     comparison = planned.comparison
-    if form is Format.csv:
+    if form is Format.csv and comparison.epsilon is None:
         rows = [need.to_dict() for need in comparison.needs]
         return as_csv([{key: row[key] for key in ("label", "epsilon", "default")} for row in rows])
+    if comparison.epsilon is not None:
+        return as_csv(_forecast_rows(comparison)) if form is Format.csv else as_text(*_expected(planned))
     table = _mechanism_table("epsilon")
     table.add_column("what it does")
     for need in comparison.needs:
-        table.add_row(
-            need.label,
-            need.shown,
-            f"{need.words} (the default)" if need.default else need.words,
-        )
+        table.add_row(need.label, need.shown, f"{need.words} (the default)" if need.default else need.words)
     if comparison.limit:
         table.add_section()
         table.add_row("limit", shown_below(comparison.limit, 3), dpselect.forecast.LIMIT_WORDS)
@@ -333,8 +356,65 @@ def _plan_text(planned: Any, form: Format) -> str:
         ),
         Text(f"as a {answer} if {planned.model}.{worst}"),
         table,
-        Text(_advice(comparison)),
+        Text(f"{_advice(comparison)} {_gamma_advice(planned)}".rstrip()),
     )
+
+
+def _label(row: Any) -> str:
+    """Return the label of a row, and whether it is the default."""
+    return f"{row.label} (the default)" if row.default else str(row.label)
+
+
+def _lead_rows(planned: Any) -> list[dict[str, Any]]:
+    """Return a row for each mechanism, with its leads."""
+    return [
+        {"label": row.label, **{f"lead_for_{name}": lead for name, lead in row.leads.items()}, "default": row.default}
+        for row in planned.rows
+    ]
+
+
+def _leads(planned: Any) -> list[Any]:
+    """Return the table of leads at the stated epsilon, and what they mean."""
+    table = _mechanism_table(*(f"for {name}" for name in planned.rows[0].leads))
+    for row in planned.rows:
+        table.add_row(_label(row), *row.shown)
+    order = " in order" if planned.ordered else ""
+    title = f"Lead, in people, needed to get exactly the top {planned.k}{order} at epsilon = {planned.epsilon:g}"
+    row = next((row for row in planned.rows if row.default), planned.rows[0])
+    usual, strength = row.reaches[1], dpselect.Guarantee(epsilon=planned.epsilon).strength
+    said = "" if usual is None else f"With {'the default' if row.default else row.label}, {usual}. "
+    return [
+        Text(title, style="bold"),
+        Text(f"with probability 0.5, 0.9 and 0.99, if {planned.model}. This is the worst case."),
+        table,
+        Text(f"{said}An epsilon of {planned.epsilon:g} is {strength} protection."),
+    ]
+
+
+def _expected(planned: Any) -> list[Any]:
+    """Return the table of what to expect at the stated epsilon under the scores of the look-alike."""
+    compared = planned.comparison
+    table = _mechanism_table("exact", f"right of {compared.k}")
+    rows = zip(compared.needs, compared.forecasts, strict=True)
+    for need, outlook in sorted(rows, key=lambda row: -row[1].correct.value if row[1].correct else 0.0):
+        table.add_row(_label(need), _cell("exact", outlook.exact), _cell("correct", outlook.correct))
+    simulated = any(not figure.exact for each in compared.forecasts for figure in (each.exact, each.correct) if figure)
+    strength = dpselect.Guarantee(epsilon=compared.epsilon).strength
+    return [
+        Text(f"Top {compared.k} at epsilon = {compared.epsilon:g}", style="bold"),
+        Text(f"The probability of exactly the right answer, and how many right items to expect, if {planned.model}."),
+        table,
+        *([Text(f"≈: estimated from {compared.draws} draws.")] if simulated else []),
+        Text(f"An epsilon of {compared.epsilon:g} is {strength} protection. {_gamma_advice(planned)}".rstrip()),
+    ]
+
+
+def _gamma_advice(planned: Any) -> str:
+    """Return which gamma to state, if there was a choice."""
+    if planned.gamma is None:
+        return ""
+    state = "the default" if planned.gamma == 0.5 else f"--mechanism canonical --gamma {planned.gamma:g}"
+    return f"Of gamma = 0.25, 0.5, 0.75 and 1, canonical does best with {planned.gamma:g} ({state})."
 
 
 def _advice(comparison: Any) -> str:
@@ -347,11 +427,6 @@ def _advice(comparison: Any) -> str:
     default = next((need for need in comparison.needs if need.default), None)
     if default is None or not 0 < default.epsilon < math.inf:
         return f"{best.label} needs the least: choose it with --mechanism."
-    epsilon = float(shown_above(default.epsilon, 3))
-    if epsilon <= 1:
-        strength = "That is strong protection."
-    elif epsilon <= 5:
-        strength = "That is moderate protection."
-    else:
-        strength = "That is weak protection: consider a smaller k, more people, or a lower accuracy."
-    return f"With the default, state {dpselect.Guarantee(epsilon=epsilon)}. {strength}"
+    stated = dpselect.Guarantee(epsilon=float(shown_above(default.epsilon, 3)))
+    more = ": consider a smaller k, more people, or a lower accuracy" if stated.strength == "weak" else ""
+    return f"With the default, state {stated}. That is {stated.strength} protection{more}."

@@ -21,7 +21,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 from rich.text import Text
 
-from dpselect import InvalidInput, Release
+from dpselect import Guarantee, InvalidInput, Release
+from dpselect._format import three_digits
 from dpselect.writing import is_same_file, is_writable, write_whole
 
 
@@ -195,9 +196,20 @@ def facts(release: Release) -> Table:
             "Values", f"noisy; each true value is between low and high with probability {release.confidence:g}"
         )
     table.add_row("Mechanism", f"{release.mechanism.name}{inside}{noise}")
+    if release.reach is not None:
+        table.add_row("Reach", str(release.reach))
     promise = str(release.guarantee)
     table.add_row("Guarantee", promise if release.secure else f"none, because a seed was given; without it, {promise}")
+    if release.secure:
+        table.add_row("Protection", _protection(release.guarantee))
     return table
+
+
+def _protection(guarantee: Guarantee) -> str:
+    """Return how strong a guarantee is, in the words of plan."""
+    if not guarantee.delta:
+        return guarantee.strength
+    return f"{guarantee.strength}, if the data are of fewer than 1/delta = {three_digits(1 / guarantee.delta)} people"
 
 
 def item_text(item: Any) -> Text:

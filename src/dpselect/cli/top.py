@@ -100,6 +100,12 @@ def top_command(
             help="Noise: exponential, gumbel, laplace, logistic or half-logistic; needs --mechanism.", metavar="NAME"
         ),
     ] = None,
+    gamma: Annotated[
+        float | None,
+        typer.Option(
+            parser=number, help="Gamma of --mechanism canonical, as plan --like may advise.", metavar="NUMBER"
+        ),
+    ] = None,
     values: Annotated[
         float | None,
         typer.Option(
@@ -125,8 +131,8 @@ def top_command(
     Each person counts at most once per item. Rows without an item or a person,
     and items outside the domain, are ignored without a message.
     """
-    if values is not None and noise is not None:
-        raise dpselect.InvalidInput("values", values, "must be left out with --noise; state one of the two")
+    if values is not None and (noise is not None or gamma is not None):
+        raise dpselect.InvalidInput("values", values, "must be left out with --noise and --gamma")
     possible = _domain(domain)
     check_answer(output, source, table=table, domain=possible, ledger=ledger)
     form = chosen_format(form, output)
@@ -148,7 +154,7 @@ def top_command(
             weight=weight,
             max_items_per_person=max_items_per_person,
             pool=pool,
-            mechanism=_mechanism(mechanism, noise, k, epsilon, delta, clip, max_items_per_person, pool),
+            mechanism=_mechanism(mechanism, noise, gamma, k, epsilon, delta, clip, max_items_per_person, pool),
             ordered=ordered,
             values=values,
             protects=protects,
@@ -174,6 +180,7 @@ def _domain(text: str) -> Any:
 def _mechanism(
     name: str,
     noise: str | None,
+    gamma: float | None,
     k: int,
     epsilon: float,
     delta: float,
@@ -181,17 +188,20 @@ def _mechanism(
     max_items_per_person: int | None,
     pool: int | None,
 ) -> Any:
-    """Return the name of the mechanism, or the mechanism itself if a noise is stated, with the parameters it has."""
-    if noise is None:
+    """Return the name of the mechanism, or itself if a noise or gamma is stated, with the parameters it has."""
+    if noise is None and gamma is None:
         return name
+    if gamma is not None and name != "canonical":
+        raise dpselect.InvalidInput("gamma", gamma, "must be used with --mechanism canonical")
     noisy = [kind for kind in _MECHANISMS if hasattr(_MECHANISMS[kind], "noise")]
     if name not in noisy:
         raise dpselect.InvalidInput("noise", noise, f"must be used with --mechanism and one of {', '.join(noisy)}")
     kind = _MECHANISMS[name]
     usable = hasattr(kind, "delta") and noise in getattr(kind, "noises_with_delta", (noise,))
     extras: dict[str, Any] = {"delta": delta} if usable else {}
+    extras |= {key: given for key, given in (("noise", noise), ("gamma", gamma)) if given is not None}
     if clip is not None:
         extras["sensitivity"] = dpselect.Sensitivity(min(clip[0], 0), max(clip[1], 0))
     own = {"max_items_per_person": max_items_per_person, "pool": pool}
     extras |= {name: given for name, given in own.items() if hasattr(kind, name)}
-    return kind(k=k, epsilon=epsilon, noise=noise, **extras)
+    return kind(k=k, epsilon=epsilon, **extras)

@@ -32,6 +32,9 @@ _MOST_CLASSES = 12_000_000
 _MOST_TERMS = 20_000_000
 """If ties at rank k need more terms than this, the number of wrong items is simulated."""
 
+_TOGETHER = 1 << 14
+"""Classes whose sizes are computed together."""
+
 _BLOCKS = 64
 """Number of blocks of runs in which heads and runs that matter are searched."""
 
@@ -260,10 +263,12 @@ def _that_matter(
 def _log_sizes(k: int, heads: Array, starts: Array, ends: Array) -> tuple[FloatArray, FloatArray]:
     """Return the logarithm of each class's size, and of 1 − ρ, as [head, run]."""
     sizes, shares = np.empty((2, len(heads), len(ends)))
-    for row, head in enumerate(heads.tolist()):
-        outer, picks = ends - head - 1, np.full(len(ends), k - head)
-        sizes[row] = log_subsets(starts - head - 1, outer, picks)[0]
-        shares[row] = np.minimum(sizes[row] - (log_falling(outer, picks) - log_falling(picks, picks)), 0.0)
+    block = max(_TOGETHER // max(len(ends), 1), 1)
+    for first in range(0, len(heads), block):
+        rows, head = slice(first, first + block), heads[first : first + block, None]
+        outer, picks = np.broadcast_arrays(ends - head - 1, k - head)
+        sizes[rows] = log_subsets(starts - head - 1, outer, picks)[0]
+        shares[rows] = np.minimum(sizes[rows] - (log_falling(outer, picks) - log_falling(picks, picks)), 0.0)
     return sizes, shares
 
 

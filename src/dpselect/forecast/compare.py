@@ -1,20 +1,18 @@
-"""All mechanisms side by side, on given scores or, before any private row is read, under a public model of them."""
+"""All mechanisms side by side on given scores."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
-from typing import Any
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from dpselect._format import shown_above, shown_below
-from dpselect._numbers import finite_number, positive_integer, positive_number
+from dpselect._numbers import positive_integer, positive_number
 from dpselect._show import table_html
-from dpselect.errors import InvalidInput, plain
-from dpselect.forecast.curves import Success, gap_limit, smallest_epsilon, success, swap_limit, wanted_accuracy
+from dpselect.errors import InvalidInput
+from dpselect.forecast.curves import Success, smallest_epsilon, success, wanted_accuracy
+from dpselect.forecast.limits import proven_limit, swap_yardstick
 from dpselect.forecast.outcome import TITLES, WARNING, Forecast, checked_draws, forecast
 from dpselect.mechanisms import Canonical, Gaussian, Joint, Laplace, Mechanism, OneShot, Peeling, mechanism_for
 from dpselect.privacy.guarantee import probability_of_failure
@@ -79,8 +77,9 @@ class Comparison:
         What each mechanism needs, the least first.
     ordered : bool
         Whether the order has to be right; sequences that answer a question for a set are judged as sets.
-    limit, swap_limit : float
-        The ε of `gap_limit` and `swap_limit` for the same accuracy.
+    limit, yardstick : float
+        The ε of `proven_limit`, below which no pure mechanism that treats items alike reaches the accuracy, and of
+        `swap_yardstick`, which is no limit.
     forecasts : list of Forecast
         A forecast of each mechanism at the chosen ε, in the order of `needs`.
 
@@ -96,7 +95,7 @@ class Comparison:
     accuracy: float
     needs: list[Need]
     limit: float
-    swap_limit: float
+    yardstick: float
     ordered: bool = False
     epsilon: float | None = None
     draws: int = 200
@@ -137,15 +136,20 @@ class Comparison:
             "private": False,
             "mechanisms": rows,
             "limit": self.limit,
-            "swap_limit": self.swap_limit,
+            "yardstick": self.yardstick,
         }
 
     def _repr_html_(self) -> str:
         title = f"Epsilon needed for the exact top {self.k} with probability {self.accuracy:g}"
         rows = [[need.label, need.shown, need.words] for need in self.needs]
+        headings = ["mechanism", "epsilon", ""]
         if self.limit:
             rows.append(["limit", shown_below(self.limit, 3), LIMIT_WORDS])
-        return table_html(title, ["mechanism", "epsilon", ""], rows, note=self.warning)
+        if self.forecasts:
+            headings += [f"{TITLES[name]} at epsilon = {self.epsilon:g}" for name in ("exact", "correct")]
+            for row, outlook in zip(rows, self.forecasts, strict=False):
+                row += [str(figure or "") for figure in (outlook.exact, outlook.correct)]
+        return table_html(title, headings, rows, note=self.warning)
 
     def __repr__(self) -> str:
         """Show what was compared."""
@@ -165,6 +169,7 @@ def compare(
     ordered: bool = False,
     sensitivity: Sensitivity = COUNTS,
     max_items_per_person: int | None = None,
+    aim: str = "most",
     draws: int = 200,
 ) -> Comparison:
     """Return the ε that each mechanism needs for the exact top k, and how it does at a chosen ε; not private.
@@ -187,6 +192,8 @@ def compare(
         How scores change when a person is added.
     max_items_per_person : int, optional
         How many items one person can touch; adds the Laplace mechanism, and with a delta the Gaussian one.
+    aim : str
+        What mechanism="auto" aims at, to mark the one it takes; as in `dpselect.select`.
     draws : int
         Draws for figures without an exact form.
 
@@ -214,14 +221,18 @@ def compare(
     )
     first = mechanisms[0].mechanism
     first.check_size(table.size)
-    needs = [_solved(table, need, wanted, delta, first.ordered) for need in mechanisms]
+    asked = Asked(delta, ordered, max_items_per_person, aim)
+    needs = [solved(table, need, wanted, asked) for need in mechanisms]
+    limit = proven_limit(
+        table, k, wanted, ordered=ordered, sensitivity=sensitivity, max_items_per_person=max_items_per_person
+    )
     return Comparison(
         scores=table,
         k=first.k,
         accuracy=wanted,
         needs=sorted(needs, key=lambda need: need.epsilon),
-        limit=gap_limit(table, first, wanted),
-        swap_limit=swap_limit(table, first, wanted),
+        limit=limit,
+        yardstick=swap_yardstick(table, first, wanted),
         ordered=first.ordered,
         epsilon=chosen,
         draws=checked_draws(draws),
@@ -272,204 +283,24 @@ def candidates(
     return [Need(label, words, mechanism, 0.0, False) for label, words, mechanism in listed]
 
 
-def _solved(table: Scores, need: Need, accuracy: float, delta: float, ordered: bool) -> Need:
+class Asked(NamedTuple):
+    """What decides which mechanism "auto" takes, beside k and ε."""
+
+    delta: float
+    ordered: bool
+    max_items_per_person: int | None
+    aim: str
+
+
+def solved(table: Scores, need: Need, accuracy: float, asked: Asked) -> Need:
     """Return the need with its ε, and whether "auto" would take that mechanism there."""
-    epsilon = smallest_epsilon(table, need.mechanism, accuracy, ordered=ordered)
-    template = need.mechanism
+    epsilon = smallest_epsilon(table, need.mechanism, accuracy, ordered=asked.ordered)
     tried = epsilon if 0 < epsilon < math.inf else 1.0
-    chosen = mechanism_for(
-        "auto",
-        k=template.k,
-        epsilon=tried,
-        delta=delta,
-        sensitivity=template.sensitivity,
-        ordered=ordered,
-    )
-    return replace(need, epsilon=epsilon, default=chosen == replace(template, epsilon=tried))
+    return replace(need, epsilon=epsilon, default=is_default(need.mechanism, tried, asked))
 
 
-USUAL_ITEMS = 10_000
-"""The number of possible items if it is not stated."""
-
-_LARGEST_GAP = 1e100
-_PUBLIC_NOTE = "computed from what was stated, not from private data"
-
-
-@dataclass(frozen=True, repr=False)
-class Plan:
-    """The ε that each mechanism needs under a public model of the data.
-
-    Attributes
-    ----------
-    comparison : Comparison
-        The mechanisms under the model.
-    model : str
-        The model in words.
-    gap, items, people
-        What was stated.
-    notes : tuple of str
-        Remarks on what was assumed.
-
-    Examples
-    --------
-    >>> import dpselect as dps
-    >>> dps.forecast.plan(10, gap=50).model
-    '10 of 10,000 items lead by 50 people, and all others are tied behind them'
-    """
-
-    comparison: Comparison
-    model: str
-    gap: float | None
-    items: int
-    people: int | None
-    notes: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the plan as plain data that json.dumps accepts."""
-        data = self.comparison.to_dict()
-        del data["private"], data["epsilon"], data["size"]
-        return {**data, "items": self.items, "gap": self.gap, "people": self.people, "model": self.model}
-
-    def plot(self, axes: Any = None) -> Any:
-        """Draw P[exact top k] against ε for all mechanisms under the model, and return the Matplotlib axes."""
-        return self.comparison.plot(axes)
-
-    def _repr_html_(self) -> str:
-        return self.comparison._repr_html_()
-
-    def __repr__(self) -> str:
-        """Show the model and the best mechanism."""
-        best = self.comparison.needs[0]
-        return f"<Plan for k = {self.comparison.k}: {best.label} needs epsilon = {best.epsilon:.3g}>"
-
-
-def plan(
-    k: int,
-    *,
-    accuracy: float = 0.99,
-    gap: float | None = None,
-    like: Any = None,
-    items: int | None = None,
-    people: int | None = None,
-    like_people: int | None = None,
-    delta: float = 0.0,
-    ordered: bool = False,
-    max_items_per_person: int | None = None,
-) -> Plan:
-    """Return the ε that each mechanism needs to return exactly the top k, from public facts alone.
-
-    Parameters
-    ----------
-    k : int
-        The number of items in the answer.
-    accuracy : float
-        The wanted probability of an exact answer.
-    gap : float, optional
-        By how many people the k-th item leads the next one; for an ordered answer, by how many each of the first k
-        items leads the next. The model is the worst case: every lead equals the gap, and all other items are tied.
-    like : optional
-        Instead of a gap, public scores that resemble the private ones.
-    items : int, optional
-        How many items are possible; 10,000 if not stated.
-    people, like_people : int, optional
-        The numbers of people in the private data and behind `like`, which is scaled from one to the other.
-    delta : float
-        An allowed failure probability; adds the mechanisms that can use one.
-    ordered : bool
-        Whether the order of the answer has to be right too.
-    max_items_per_person : int, optional
-        How many items one person can touch; adds the Laplace mechanism, and with a delta the Gaussian one.
-
-    Returns
-    -------
-    Plan
-        The mechanisms, the one that needs the least ε first.
-
-    Raises
-    ------
-    InvalidInput
-        If the facts contradict each other or are out of range.
-
-    Examples
-    --------
-    >>> import dpselect as dps
-    >>> dps.forecast.plan(10, gap=50, accuracy=0.99)
-    <Plan for k = 10: canonical needs epsilon = 1.62>
-    """
-    k = positive_integer("k", k)
-    people = None if people is None else positive_integer("people", people)
-    if (gap is None) == (like is None):
-        given = "neither" if gap is None else "both"
-        raise InvalidInput("gap", plain(given), "must be stated, or similar public scores (like) instead, but not both")
-    if like is None:
-        if like_people is not None:
-            raise InvalidInput("like_people", like_people, "must be left out with a gap; it belongs to `like`")
-        step = _checked_gap(gap, people)
-        size = positive_integer("items", USUAL_ITEMS if items is None else items)
-        if size <= k:
-            raise InvalidInput("items", size, f"must be more than k = {k}, or all items are chosen")
-        scores, model = _worst_case(k, step, size, ordered)
-    else:
-        if items is not None:
-            raise InvalidInput("items", items, "must be left out with a look-alike, which has its own number of items")
-        step = None
-        scores = _scaled_to(Scores.of(like), people, like_people)
-        size, model = scores.size, f"the {scores.size:,} items have the scores of the look-alike"
-    comparison = compare(
-        scores,
-        k,
-        accuracy=accuracy,
-        delta=delta,
-        ordered=ordered,
-        max_items_per_person=max_items_per_person,
-        draws=0,
-    )
-    comparison = replace(comparison, warning=_PUBLIC_NOTE)
-    return Plan(comparison, model, step, size, people, _notes(like is None and items is None, delta, people))
-
-
-def _notes(usual: bool, delta: float, people: int | None) -> tuple[str, ...]:
-    notes = []
-    if usual:
-        notes.append(f"the number of possible items was not stated; {USUAL_ITEMS:,} were assumed")
-    if people is not None and probability_of_failure(delta) * people > 1:
-        notes.append(f"a delta above 1/people = {1 / people:.1g} may expose one person entirely; take a smaller one")
-    return tuple(notes)
-
-
-def _checked_gap(gap: Any, people: int | None) -> float:
-    step = finite_number("gap", gap)
-    if step == 0:
-        raise InvalidInput(
-            "gap",
-            gap,
-            "must be above 0; with a gap of 0 ranks k and k + 1 are tied, and no epsilon can distinguish them",
-        )
-    if not 0 < step <= _LARGEST_GAP:
-        raise InvalidInput("gap", gap, f"must be above 0 and at most {_LARGEST_GAP:g} people")
-    if people is not None and step > people:
-        raise InvalidInput("gap", gap, f"must be at most {people} (the number of people)")
-    return float(step)
-
-
-def _worst_case(k: int, gap: float, size: int, ordered: bool) -> tuple[Scores, str]:
-    step: Any = int(gap) if gap.is_integer() else gap
-    if ordered:
-        values = [*(step * place for place in range(k, 0, -1)), 0]
-        words = f"each of the first {k} of {size:,} items leads the next by {gap:g} people, and the rest are tied"
-        return Scores.from_histogram(values, [1] * k + [size - k]), words
-    lead, those = ("leads", "it") if k == 1 else ("lead", "them")
-    words = f"{k} of {size:,} items {lead} by {gap:g} people, and all others are tied behind {those}"
-    return Scores.from_histogram([step, 0], [k, size - k]), words
-
-
-def _scaled_to(scores: Scores, people: int | None, like_people: int | None) -> Scores:
-    """Return scores as they would be with another number of people, rounded to whole numbers."""
-    if people is None and like_people is None:
-        return scores
-    if people is None or like_people is None:
-        missing, other = ("people", "like_people") if people is None else ("like_people", "people")
-        raise InvalidInput(missing, None, f"must be given with {other}: `like` is scaled by their ratio")
-    factor = Fraction(people, positive_integer("like_people", like_people))
-    values = np.array([int(Fraction(value) * factor + Fraction(1, 2)) for value in scores.values.tolist()])
-    return Scores.from_histogram(values, scores.multiplicities)
+def is_default(template: Mechanism, epsilon: float, asked: Asked) -> bool:
+    """Return whether "auto" would take the mechanism at an ε."""
+    shared: dict[str, Any] = {"k": template.k, "epsilon": epsilon, "sensitivity": template.sensitivity}
+    chosen = mechanism_for("auto", **shared, **asked._asdict())
+    return chosen == replace(template, epsilon=epsilon)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -191,10 +192,10 @@ def solve_epsilon(probabilities: Callable[[float], Pair], wanted: float, near: f
     Above 1/2 complements are compared, in logarithms, so that accuracies close to 1 are distinguished. Returns 0 if the
     probability is larger even at ε = e^-25 · `near`.
     """
-    from scipy.optimize import brentq
 
-    def excess(log_epsilon: Any) -> float:
-        right, wrong = probabilities(float(np.exp(log_epsilon)))
+    @cache
+    def excess(log_epsilon: float) -> float:
+        right, wrong = probabilities(math.exp(log_epsilon))
         if wanted > 0.5:
             return math.log(1 - wanted) - math.log(max(wrong, 1e-300))
         return math.log(max(right, 1e-300)) - math.log(wanted)
@@ -209,7 +210,28 @@ def solve_epsilon(probabilities: Callable[[float], Pair], wanted: float, near: f
         if low < math.log(near) - 25.0:
             return 0.0
         low, high, step = low - step, low, 2 * step
-    return float(np.exp(brentq(excess, low, high, xtol=1e-10))) if low < high else near
+    return math.exp(_root(excess, low, high)) if low < high else near
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Return where a rising function crosses 0, to 1e-10, by the ITP method (Oliveira and Takahashi, 2020).
+
+    It takes the secant's point, moved towards the middle and kept so close to it that there are never more steps than
+    bisection needs, and one. Importing SciPy's root finders would take longer than all that is computed here.
+    """
+    below, above, width = function(low), function(high), high - low
+    allowed = 1e-10 * 2.0 ** math.ceil(math.log2(max(width / 1e-10, 1.0)))
+    while high - low > 1e-10 and below < 0:
+        middle, secant = (low + high) / 2, (above * low - below * high) / (above - below)
+        towards = math.copysign(1.0, middle - secant)
+        moved = min(0.2 * (high - low) ** 2 / width, abs(middle - secant))
+        point = middle - towards * min(abs(middle - secant) - moved, allowed - (high - low) / 2)
+        value, allowed = function(point), allowed / 2
+        if value < 0:
+            low, below = point, value
+        else:
+            high, above = point, value
+    return high if below < 0 else low
 
 
 def smallest_epsilon(scores: Any, mechanism: Mechanism, accuracy: float, *, ordered: bool | None = None) -> float:
@@ -247,11 +269,12 @@ def smallest_epsilon(scores: Any, mechanism: Mechanism, accuracy: float, *, orde
     if isinstance(mechanism, OneShot | Peeling) and mechanism.delta and mechanism.noise != "laplace":
         pure = smallest_epsilon(table, replace(mechanism, delta=0.0), wanted, ordered=ordered)
         return _with_delta(mechanism, pure)
-    curve = success(table, mechanism, ordered=ordered)
-    limit = gap_limit(table, mechanism, wanted)
-    if not limit or isinstance(mechanism, NoisyVector):
+    curve, gap = success(table, mechanism, ordered=ordered), deciding_gap(mechanism, table)
+    if wanted <= 0.5 or not gap or isinstance(mechanism, NoisyVector):
         return curve.smallest_epsilon(wanted)
-    return math.inf if curve.limit <= wanted else solve_epsilon(curve.probabilities, wanted, limit)
+    # The search starts at about the gap bound.
+    near = mechanism.sensitivity.spread / gap * -math.log(2 * (1 - wanted))
+    return math.inf if curve.limit <= wanted else solve_epsilon(curve.probabilities, wanted, near)
 
 
 def _with_delta(mechanism: OneShot | Peeling, pure: float) -> float:
@@ -264,77 +287,6 @@ def _with_delta(mechanism: OneShot | Peeling, pure: float) -> float:
     epsilon = float(epsilon_of_rounds(((width, mechanism.k),), Fraction(mechanism.delta)))
     # If δ alone covers the rounds, the remaining ε is only a rounding error.
     return 0.0 if epsilon < _ANY * pure else min(pure, epsilon)
-
-
-def gap_limit(scores: Any, mechanism: Mechanism, accuracy: float) -> float:
-    """Return `(w/g) ln(1 / (2 (1 − p)))`: no pure mechanism that treats items alike reaches accuracy p with less.
-
-    Parameters
-    ----------
-    scores
-        The scores, as for `dpselect.select`.
-    mechanism : Mechanism
-        Says k, the spread w, and whether the order matters.
-    accuracy : float
-        The accuracy p.
-
-    Returns
-    -------
-    float
-        The limit, where g = x_[k] − x_[k+1], or for sequences the smallest positive gap between consecutive ranks up
-        to k + 1; 0 if there is no gap. Mathematics, section 3.
-
-    Examples
-    --------
-    >>> import dpselect as dps
-    >>> f"{dps.forecast.gap_limit([30, 20], dps.Canonical(k=1, epsilon=1.0), 0.99):.4f}"
-    '0.3912'
-    """
-    table, wanted = Scores.of(scores), wanted_accuracy(accuracy)
-    gap = _deciding_gap(mechanism, table)
-    return max(mechanism.sensitivity.spread / gap * -math.log(2 * (1 - wanted)), 0.0) if gap else 0.0
-
-
-def swap_limit(scores: Any, mechanism: Mechanism, accuracy: float) -> float:
-    """Return the ε at which `½ Σ_{a<=k<b} e^{−ε (x_[a] − x_[b])/w} = 1 − p`: an estimate for sets, not a proven bound.
-
-    Parameters
-    ----------
-    scores
-        The scores, as for `dpselect.select`.
-    mechanism : Mechanism
-        Says k, the spread w, and whether the order matters.
-    accuracy : float
-        The accuracy p.
-
-    Returns
-    -------
-    float
-        The ε; 0 for sequences, without a gap behind rank k, and where any ε will do.
-
-    Examples
-    --------
-    >>> import dpselect as dps
-    >>> f"{dps.forecast.swap_limit([30, 20], dps.Canonical(k=1, epsilon=1.0), 0.99):.4f}"
-    '0.3912'
-    """
-    table, wanted = Scores.of(scores), wanted_accuracy(accuracy)
-    k, ranking = mechanism.k, Ranking.of(table.distinct)
-    gap = _deciding_gap(mechanism, table)
-    if mechanism.ordered or not gap:
-        return 0.0
-    unit = 1 / Fraction(mechanism.sensitivity.spread)
-    border, first = ranking.scores(np.array([k - 1])), int(ranking.groups(k))
-    inside = scaled(ranking.scores(np.arange(k)) - border, unit)
-    outside = scaled(table.values[first] - table.values[first:], unit)
-    sizes = table.multiplicities[first:].astype(np.float64)
-
-    def probabilities(epsilon: float) -> Pair:
-        swaps = np.exp(-epsilon * inside).sum() * (sizes @ np.exp(-epsilon * outside))
-        failure = float(0.5 * swaps * np.exp(-epsilon * gap * float(unit)))
-        return 1 - failure, failure
-
-    return solve_epsilon(probabilities, wanted, max(gap_limit(table, mechanism, accuracy), _ANY / float(unit) / gap))
 
 
 def wanted_accuracy(accuracy: Any) -> float:
@@ -351,7 +303,7 @@ def wanted_accuracy(accuracy: Any) -> float:
     return wanted
 
 
-def _deciding_gap(mechanism: Mechanism, table: Scores, in_order: bool | None = None) -> float:
+def deciding_gap(mechanism: Mechanism, table: Scores, in_order: bool | None = None) -> float:
     """Return the smallest gap between scores that an exact answer has to tell apart, 0 if there is none."""
     k, ranking = mechanism.k, Ranking.of(table.distinct)
     first = 0 if judged_in_order(mechanism, in_order) else k - 1
@@ -366,4 +318,4 @@ def _deciding_gap(mechanism: Mechanism, table: Scores, in_order: bool | None = N
 def _typical_gap(mechanism: Mechanism, table: Scores, in_order: bool) -> float:
     """Return a gap to begin a search with: the deciding one, or any, or 1."""
     spread = float(scaled(table.values[:1] - table.values[-1:], Fraction(1))[0])
-    return _deciding_gap(mechanism, table, in_order) or spread or 1.0
+    return deciding_gap(mechanism, table, in_order) or spread or 1.0

@@ -87,6 +87,11 @@ class Guarantee:
         return cls(float_above(sum_of_ranges(ranges)), 0.0, protects, neighbours, ranges=ranges)
 
     @property
+    def strength(self) -> str:
+        """How strong the protection is by its ε: "strong" up to 1, "moderate" up to 5, "weak" above."""
+        return "strong" if self.epsilon <= 1 else "moderate" if self.epsilon <= 5 else "weak"
+
+    @property
     def known_rho(self) -> Fraction | None:
         """The least ρ that follows from what is stated, or None if none does."""
         found = []

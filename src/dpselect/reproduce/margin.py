@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import dpselect as dps
 from dpselect._format import three_digits
-from dpselect.forecast import gap_limit, smallest_epsilon, swap_limit
+from dpselect.forecast import proven_limit, smallest_epsilon, swap_yardstick
 from dpselect.reproduce.data import Data, zipf
 from dpselect.reproduce.drawing import STYLES, legend, panels
 from dpselect.reproduce.study import Claim, Point, Row, Study, Verdict, counted
@@ -56,18 +56,17 @@ def margin() -> Study:
 
 
 def _compute(point: Point, data: Data) -> Iterator[Row]:
-    """Yield the ε that each variant needs to be exact with probability 0.99, and the limits."""
+    """Yield the ε that each variant needs to be exact with probability 0.99, the yardstick and the limit."""
     k = point["k"]
     counts = zipf(10_000, 0.04).round() if point["data"] == "Zipf" else data.counts(point["data"], more_than=k)
     row: Row = {"data": point["data"], "k": k, "accuracy": ACCURACY}
     for name, settings in VARIANTS.items():
         mechanism = dps.Canonical(k=k, epsilon=1.0, **settings)
         row[name] = smallest_epsilon(counts, mechanism, ACCURACY)
-    default = dps.Canonical(k=k, epsilon=1.0)
     yield {
         **row,
-        "swap limit": swap_limit(counts, default, ACCURACY),
-        "gap limit": gap_limit(counts, default, ACCURACY),
+        "swap yardstick": swap_yardstick(counts, dps.Canonical(k=k, epsilon=1.0), ACCURACY),
+        "proven limit": proven_limit(counts, k, ACCURACY),
     }
 
 
@@ -78,7 +77,7 @@ def _saved(row: Row) -> float:
 
 def _judge(rows: list[Row]) -> Verdict:
     by_gain = sorted(rows, key=_saved, reverse=True)
-    above = [row[DEFAULT] / row["swap limit"] for row in rows if row["swap limit"]]
+    above = [row[DEFAULT] / row["proven limit"] for row in rows if row["proven limit"]]
     said = "; ".join(
         f"{row['data'].removeprefix('dpbench/')}, k = {row['k']:,}: {_saved(row):.2f} "
         f"({three_digits(min(row[name] for name in PUBLISHED))} down to {three_digits(row[DEFAULT])})"
@@ -88,9 +87,8 @@ def _judge(rows: list[Row]) -> Verdict:
         f"With margin and exponential noise the epsilon needed for 0.99 is {_saved(by_gain[-1]):.2f} to "
         f"{_saved(by_gain[0]):.2f} times smaller than that of the better published form on the {len(rows)} pairs of a "
         f"data set and k at hand, in the order of the gain: {said}. The gain comes from the gap between ranks "
-        "k and k + 1: where these are tied or nearly so, there is hardly any. Where they are not "
-        f"tied, the default needs {min(above):.2f} to {max(above):.2f} times the swap limit, a yardstick for "
-        "mechanisms that treat items alike."
+        f"k and k + 1: where these are tied or nearly so, there is hardly any. The default needs {min(above):.2f} to "
+        f"{max(above):.2f} times the proven limit of pure mechanisms that treat items alike."
     )
     return counted([Claim(f"{row['data']}, k =", f"{row['k']:,}", _saved(row) > _GAIN) for row in rows], text)
 
@@ -104,8 +102,8 @@ def _draw(rows: list[Row]) -> Figure:
         look = {"color": style["color"], "marker": style["marker"], "linestyle": "none", "markersize": 7}
         places = [row[name] / row[DEFAULT] for row in rows]
         place.plot(places, heights, **look, markerfacecolor=style["color"] if filled else "white", label=name)
-    limits = [row["swap limit"] / row[DEFAULT] or math.nan for row in rows]
-    place.plot(limits, heights, color="black", marker="|", linestyle="none", markersize=11, label="swap limit")
+    limits = [row["proven limit"] / row[DEFAULT] or math.nan for row in rows]
+    place.plot(limits, heights, color="black", marker="|", linestyle="none", markersize=11, label="proven limit")
     place.set_yticks(heights, [f"{row['data'].removeprefix('dpbench/')}, k = {row['k']:,}" for row in rows], fontsize=9)
     place.set_xlim(0, 3.2)
     place.set_xlabel(
