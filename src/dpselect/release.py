@@ -204,6 +204,7 @@ class ReleaseRequest:
     delta: float | None = None
     sensitivity: Sensitivity
     ordered: bool = False
+    aim: str = "most"
     values: float | None = None
     protects: str = "one person"
     neighbours: str = "add or remove"
@@ -253,7 +254,7 @@ class ReleaseRequest:
         more: dict[str, Any] = {}
         if isinstance(self.mechanism, str) and self.max_items_per_person is not None:
             kind = {**MECHANISMS, **FOR_UNKNOWN_DOMAINS}.get(self.mechanism)
-            if hasattr(kind, "max_items_per_person"):
+            if self.mechanism == "auto" or hasattr(kind, "max_items_per_person"):
                 more["max_items_per_person"] = self.max_items_per_person
         if self.pool is not None:
             more["pool"] = self.pool
@@ -264,6 +265,7 @@ class ReleaseRequest:
             delta=delta,
             sensitivity=self.sensitivity,
             ordered=self.ordered,
+            aim=self.aim,
             **more,
         )
 
