@@ -16,26 +16,13 @@ from rich.table import Table
 from dpselect import InvalidInput
 from dpselect._format import three_digits
 from dpselect.reproduce.drawing import picture
-from experiments import (
-    delta,
-    domain_size,
-    errors,
-    features,
-    inside,
-    margin,
-    ordered,
-    ordered_margin,
-    ranking,
-    ring,
-    unknown,
-)
+from experiments import auto, domain_size, features, inside, margin, ordered, ordered_margin, ranking, ring, unknown
 
 EXPERIMENTS = {
+    "auto": auto,
     "margin": margin,
     "ordered": ordered,
     "ordered-margin": ordered_margin,
-    "errors": errors,
-    "delta": delta,
     "unknown": unknown,
     "inside": inside,
     "domain-size": domain_size,
@@ -53,16 +40,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = "--data is missing" if options.data is None else f"there is no folder {options.data}"
         print(f"skipped: {options.name} needs the real data sets, and {where}")
         return 0
+    quick = {"quick": True} if options.quick else {}
+    if quick and not getattr(experiment, "HAS_QUICK", False):
+        _parser().error(f"--quick: {options.name} has no quick form")
     rows: list[dict[str, Any]] = []
     with Console(stderr=True).status(f"computing {options.name} …") as status:
         try:
-            for row in experiment.rows(options.data):
+            for row in experiment.rows(options.data, **quick):
                 rows.append(row)
                 status.update(f"computed {row['data']}, k = {row['k']} …")
         except InvalidInput as missing:
             print(f"skipped: {options.name} needs a data set that is missing: {missing}")
             return 0
-    Console().print(_table(experiment.TITLE, rows))
+    for title, lines in experiment.summary(rows) if hasattr(experiment, "summary") else [(experiment.TITLE, rows)]:
+        Console().print(_table(title, lines))
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
         with (options.out / f"{options.name}.csv").open("w", encoding="utf-8", newline="") as file:
@@ -81,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="also write DIR/NAME.csv and, if there is a picture, DIR/NAME.svg"
     )
+    parser.add_argument("--quick", action="store_true", help="fewer data sets and settings (auto only)")
     return parser
 
 

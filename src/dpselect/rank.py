@@ -47,6 +47,7 @@ def rank(
     max_degree: int,
     damping: float = DEFAULT_DAMPING,
     mechanism: str | Mechanism = "auto",
+    aim: str = "most",
     max_votes_per_person: int | None = None,
     domain: Any = None,
     domain_column: str | None = None,
@@ -75,7 +76,7 @@ def rank(
         Pairs (winner, loser), whose items are taken by their text, or a table as in `top`, with a row for each
         comparison. Rows that lack a value, or that compare an item with itself or with one outside the domain, are left
         out.
-    k, epsilon, delta, mechanism, ordered, values, seed
+    k, epsilon, delta, mechanism, aim, ordered, values, seed
         As in `select`; noisy values are the scores, which sum to 1.
     comparisons_per_pair, max_degree
         L and D, public caps. Each pair of items keeps at most L comparisons, and each item at most D·L that it lost,
@@ -142,6 +143,7 @@ def rank(
         delta=delta,
         sensitivity=bounds.sensitivity(2),
         ordered=ordered,
+        aim=aim,
         values=values,
         protects=protects or ("one comparison" if person is None else "one person"),
         neighbours=f"add or remove{condition}",

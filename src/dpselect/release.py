@@ -28,6 +28,7 @@ from dpselect.mechanisms import (
     NoisyVector,
     mechanism_for,
 )
+from dpselect.mechanisms.auto import lead, noisy_vectors
 from dpselect.privacy.composition import compose
 from dpselect.privacy.guarantee import Guarantee, probability_of_failure
 from dpselect.privacy.naming import Naming
@@ -224,6 +225,7 @@ class ReleaseRequest:
     delta: float | None = None
     sensitivity: Sensitivity
     ordered: bool = False
+    aim: str = "most"
     values: float | bool | None = None
     protects: str = "one person"
     neighbours: str = "add or remove"
@@ -280,10 +282,11 @@ class ReleaseRequest:
         more: dict[str, Any] = {}
         mechanism = self.mechanism
         if isinstance(mechanism, str) and mechanism == "auto" and self.values is True:
-            mechanism = self._including(delta)
+            mechanism = self._including(epsilon, delta)
         if isinstance(mechanism, str) and self.max_items_per_person is not None:
             kind = {**MECHANISMS, **FOR_UNKNOWN_DOMAINS}.get(mechanism)
-            if hasattr(kind, "max_items_per_person"):
+            # A share of ε for the values is refused by the mechanisms that include them, so "auto" does not take these.
+            if hasattr(kind, "max_items_per_person") or (mechanism == "auto" and self.values is None):
                 more["max_items_per_person"] = self.max_items_per_person
         if self.pool is not None:
             more["pool"] = self.pool
@@ -294,10 +297,11 @@ class ReleaseRequest:
             delta=delta,
             sensitivity=self.sensitivity,
             ordered=self.ordered,
+            aim=self.aim,
             **more,
         )
 
-    def _including(self, delta: float | None) -> str:
+    def _including(self, epsilon: float | None, delta: float | None) -> Mechanism:
         """Return what "auto" means if the answer is to include its values."""
         if self.max_items_per_person is None:
             raise InvalidInput(
@@ -306,7 +310,8 @@ class ReleaseRequest:
                 "must be a share of epsilon, such as 0.3, unless max_items_per_person is stated: only laplace and "
                 "gaussian include their values",
             )
-        return Gaussian.name if delta else Laplace.name
+        shared = {"k": self.k, "epsilon": epsilon, "sensitivity": self.sensitivity}
+        return min(noisy_vectors(shared, self.max_items_per_person, delta or 0.0), key=lead)
 
     def _naming(self, epsilon: float | None, delta: float) -> Naming:
         if self.number_of_items is None:

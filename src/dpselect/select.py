@@ -22,6 +22,7 @@ def select(
     epsilon: float | None = None,
     delta: float | None = None,
     mechanism: str | Mechanism = "auto",
+    aim: str = "most",
     sensitivity: Sensitivity = COUNTS,
     ordered: bool = False,
     values: float | bool | None = None,
@@ -45,6 +46,9 @@ def select(
         states.
     mechanism
         "auto", a name, or a mechanism object. "auto" chooses from public facts only, never from the scores.
+    aim
+        What "auto" aims at: "most", the most right items to be expected, or "exact", the highest probability of exactly
+        the right answer.
     sensitivity
         How far one person can move a score; `COUNTS` if each person counts at most once per item.
     ordered
@@ -88,6 +92,7 @@ def select(
         delta=delta,
         sensitivity=sensitivity,
         ordered=ordered,
+        aim=aim,
         values=values,
         protects=protects,
     ).plan()

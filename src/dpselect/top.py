@@ -46,6 +46,7 @@ def top(
     max_items_per_person: int | None = None,
     pool: int | None = None,
     mechanism: str | Mechanism = "auto",
+    aim: str = "most",
     ordered: bool = False,
     values: float | bool | None = None,
     protects: str = "one person",
@@ -68,8 +69,8 @@ def top(
     item, person
         The columns with the items and the people. Each person counts at most once per item; rows with a null in either
         column are dropped. A misspelt field of a JSON file is not detected: it reads as null in every row.
-    k, epsilon, delta, mechanism, ordered, values, seed
-        As in `select`.
+    k, epsilon, delta, mechanism, aim, ordered, values, seed
+        As in `select`. With a `max_items_per_person`, "auto" may choose "laplace" or "gaussian".
     domain
         The possible items, which are public: a list, array or table column, the path of a file that lists them,
         table:NAME in the engine of the rows, or their number. With a number, an item that nobody has is returned as
@@ -128,6 +129,7 @@ def top(
         delta=delta,
         sensitivity=contribution.sensitivity,
         ordered=ordered,
+        aim=aim,
         values=values,
         protects=protects,
         max_items_per_person=contribution.max_items_per_person,

@@ -9,17 +9,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import dpselect as dps
-from dpselect.forecast import forecast, largest_error, proven_limit, relative_error, smallest_epsilon, swap_yardstick
+from dpselect.forecast import forecast, proven_limit, smallest_epsilon, swap_yardstick
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from experiments import __main__ as command  # noqa: E402
-from experiments import data, errors, margin, ordered, ordered_margin  # noqa: E402
+from experiments import data, margin, ordered, ordered_margin  # noqa: E402
 
 DATA = Path(os.environ.get("DPSELECT_DATA", ROOT.parent / "shared" / "data"))
 with_data = pytest.mark.skipif(
@@ -71,14 +70,6 @@ def test_no_mechanism_goes_below_the_limit_and_the_margin_comes_closest() -> Non
     assert min(needed.values()) > proven_limit(counts, 5, 0.99)
 
 
-def test_errors_are_those_of_the_definition() -> None:
-    true, chosen = np.array([9, 7, 4]), np.array([[9, 4, 7], [7, 9, 1]])
-    assert errors.mean(largest_error, true, chosen) == 3.0
-    assert errors.mean(relative_error, true, chosen) == 1.5
-    sure = errors.draws(dps.Joint(k=2, epsilon=1.0), np.array([9000, 5000, 10]), 3)
-    assert sure.tolist() == [[9000, 5000]] * 3
-
-
 def test_zipf_counts_follow_their_law() -> None:
     counts = data.zipf(10_000, 0.04)
     assert counts.sum() == pytest.approx(1.5e8, rel=1e-5)
@@ -95,7 +86,7 @@ def test_an_experiment_whose_data_sets_are_missing_is_skipped(tmp_path: Path) ->
 
 
 def test_an_experiment_without_a_folder_is_skipped(capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("margin", "ordered", "errors", "delta"):
+    for name in ("margin", "ordered", "auto"):
         for arguments in ([], ["--data", "no-such-folder"]):
             assert command.main([name, *arguments]) == 0
             assert capsys.readouterr().out.startswith(f"skipped: {name} ")

@@ -77,6 +77,12 @@ Where = Annotated[
         help="Condition that selects rows, in the engine's SQL. Do not derive it from the private rows.", metavar="SQL"
     ),
 ]
+Aim = Annotated[
+    str,
+    typer.Option(
+        help="What auto aims at: most (the most right items) or exact (exactly the right answer).", metavar="AIM"
+    ),
+]
 Ordered = Annotated[bool, typer.Option("--ordered", help="Publish a ranked list instead of a set.")]
 Seed = Annotated[
     int | None,

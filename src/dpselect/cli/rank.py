@@ -8,6 +8,7 @@ import typer
 
 from dpselect.cli.inputs import check_answer
 from dpselect.cli.options import (
+    Aim,
     DataSet,
     Delta,
     DomainColumn,
@@ -121,6 +122,7 @@ def rank_command(
         typer.Option(help="What one value of --person stands for, as stated in the guarantee.", metavar="TEXT"),
     ] = None,
     ordered: Ordered = False,
+    aim: Aim = "most",
     seed: Seed = None,
     ledger: LedgerPlace = None,
     dataset: DataSet = None,
@@ -164,6 +166,7 @@ def rank_command(
             tie=tie,
             promised_rho=promised_rho,
             ordered=ordered,
+            aim=aim,
             values=values,
             protects=protects,
             seed=seed,

@@ -9,6 +9,7 @@ import typer
 import dpselect
 from dpselect.cli.inputs import check_answer
 from dpselect.cli.options import (
+    Aim,
     DataSet,
     Delta,
     DomainColumn,
@@ -119,6 +120,7 @@ def top_command(
         str, typer.Option(help="What one value of --person stands for, as stated in the guarantee.", metavar="TEXT")
     ] = "one person",
     ordered: Ordered = False,
+    aim: Aim = "most",
     seed: Seed = None,
     ledger: LedgerPlace = None,
     dataset: DataSet = None,
@@ -156,6 +158,7 @@ def top_command(
             pool=pool,
             mechanism=_mechanism(mechanism, noise, gamma, k, epsilon, delta, clip, max_items_per_person, pool),
             ordered=ordered,
+            aim=aim,
             values=values,
             protects=protects,
             seed=seed,

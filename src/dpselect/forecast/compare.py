@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from dpselect._format import shown_above, shown_below
 from dpselect._numbers import positive_integer, positive_number
 from dpselect._show import table_html
-from dpselect.errors import InvalidInput
 from dpselect.forecast.curves import Success, smallest_epsilon, success, wanted_accuracy
 from dpselect.forecast.limits import proven_limit, swap_yardstick
 from dpselect.forecast.outcome import TITLES, WARNING, Forecast, checked_draws, forecast

@@ -13,7 +13,14 @@ from typing import Any
 
 from dpselect._format import shown_above
 from dpselect.errors import InvalidInput
-from dpselect.forecast.curves import has_curve, judged_in_order, smallest_epsilon, solve_epsilon, success, wanted_accuracy
+from dpselect.forecast.curves import (
+    has_curve,
+    judged_in_order,
+    smallest_epsilon,
+    solve_epsilon,
+    success,
+    wanted_accuracy,
+)
 from dpselect.mechanisms import Mechanism
 from dpselect.privacy.sensitivity import COUNTS
 from dpselect.scores import Scores

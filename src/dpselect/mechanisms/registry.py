@@ -1,15 +1,15 @@
-"""Mechanisms by name, and the choice that "auto" makes."""
+"""Mechanisms by name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
-from fractions import Fraction
 from typing import Any
 
 from dpselect._format import shown_above
 from dpselect._numbers import positive_integer, positive_number
 from dpselect.errors import InvalidInput
+from dpselect.mechanisms.auto import automatic, check_aim
 from dpselect.mechanisms.base import Mechanism, check_agreement
 from dpselect.mechanisms.canonical import Canonical
 from dpselect.mechanisms.gamma import Gamma
@@ -19,10 +19,9 @@ from dpselect.mechanisms.laplace import Laplace
 from dpselect.mechanisms.limited import LimitedDomain
 from dpselect.mechanisms.oneshot import OneShot
 from dpselect.mechanisms.peeling import Peeling
-from dpselect.mechanisms.restricted import GUMBEL_FOR_EXPONENTIAL, Restricted, restricted_for
+from dpselect.mechanisms.restricted import Restricted, restricted_for
 from dpselect.mechanisms.top_stable import TopStable
 from dpselect.mechanisms.unknown import UnknownDomain
-from dpselect.privacy.calibration import range_per_round
 from dpselect.privacy.guarantee import probability_of_failure
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
 
@@ -45,6 +44,7 @@ def mechanism_for(
     delta: float | None = None,
     sensitivity: Sensitivity = COUNTS,
     ordered: bool = False,
+    aim: str = "most",
     **parameters: Any,
 ) -> Mechanism:
     """Return the mechanism with a name, or a mechanism object if it agrees with the other arguments.
@@ -61,6 +61,8 @@ def mechanism_for(
         How far one person can move each score.
     ordered
         Whether the order of the answer must be meaningful.
+    aim
+        What "auto" aims at: "most" right items, or "exact", exactly the right answer.
     **parameters
         Further arguments of the mechanism.
 
@@ -79,8 +81,11 @@ def mechanism_for(
     >>> mechanism_for("auto", k=10, epsilon=1.0).name
     'canonical'
     >>> mechanism_for("auto", k=10, epsilon=1.0, ordered=True).name
+    'oneshot'
+    >>> mechanism_for("auto", k=10, epsilon=1.0, ordered=True, aim="exact").name
     'joint'
     """
+    check_aim(aim)
     allowed = 0.0 if delta is None else probability_of_failure(delta)
     if isinstance(mechanism, Mechanism):
         chosen = mechanism
@@ -93,16 +98,16 @@ def mechanism_for(
             missing = "k" if k is None else "epsilon"
             raise InvalidInput(missing, None, "must be a number unless mechanism is a mechanism object")
         k, epsilon = positive_integer("k", k), positive_number("epsilon", epsilon)
-        make: Callable[..., Mechanism]
+        shared: dict[str, Any] = {"k": k, "epsilon": epsilon, "sensitivity": sensitivity}
         if isinstance(mechanism, str) and mechanism == "auto":
-            make, chosen_parameters = _best(k, epsilon, allowed, ordered)
+            chosen = automatic(**shared, delta=allowed, ordered=ordered, aim=aim, **parameters)
         else:
             kind = _named(mechanism)
-            make = restricted_for if kind is Restricted else kind
+            make: Callable[..., Mechanism] = restricted_for if kind is Restricted else kind
             chosen_parameters = {"delta": allowed} if kind.may_stop else _with_delta(kind, allowed, parameters)
             if kind is OneShot:
                 chosen_parameters["ordered"] = ordered
-        chosen = make(k=k, epsilon=epsilon, sensitivity=sensitivity, **{**chosen_parameters, **parameters})
+            chosen = make(**shared, **{**chosen_parameters, **parameters})
     if delta is not None and chosen.guarantee.delta > allowed:
         needed = shown_above(chosen.guarantee.delta)
         raise InvalidInput(
@@ -131,19 +136,3 @@ def _with_delta(kind: type[Mechanism], delta: float, parameters: dict[str, Any])
         return {}
     noise = parameters.get("noise", defaults.get("noise"))
     return {"delta": delta} if noise in getattr(kind, "noises_with_delta", (noise,)) else {}
-
-
-def _best(k: int, epsilon: float, delta: float, ordered: bool) -> tuple[type[Mechanism], dict[str, Any]]:
-    """Return what "auto" means: the mechanism with the least noise as far as public facts tell (docs/mechanisms.md).
-
-    Sets: Canonical needs the smallest ε of all pure mechanisms for the exact top k. For k = 1 it uses γ = 1, which is
-    permute-and-flip: one item is best judged by its own score alone. Sequences: Joint divides ε by 2 and Peeling by k,
-    so Joint is better from k = 3 on, unless counts are small compared with 2 k log(d) / ε, which depends on private
-    data. With δ: CDP-PEEL, for sets without its order, if it tells two items apart at a smaller gap.
-    """
-    divided = Fraction(epsilon) / (min(k, 2) if ordered else 1)
-    if delta and range_per_round(epsilon, delta, k) > GUMBEL_FOR_EXPONENTIAL * divided:
-        return (Peeling if ordered else OneShot), {"noise": "gumbel", "delta": delta}
-    if not ordered:
-        return Canonical, {"gamma": 1.0} if k == 1 else {}
-    return (Joint if k >= 3 else Peeling), {}

@@ -12,14 +12,14 @@ from dataclasses import InitVar, dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from math import factorial, isclose, log, sqrt
-from statistics import NormalDist
+from math import factorial, isclose
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dpselect._numbers import float_below, positive_integer, positive_number
 from dpselect.errors import InvalidInput
+from dpselect.mechanisms.auto import lead
 from dpselect.mechanisms.base import FARTHEST, SCALE_RANGE, Law, Mechanism, check_agreement
 from dpselect.mechanisms.gaussian import Gaussian
 from dpselect.mechanisms.peeling import Peeling
@@ -31,15 +31,6 @@ from dpselect.sampling import BitSource
 from dpselect.sampling.laws import threshold_probability
 from dpselect.sampling.threshold import MeasuredField, passing_at_first
 from dpselect.scores import Members
-
-GUMBEL_FOR_EXPONENTIAL = Fraction(log(99) / log(50))
-"""Ratio of the rates at which gumbel and exponential noise tell two items apart with probability 0.99.
-
-They solve `1/(1 + e^{−g}) = 0.99` and `1 − ½ e^{−g} = 0.99`.
-"""
-
-NORMAL_FOR_GUMBEL = Fraction(NormalDist().inv_cdf(0.99) * sqrt(2) / log(99))
-"""Standard deviation of normal noise times this is the scale of gumbel noise that needs the same gap."""
 
 ROUNDS_FOR_TESTS = 4
 """The tests get the ε of this many rounds of peeling (restricted, theorem 5), limited by MOST_FOR_TESTS."""
@@ -331,17 +322,16 @@ def restricted_for(
     composed = RestrictedGumbel(**totals, **parameters)
     inner = composed.inner
     assert isinstance(inner, Peeling)
-    gap = Fraction(sensitivity.spread) / inner.per_round()
-    if inner.per_round() <= GUMBEL_FOR_EXPONENTIAL * Fraction(inner.epsilon) / inner.k:
-        plain = Peeling(k=inner.k, epsilon=inner.epsilon, sensitivity=sensitivity)
+    plain = Peeling(k=inner.k, epsilon=inner.epsilon, sensitivity=sensitivity)
+    gap = min(lead(inner), lead(plain))
+    if gap == lead(plain):
         left = positive_delta("delta", delta)
         composed = _with_tests(plain, left, composed.test_epsilon, parameters.get("test_delta"), pool)
-        gap = Fraction(sensitivity.spread) / (plain.per_round() * GUMBEL_FOR_EXPONENTIAL)
     if max_items_per_person is not None:
         shared = {**totals, **parameters, "test_epsilon": composed.test_epsilon}
         normal = RestrictedNormal(**shared, max_items_per_person=max_items_per_person)
         assert isinstance(normal.inner, Gaussian)
-        if NORMAL_FOR_GUMBEL * Fraction(normal.inner.sigma) < gap:
+        if lead(normal.inner) < gap:
             return normal
     return composed
 

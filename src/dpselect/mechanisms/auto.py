@@ -1,0 +1,100 @@
+"""What mechanism="auto" chooses, from public facts alone (docs/mechanisms.md has the evidence)."""
+
+from __future__ import annotations
+
+import contextlib
+from fractions import Fraction
+from math import log, sqrt
+from statistics import NormalDist
+from typing import Any
+
+from dpselect.errors import InvalidInput
+from dpselect.mechanisms.base import Mechanism
+from dpselect.mechanisms.canonical import Canonical
+from dpselect.mechanisms.gaussian import Gaussian
+from dpselect.mechanisms.joint import Joint
+from dpselect.mechanisms.laplace import Laplace
+from dpselect.mechanisms.noisy_vector import NoisyVector
+from dpselect.mechanisms.oneshot import OneShot
+from dpselect.mechanisms.peeling import Peeling
+from dpselect.privacy.calibration import laplace_threshold
+from dpselect.privacy.sensitivity import Sensitivity
+
+AIMS = ("most", "exact")
+"""What "auto" aims at: the most right items, or exactly the right answer."""
+
+LEADS = {
+    "exponential": Fraction(log(50)),
+    "gumbel": Fraction(log(99)),
+    "laplace": laplace_threshold(Fraction(1, 100)),
+    "normal": Fraction(NormalDist().inv_cdf(0.99) * sqrt(2)),
+}
+"""The lead, in scales of the noise, with which one noisy score exceeds another with probability 0.99."""
+
+
+def check_aim(aim: str) -> None:
+    """Raise InvalidInput for an unknown aim."""
+    if aim not in AIMS:
+        raise InvalidInput("aim", aim, "must be 'most' (the most right items) or 'exact' (exactly the right answer)")
+
+
+def automatic(
+    *,
+    k: int,
+    epsilon: float,
+    delta: float,
+    sensitivity: Sensitivity,
+    ordered: bool,
+    aim: str = "most",
+    max_items_per_person: int | None = None,
+) -> Mechanism:
+    """Return the mechanism that "auto" means.
+
+    | | most | exact |
+    |---|---|---|
+    | pure set | Canonical | Canonical |
+    | pure sequence | OneShot | Joint |
+    | with δ | Gumbel noise, if its lead is smaller than that of OneShot | as if pure |
+    | with m | Laplace, or Gaussian with δ, if its lead is the smallest of all | Laplace, if m s <= w |
+
+    The lead is the gap at which two items are told apart with probability 0.99 (`LEADS`), w the spread and s the reach
+    of the sensitivity.
+    """
+    shared: dict[str, Any] = {"k": k, "epsilon": epsilon, "sensitivity": sensitivity}
+    # One item is best judged by its own score alone: with γ = 1 and k = 1 Canonical is permute-and-flip.
+    canonical = Canonical(**shared, gamma=1.0 if k == 1 else 0.5)
+    if aim == "exact":
+        if max_items_per_person is not None and max_items_per_person * sensitivity.reach <= sensitivity.spread:
+            return Laplace(**shared, max_items_per_person=max_items_per_person)
+        return Joint(**shared) if ordered and k > 1 else OneShot(**shared, ordered=True) if ordered else canonical
+    oneshot = OneShot(**shared, ordered=ordered)
+    rivals: list[NoisyScores] = [oneshot]
+    if delta:
+        gumbel = {**shared, "noise": "gumbel", "delta": delta}
+        rivals.append(Peeling(**gumbel) if ordered else OneShot(**gumbel))
+    if max_items_per_person is not None:
+        rivals += noisy_vectors(shared, max_items_per_person, delta)
+    best = min(rivals, key=lead)
+    return canonical if best is oneshot and not ordered else best
+
+
+def noisy_vectors(shared: dict[str, Any], max_items_per_person: int, delta: float) -> list[NoisyVector]:
+    """Return Laplace, and with δ Gaussian, for k, ε and sensitivity in `shared`."""
+    limited = {**shared, "max_items_per_person": max_items_per_person}
+    vectors: list[NoisyVector] = [Laplace(**limited)]
+    if delta:
+        with contextlib.suppress(InvalidInput):  # no float holds the noise for an extreme ε and δ
+            vectors.append(Gaussian(**limited, delta=delta))
+    return vectors
+
+
+NoisyScores = OneShot | Peeling | NoisyVector
+"""Mechanisms that return the k largest noisy scores."""
+
+
+def lead(mechanism: NoisyScores) -> Fraction:
+    """Return the gap at which a mechanism tells two items apart with probability 0.99."""
+    if isinstance(mechanism, NoisyVector):
+        return LEADS[mechanism.distribution.name] / mechanism.rate()
+    rate = mechanism.rate() if isinstance(mechanism, Peeling) else mechanism.rate(size=2)
+    return LEADS[mechanism.noise] / rate
