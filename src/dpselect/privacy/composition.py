@@ -41,8 +41,9 @@ def compose(guarantees: Iterable[Guarantee], *, delta: float | None = None, rout
         How much δ the whole may have; by default the sum of the parts' δ.
     route
         "basic" adds every ε and every δ. "zcdp" adds ρ and converts the sum, `ε(Σ ρ_i, δ)`. "ranges" bounds the total
-        loss of rounds of bounded range r_i, `Σ mean(r_i) + √(½ Σ r_i² log(1/δ))`. "least" takes the smallest ε of the
-        three; in the second and third, parts that gain nothing or do not carry what is needed are added plainly.
+        loss of rounds of bounded range r_i, `Σ mean(r_i) + √(½ Σ r_i² log(1/δ))`, or by optimal composition where all
+        r_i are equal. "least" takes the smallest ε of the three; in the second and third, parts that gain nothing or do
+        not carry what is needed are added plainly.
 
     Returns
     -------
