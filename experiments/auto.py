@@ -30,6 +30,9 @@ COUNTED = [
 PAIRED = ["games_steam", "ml_latest_small", "foursquare_lbsn_Jakarta", "epinions", "fimi_retail"]
 """Data sets of counts, and of pairs of person and item, which can be cut to a limit of items per person."""
 
+QUICK = ("dpbench/PATENT", "netflix", "games_steam")
+"""The data sets of the quick form."""
+
 LENGTHS = (3, 10, 30, 100)
 EPSILONS = (0.03, 0.1, 0.3, 1.0, 3.0)
 LIMITS = (1, 5)
@@ -86,15 +89,15 @@ def rows(data: Path, *, quick: bool = False) -> Iterator[dict[str, Any]]:
         (name, limit) for name in COUNTED + PAIRED for limit in (None, *LIMITS) if limit is None or name in PAIRED
     ]
     if quick:
-        tables = [(name, limit) for name, limit in tables if name in ("dpbench/MEDCOST", "ml_latest_small")]
+        tables = [(name, limit) for name, limit in tables if name in QUICK]
     for name, _ in tables:
         Data(data).file_of(name)
     with ProcessPoolExecutor() as pool:
-        for done in as_completed(pool.submit(answers, data, name, limit, quick) for name, limit in tables):
+        for done in as_completed(pool.submit(answers, data, name, limit) for name, limit in tables):
             yield from done.result()
 
 
-def answers(data: Path, name: str, limit: int | None, quick: bool) -> list[dict[str, Any]]:
+def answers(data: Path, name: str, limit: int | None) -> list[dict[str, Any]]:
     """Return the rows of one table."""
     files = Data(data)
     counts = files.counts(name) if limit is None else files.bounded_counts(name, limit)
@@ -104,12 +107,11 @@ def answers(data: Path, name: str, limit: int | None, quick: bool) -> list[dict[
     @cache
     def figures(mechanism: dps.Mechanism, ordered: bool) -> dict[str, float]:
         outlook = dps.forecast.forecast(scores, mechanism, draws=DRAWS, tolerance=TOLERANCE, ordered=ordered)
-        assert outlook.exact is not None and outlook.f1 is not None and outlook.score_ratio is not None
-        return {"exact": outlook.exact.value, "F1": outlook.f1.value, "score ratio": outlook.score_ratio.value}
+        found = {"exact": outlook.exact, "F1": outlook.f1, "score ratio": outlook.score_ratio}
+        return {title: figure.value for title, figure in found.items() if figure is not None}
 
     found = []
-    lengths, epsilons = (LENGTHS[:2], EPSILONS[1:4]) if quick else (LENGTHS, EPSILONS)
-    for k, epsilon, delta, ordered in product(lengths, epsilons, (0.0, 0.5 / people), (False, True)):
+    for k, epsilon, delta, ordered in product(LENGTHS, EPSILONS, (0.0, 0.5 / people), (False, True)):
         question = Question(k, epsilon, delta, limit, ordered)
         chosen = {aim: _automatic(question, aim) for aim in ("most", "exact")}
         listed = {label: (mechanism, figures(mechanism, ordered)) for label, mechanism in mechanisms(question).items()}
@@ -144,14 +146,14 @@ def summary(rows: list[dict[str, Any]]) -> Iterator[tuple[str, list[dict[str, An
     for group in groups:
         inside = [row for row in rows if row["class"] == group]
         for aim in ("most", "exact"):
-            means.append(_means(group, f'"auto", {aim}', [row for row in inside if row[f"auto, {aim}"]]))
+            means.append(_means(group, f"auto, {aim}", [row for row in inside if row[f"auto, {aim}"]]))  # noqa: PERF401
         best: dict[Any, dict[str, Any]] = {}
         for row in inside:
             key = row["data"], row["k"], row["epsilon"]
             best[key] = max(best.get(key, row), row, key=lambda each: each["F1"])
         means.append(_means(group, "best in hindsight", list(best.values())))
         for label in dict.fromkeys(row["mechanism"] for row in inside):
-            means.append(_means(group, label, [row for row in inside if row["mechanism"] == label]))
+            means.append(_means(group, label, [row for row in inside if row["mechanism"] == label]))  # noqa: PERF401
         regrets.append(_regret(group, [row for row in inside if row["auto, most"]]))
     yield "mean P[exact], F1 and score ratio", means
     yield 'F1 that "auto" loses against the best mechanism in hindsight', regrets

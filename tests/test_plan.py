@@ -190,8 +190,14 @@ class TestRho:
     ) -> None:
         account = ledger.create("d", epsilon=epsilon, delta=delta, composition="zcdp")
         peeling = dps.Peeling(k=k, epsilon=epsilon, delta=delta, noise="gumbel")
+        ledger.create("begun", epsilon=epsilon, delta=delta, composition="zcdp")
+        ledger.spend("begun", dps.Guarantee(1e-6))
         ledger.spend("d", peeling.guarantee)
         assert ledger.remaining("d").rho < 1e-9 * account.total.rho
+        assert ledger.spent("d").epsilon <= epsilon
+        for dataset, more in (("d", dps.Guarantee(1e-4)), ("begun", peeling.guarantee)):
+            with pytest.raises(dps.BudgetExceeded):
+                ledger.spend(dataset, more)
 
     def test_a_refusal_compares_like_with_like(self, ledger: Ledger) -> None:
         """The epsilons are those of pure releases that cost as much, not that of an approximate release."""

@@ -98,7 +98,7 @@ def test_peeling_states_what_its_rounds_compose_to(noise: str) -> None:
 
 def test_many_rounds_get_several_times_the_plain_share() -> None:
     mechanism = dps.Peeling(k=200, epsilon=1.0, noise="gumbel", delta=1e-6)
-    assert float(mechanism.per_round()) == pytest.approx(0.0312128, abs=1e-7)
+    assert float(mechanism.per_round()) == pytest.approx(0.0333703, abs=1e-7)
     assert float(mechanism.per_round()) > 6 / 200
 
 
@@ -196,7 +196,7 @@ def test_auto_takes_cdp_peel_where_its_share_is_larger() -> None:
     assert sequence.per_round() > Fraction(1.17) * Fraction(0.25)
     one = mechanism_for("auto", k=1, epsilon=0.1, delta=0.05)
     assert one == dps.OneShot(k=1, epsilon=0.1, noise="gumbel", delta=0.05)
-    assert mechanism_for("auto", k=10, epsilon=0.5, delta=0.05, ordered=True).name == "joint"
+    assert mechanism_for("auto", k=20, epsilon=0.5, delta=0.05, ordered=True).name == "joint"
 
 
 @pytest.mark.parametrize("delta", [1e-3, 0.05])

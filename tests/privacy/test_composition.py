@@ -158,16 +158,19 @@ def test_no_route_beats_least_and_each_is_rounded_up(sizes: list[float], delta: 
         assert least.epsilon <= compose(parts, delta=delta, route=route).epsilon
 
 
-def test_equal_rounds_cost_the_formulas_of_the_page() -> None:
-    width, rounds, delta = 0.1, 200, 1e-6
-    ratio = width / (1 - math.exp(-width))
-    written = rounds * (ratio - 1 - math.log(ratio)) + width * math.sqrt(rounds / 2 * math.log(1 / delta))
-    parts = [Guarantee.bounded_range(width)] * rounds
+def test_rounds_cost_the_formulas_of_the_page() -> None:
+    widths, rounds, delta = (0.1, 0.11), 100, 1e-6
+    ratios = [width / (1 - math.exp(-width)) for width in widths]
+    squares = rounds * sum(width**2 for width in widths)
+    written = rounds * sum(ratio - 1 - math.log(ratio) for ratio in ratios) + math.sqrt(squares / 2 * -math.log(delta))
+    parts = [Guarantee.bounded_range(width) for width in widths for _ in range(rounds)]
     assert compose(parts, delta=delta, route="ranges").epsilon == pytest.approx(written, rel=1e-12)
-    by_rho = Guarantee.zcdp(rounds * width**2 / 8, delta=delta).epsilon
+    by_rho = Guarantee.zcdp(squares / 8, delta=delta).epsilon
     assert compose(parts, delta=delta, route="zcdp").epsilon == pytest.approx(by_rho, rel=1e-12)
     assert compose(parts, delta=delta).epsilon == pytest.approx(min(written, by_rho), rel=1e-12)
-    assert compose(parts, delta=delta, route="basic").epsilon == pytest.approx(20.0)
+    assert compose(parts, delta=delta, route="basic").epsilon == pytest.approx(21.0)
+    equal = [Guarantee.bounded_range(max(widths))] * 2 * rounds
+    assert compose(equal, delta=delta).epsilon == compose(equal, delta=delta, route="ranges").epsilon < by_rho
 
 
 def test_tiny_and_huge_ranges_are_bounded_without_cancellation() -> None:

@@ -110,7 +110,7 @@ class Rule:
         """Return what the costs may add up to."""
         return Amount(Fraction(total.epsilon), Fraction(total.delta))
 
-    def cost(self, guarantee: Guarantee) -> Amount:
+    def cost(self, guarantee: Guarantee, total: Budget) -> Amount:
         """Return what a release costs."""
         return Amount(Fraction(guarantee.epsilon), Fraction(guarantee.delta))
 
@@ -152,13 +152,17 @@ class ZeroConcentrated(Rule):
         """Return the ρ of the total."""
         return Amount(rho=Fraction(total.rho))
 
-    def cost(self, guarantee: Guarantee) -> Amount:
-        """Return the least ρ that follows from a guarantee."""
+    def cost(self, guarantee: Guarantee, total: Budget) -> Amount:
+        """Return the least ρ that follows from a guarantee, at most that of the total for one within its (ε, δ), δ > 0.
+
+        Noise for the whole (ε, δ) may have more ρ than implies it. It fits alone, and is then all that was released.
+        """
         rho = guarantee.known_rho
         if rho is None:
             given = plain(f"one with delta = {shown_above(guarantee.delta)} and no rho")
             raise InvalidInput("guarantee", given, "must be pure or state its rho, since this data set adds up rho")
-        return Amount(rho=rho)
+        within = 0 < guarantee.delta <= total.delta and guarantee.epsilon <= total.epsilon
+        return Amount(rho=min(rho, Fraction(total.rho)) if within else rho)
 
     def stored_cost(self, epsilon: float, delta: float, rho: str) -> Amount:
         """Return ρ as it was stored: a later version may know a smaller one."""

@@ -11,9 +11,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from dpselect._numbers import positive_number
+from dpselect._numbers import float_below, positive_number
 from dpselect.errors import InvalidInput
-from dpselect.privacy.composition import epsilon_of_rounds
+from dpselect.privacy.composition import epsilon_of_rounds, simple_epsilon_of_rounds
 from dpselect.privacy.conversion import float_above, rho_of_range
 from dpselect.privacy.guarantee import Guarantee, probability_of_failure
 from dpselect.sampling.balls import ball, working_precision
@@ -22,7 +22,16 @@ STEP = Fraction(1, 1 << 32)
 """Thresholds are multiples of this, so that exact arithmetic with them stays fast."""
 
 _BISECTIONS = 48
-"""Bisections of `range_per_round`: its result is within a relative 2^−48 of the best."""
+"""Bisections of `range_per_round`: its result is within a relative 2^−48 of the best that simple routes allow."""
+
+_TOLERANCE = 2.0**-40
+"""How close the result of `range_per_round` is to the best by optimal composition, relatively."""
+
+_TRIALS = 16
+"""The search for that ends after this many trials; each is valid, and most searches need 5."""
+
+_WIDENING = 1.125
+"""How much wider rounds may be by optimal composition in most cases."""
 
 _GAUSSIAN_PRECISION = 320
 """Bits of precision, in addition to those that cancel for small δ. Too few are safe: they only add noise."""
@@ -37,9 +46,19 @@ def range_per_round(epsilon: float, delta: float, k: int) -> Fraction:
     plainly = Fraction(epsilon) / k
     if delta <= 0:
         return plainly
+    simple = _simple_range(epsilon, delta, k, plainly)
+
+    def excess(width: float) -> float:
+        return epsilon_of_rounds(((width, k),), Fraction(delta)) - epsilon
+
+    return max(simple, Fraction(_last_allowed(excess, float_below(simple))))
+
+
+def _simple_range(epsilon: float, delta: float, k: int, plainly: Fraction) -> Fraction:
+    """Return the largest r by the routes other than optimal composition, found by bisection."""
 
     def allowed(width: float) -> bool:
-        return epsilon_of_rounds(((width, k),), Fraction(delta)) <= epsilon
+        return simple_epsilon_of_rounds(((width, k),), Fraction(delta)) <= epsilon
 
     low = float(plainly)
     if not allowed(math.nextafter(low, math.inf) * (1 + 2.0**-_BISECTIONS)):
@@ -51,6 +70,29 @@ def range_per_round(epsilon: float, delta: float, k: int) -> Fraction:
         middle = (low + high) / 2
         low, high = (middle, high) if allowed(middle) else (low, middle)
     return max(Fraction(low) if allowed(low) else plainly, plainly)
+
+
+def _last_allowed(excess: Callable[[float], float], low: float) -> float:
+    """Return nearly the largest width without an excess, from one that has none, by false position (Illinois)."""
+    below = excess(low)
+    if below >= 0:
+        return low
+    high = low * _WIDENING
+    while (above := excess(high)) <= 0:
+        low, below, high = high, above, high * _WIDENING
+    last = 0.0
+    for _ in range(_TRIALS):
+        if high - low <= (close := low * _TOLERANCE):
+            break
+        middle = low + (high - low) * below / (below - above)
+        middle = min(max(middle, low + close / 2), high - close / 2)
+        value = excess(middle)
+        if value <= 0:
+            low, below, above = middle, value, above / 2 if last < 0 else above
+        else:
+            high, above, below = middle, value, below / 2 if last > 0 else below
+        last = value
+    return low
 
 
 def pure_per_round(epsilon: float, delta: float, k: int) -> Fraction:

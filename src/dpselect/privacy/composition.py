@@ -10,8 +10,16 @@ from fractions import Fraction
 from typing import Any
 
 from dpselect._format import shown_above
+from dpselect._numbers import float_below
 from dpselect.errors import InvalidInput, plain
-from dpselect.privacy.conversion import epsilon_of_ranges, epsilon_of_zcdp, float_above, mean_of_range
+from dpselect.privacy.bounded_range import epsilon_of_equal_rounds
+from dpselect.privacy.conversion import (
+    epsilon_of_ranges,
+    epsilon_of_zcdp,
+    float_above,
+    mean_of_range,
+    rho_of_range,
+)
 from dpselect.privacy.guarantee import Guarantee, Ranges, probability_of_failure, sum_of_ranges
 
 ROUTES = ("least", "basic", "zcdp", "ranges")
@@ -33,8 +41,9 @@ def compose(guarantees: Iterable[Guarantee], *, delta: float | None = None, rout
         How much δ the whole may have; by default the sum of the parts' δ.
     route
         "basic" adds every ε and every δ. "zcdp" adds ρ and converts the sum, `ε(Σ ρ_i, δ)`. "ranges" bounds the total
-        loss of rounds of bounded range r_i, `Σ mean(r_i) + √(½ Σ r_i² log(1/δ))`. "least" takes the smallest ε of the
-        three; in the second and third, parts that gain nothing or do not carry what is needed are added plainly.
+        loss of rounds of bounded range r_i, `Σ mean(r_i) + √(½ Σ r_i² log(1/δ))`, or by optimal composition where all
+        r_i are equal. "least" takes the smallest ε of the three; in the second and third, parts that gain nothing or do
+        not carry what is needed are added plainly.
 
     Returns
     -------
@@ -123,7 +132,28 @@ def _by_ranges(kinds: list[_Kind], allowed: Fraction, mixed: bool) -> list[_Tota
         if ranges := kind.guarantee.known_ranges:
             mean, squares = _moments(ranges)
             added[kind] = (kind.count * mean, kind.count * squares)
-    return _splits(kinds, added, allowed, mixed, epsilon_of_ranges)
+    return _splits(kinds, added, allowed, mixed, epsilon_of_ranges) + _by_equal_ranges(kinds, allowed, mixed)
+
+
+def _by_equal_ranges(kinds: list[_Kind], allowed: Fraction, mixed: bool) -> list[_Total]:
+    """Optimal composition of all rounds of the most frequent range; everything else is added plainly."""
+    rounds = Counter[float]()
+    for kind in kinds:
+        rounds.update({width: number * kind.count for width, number in kind.guarantee.known_ranges})
+    if not rounds:
+        return []
+    [(width, number)] = rounds.most_common(1)
+    epsilon, delta = Fraction(), Fraction()
+    for kind in kinds:
+        others = tuple(pair for pair in kind.guarantee.known_ranges if pair[0] != width)
+        if others == kind.guarantee.known_ranges:
+            epsilon, delta = epsilon + kind.epsilon, delta + kind.delta
+        else:
+            epsilon += kind.count * sum_of_ranges(others)
+    if delta >= allowed or (epsilon and not mixed):
+        return []
+    together = epsilon_of_rounds(((width, number),), allowed - delta)
+    return [_Total(float_above(Fraction(together) + epsilon), allowed)] if math.isfinite(together) else []
 
 
 def _moments(ranges: Ranges) -> tuple[Fraction, Fraction]:
@@ -134,11 +164,18 @@ def _moments(ranges: Ranges) -> tuple[Fraction, Fraction]:
 
 def epsilon_of_rounds(ranges: Ranges, delta: Fraction) -> float:
     """Return the least ε that any route gives for rounds of bounded range."""
-    guarantee = Guarantee(float_above(sum_of_ranges(ranges)), ranges=ranges)
+    known = simple_epsilon_of_rounds(ranges, delta)
+    if len(ranges) != 1 or delta <= 0:
+        return known
+    [(width, rounds)] = ranges
+    return epsilon_of_equal_rounds(width, rounds, float_below(delta), known)
+
+
+def simple_epsilon_of_rounds(ranges: Ranges, delta: Fraction) -> float:
+    """Return the least ε that a formula gives: plain addition, ranges of any widths, or zCDP."""
+    rho = sum((rounds * rho_of_range(Fraction(width)) for width, rounds in ranges), Fraction())
     return min(
-        guarantee.epsilon,
-        epsilon_of_ranges(*_moments(ranges), delta),
-        epsilon_of_zcdp(guarantee.known_rho or Fraction(), delta),
+        float_above(sum_of_ranges(ranges)), epsilon_of_ranges(*_moments(ranges), delta), epsilon_of_zcdp(rho, delta)
     )
 
 

@@ -18,6 +18,7 @@ from dpselect.mechanisms import Gaussian, OneShot, Peeling
 from dpselect.mechanisms.limited import LimitedDomain
 from dpselect.mechanisms.restricted import Restricted
 from dpselect.multiselect.account import SignalBudget
+from dpselect.privacy.bounded_range import Grid
 from dpselect.privacy.calibration import gumbel_threshold, laplace_threshold, unit_sigma
 from dpselect.privacy.conversion import epsilon_of_ranges, epsilon_of_zcdp, mean_of_range, rho_of_range, upper_bound
 from dpselect.privacy.sensitivity import Sensitivity
@@ -128,6 +129,32 @@ def rounds_of_ranges(name: str, epsilon_of: AnyFunction = epsilon_of_ranges) -> 
 
     compared = "delta needed by rounds of bounded range / delta"
     return ExactCheck(name, compared, tuple(map(used, COMPOSED)), 1e-6, 1.0)
+
+
+def adaptive_delta(epsilon: float, width: float, rounds: int) -> float:
+    """Return a lower bound on the δ of a few rounds of bounded range r at ε: pairs chosen in view of earlier losses."""
+    t = width * np.arange(1, 20) / 20
+    p = np.expm1(t - width) / math.expm1(-width)
+
+    def worst(left: int, lost: Any) -> Any:
+        if not left:
+            return np.maximum(0.0, -np.expm1(epsilon - lost))
+        return np.max(
+            p * worst(left - 1, lost[..., None] + t) + (1 - p) * worst(left - 1, lost[..., None] + t - width), axis=-1
+        )
+
+    return float(worst(rounds, np.zeros(())))
+
+
+def optimal_rounds(name: str, grid_of: AnyFunction = Grid.of) -> ExactCheck:
+    """Compare the δ that adaptively chosen rounds need with the bound by optimal composition."""
+    cases = [(0.3, 0.1, 4), (1.2, 0.5, 3), (2.0, 1.0, 4)]
+
+    def used(case: tuple[float, float, int]) -> float:
+        epsilon, width, rounds = case
+        return float(adaptive_delta(*case) / grid_of(width, rounds, epsilon).deltas(epsilon)[0])
+
+    return ExactCheck(name, "delta needed by adaptive rounds / bound", tuple(map(used, cases)), 0.98, 1.0)
 
 
 def per_round(epsilon: float, delta: float, k: int, noise: str) -> Fraction:
@@ -302,7 +329,7 @@ CALIBRATIONS: list[tuple[str, Callable[[str], ExactCheck]]] = [
     *[
         (name, check)
         for name in ("oneshot", "peeling")
-        for check in (concentration, means_of_range, rounds_of_ranges, zcdp_epsilons, upper_bounds)
+        for check in (concentration, means_of_range, rounds_of_ranges, optimal_rounds, zcdp_epsilons, upper_bounds)
     ],
     *[("peeling", partial(rounds_of_peeling, noise=noise)) for noise in ("gumbel", "exponential")],
     ("peeling", ranges_stated),

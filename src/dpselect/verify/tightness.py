@@ -201,7 +201,7 @@ PAIRS: list[tuple[str, str, Callable[[], Pair]]] = [
         for mechanism, compared, share in (
             (TopStable(k=1, epsilon=1.0, delta=0.01, pool=1), "delta used", 1 - 1e-6),
             (TopStable(k=2, epsilon=1.0, delta=0.01, pool=2), "delta used, two items", 0.85),
-            (LimitedDomain(k=2, epsilon=3.0, delta=1e-3, pool=2), "delta used, two items", 0.99),
+            (LimitedDomain(k=2, epsilon=3.0, delta=1e-4, pool=2), "delta used, two items", 0.99),
             (LimitedDomain(k=1, epsilon=3.0, delta=1e-3, pool=1), "delta used, gumbel", 0.998),
             (LAPLACE_DUMMY, "delta used, laplace", 1 - 1e-5),
         )

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dpselect._arrays import FloatArray
 from dpselect.mechanisms import Canonical, Gaussian, Joint, OneShot, Peeling
 from dpselect.mechanisms.canonical import Geometry
 from dpselect.mechanisms.limited import LimitedDomain
@@ -20,6 +21,7 @@ from dpselect.multiselect.account import SignalBudget
 from dpselect.multiselect.noise import DistanceGuarantee, GridNoise
 from dpselect.multiselect.ring import Ring
 from dpselect.privacy import Guarantee
+from dpselect.privacy.bounded_range import STEPS, Grid
 from dpselect.privacy.calibration import STEP, guarantee_of_rounds, laplace_threshold, range_per_round, unit_sigma
 from dpselect.privacy.conversion import epsilon_of_ranges, mean_of_range, rate_of_oneshot_laplace, upper_bound
 from dpselect.ranking.bounds import Bounds
@@ -86,6 +88,19 @@ class OneMore(SignalBudget):
             allowed = self._budget is None or self._spent <= self._budget
             self._spent += Fraction(cost) if allowed else 0
             return allowed
+
+
+class StepsOnly(Grid):
+    """Rounds that are only as bad as those on a grid of 12 steps; worse ones lie in between."""
+
+    @classmethod
+    def of(cls, width: float, rounds: int, epsilon: float) -> Grid:
+        return cls(width, rounds, STEPS, rounds * STEPS, 2 * rounds * STEPS)
+
+    def worst(self, up: FloatArray, down: FloatArray) -> FloatArray:
+        rise, fall, _ = self._weights
+        worst: FloatArray = np.max(rise * up + fall * down, axis=0)
+        return worst
 
 
 class HalfRange(Peeling):
@@ -344,6 +359,12 @@ TWINS = [
         "the term with log(1 / delta) is taken by half",
         calibration.rounds_of_ranges,
         epsilon_of=lambda mean, squares, delta: epsilon_of_ranges(mean, squares / 2, delta),
+    ),
+    _comparison(
+        "worst round on a grid",
+        "optimal composition without the rounds between grid points",
+        calibration.optimal_rounds,
+        grid_of=StepsOnly.of,
     ),
     _comparison(
         "rounds of permute-and-flip",
