@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -57,13 +58,14 @@ def test_a_share_is_refused_and_so_is_true_elsewhere(mechanism: NoisyVector) -> 
         dps.select(VOTES, k=2, epsilon=0.5, values=False)
 
 
-def test_auto_takes_the_noise_that_fits_the_delta_if_the_items_per_person_are_stated() -> None:
+def test_auto_takes_laplace_or_with_a_delta_and_many_items_per_person_gaussian() -> None:
     def plan(**changes: Any) -> Any:
         asked = {"mechanism": "auto", "k": 2, "epsilon": 0.5, "sensitivity": dps.COUNTS, "values": True, **changes}
         return ReleaseRequest(**asked).plan()
 
     assert plan(max_items_per_person=2).mechanism == LAPLACE
-    assert plan(max_items_per_person=2, delta=1e-6).mechanism == GAUSSIAN
+    assert plan(max_items_per_person=2, delta=1e-6).mechanism == LAPLACE
+    assert plan(max_items_per_person=50, delta=1e-6).mechanism == replace(GAUSSIAN, max_items_per_person=50)
     assert plan(max_items_per_person=2).describe()["values"] == "included"
     with pytest.raises(dps.InvalidInput, match="unless max_items_per_person is stated"):
         plan()
