@@ -36,6 +36,7 @@ def test_plain_data_has_the_promised_keys() -> None:
             "epsilon": 0.5,
             "sensitivity": {"low": 0, "high": 1},
             "noise": "exponential",
+            "ordered": False,
         },
         "guarantee": {"epsilon": 0.5, "delta": 0.0, "protects": "one person", "neighbours": "add or remove"},
         "domain": {"items": 3, "stated": "public"},
