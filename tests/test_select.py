@@ -138,17 +138,7 @@ def test_an_unknown_mechanism_is_refused_with_the_known_names() -> None:
 
 
 def test_auto_follows_public_facts_only() -> None:
-    assert dps.select(VOTES, k=2, epsilon=1.0).mechanism == dps.Canonical(k=2, epsilon=1.0)
-    assert dps.select(VOTES, k=2, epsilon=1.0).mechanism.margin
-    assert dps.select(VOTES, k=2, epsilon=1.0, ordered=True).mechanism == dps.Peeling(k=2, epsilon=1.0)
-    assert dps.select(VOTES, k=3, epsilon=1.0, ordered=True).mechanism == dps.Joint(k=3, epsilon=1.0)
     assert dps.select([0] * 5, k=2, epsilon=1.0).mechanism == dps.select(VOTES, k=2, epsilon=1.0).mechanism
-
-
-def test_auto_for_one_item_has_the_law_of_permute_and_flip() -> None:
-    chosen = dps.select(VOTES, k=1, epsilon=1.0).mechanism
-    expected = dps.OneShot(k=1, epsilon=1.0).law([5, 4, 1, 1])
-    assert chosen.law([5, 4, 1, 1]) == pytest.approx(expected, rel=1e-12)
 
 
 def test_an_order_is_refused_where_only_the_set_is_private() -> None:

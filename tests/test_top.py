@@ -147,7 +147,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"delta": 1.0}, "delta"),
     ({"mechanism": "magic"}, "mechanism"),
     ({"mechanism": OneShot(k=3, epsilon=2.0)}, "epsilon"),
-    ({"mechanism": "oneshot", "ordered": True}, "mechanism"),
+    ({"mechanism": "canonical", "ordered": True}, "mechanism"),
     ({"mechanism": OneShot(k=3, epsilon=1e6, sensitivity=Sensitivity(0, 0.5))}, "mechanism"),
     ({"seed": -1}, "seed"),
     ({"seed": 1.5}, "seed"),

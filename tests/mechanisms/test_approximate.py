@@ -181,24 +181,6 @@ def test_an_object_must_not_need_more_delta_than_allowed() -> None:
         dps.select(range(60), mechanism=mechanism, delta=1e-7)
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 10, 200])
-def test_auto_stays_pure_for_a_small_delta(k: int) -> None:
-    """CDP-PEEL tells items apart at a smaller gap than Joint and Canonical only if delta is large."""
-    for epsilon, delta, ordered in product((0.1, 1.0, 10.0), (0.0, 1e-9, 1e-6, 1e-5), (False, True)):
-        chosen = mechanism_for("auto", k=k, epsilon=epsilon, delta=delta, ordered=ordered)
-        assert chosen == mechanism_for("auto", k=k, epsilon=epsilon, ordered=ordered)
-        assert chosen.guarantee == dps.Guarantee(epsilon)
-
-
-def test_auto_takes_cdp_peel_where_its_share_is_larger() -> None:
-    sequence = mechanism_for("auto", k=3, epsilon=0.5, delta=0.05, ordered=True)
-    assert sequence == dps.Peeling(k=3, epsilon=0.5, noise="gumbel", delta=0.05)
-    assert sequence.per_round() > Fraction(1.17) * Fraction(0.25)
-    one = mechanism_for("auto", k=1, epsilon=0.1, delta=0.05)
-    assert one == dps.OneShot(k=1, epsilon=0.1, noise="gumbel", delta=0.05)
-    assert mechanism_for("auto", k=20, epsilon=0.5, delta=0.05, ordered=True).name == "joint"
-
-
 @pytest.mark.parametrize("delta", [1e-3, 0.05])
 def test_what_auto_takes_tells_two_items_apart_at_least_as_well(delta: float) -> None:
     """At the gap where the other has 0.99, so that 99 answers of 100 are right."""

@@ -17,7 +17,6 @@ from dpselect.mechanisms.laplace import Laplace
 from dpselect.mechanisms.noisy_vector import NoisyVector
 from dpselect.mechanisms.oneshot import OneShot
 from dpselect.mechanisms.peeling import Peeling
-from dpselect.privacy.calibration import laplace_threshold
 from dpselect.privacy.sensitivity import Sensitivity
 
 AIMS = ("most", "exact")
@@ -26,10 +25,13 @@ AIMS = ("most", "exact")
 LEADS = {
     "exponential": Fraction(log(50)),
     "gumbel": Fraction(log(99)),
-    "laplace": laplace_threshold(Fraction(1, 100)),
+    "laplace": Fraction(5.19182),
     "normal": Fraction(NormalDist().inv_cdf(0.99) * sqrt(2)),
 }
-"""The lead, in scales of the noise, with which one noisy score exceeds another with probability 0.99."""
+"""The lead, in scales of the noise, with which one noisy score exceeds another with probability 0.99.
+
+For x scales the probability of the reverse is ½ e^−x, 1/(1 + e^x), ¼ (2 + x) e^−x and Φ(−x/√2).
+"""
 
 
 def check_aim(aim: str) -> None:
