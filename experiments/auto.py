@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import dpselect as dps
 from dpselect.mechanisms import mechanism_for
 from dpselect.reproduce.data import Data, as_histogram
+from dpselect.reproduce.drawing import STYLES, legend, line, log_axis, panels
 
 TITLE = 'what "auto" loses against the best mechanism in hindsight'
 HAS_QUICK = True
@@ -174,3 +175,35 @@ def _regret(group: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
         "worst": worst["F1 regret"],
         "where": where,
     }
+
+
+SHOWN = {
+    "a set (default)": ("pure sets", "auto, most"),
+    "a set, delta allowed": ("with delta, sets", "auto, most"),
+    "a ranked list": ("pure sequences", "auto, most"),
+    "the usual: Laplace noise of scale k/ε": ("pure sets", "oneshot, laplace"),
+}
+SHOWN_LENGTH = 10
+"""The lines of the picture, by class and choice, and its k."""
+
+
+def figure(rows: list[dict[str, Any]]) -> Any:
+    """Return the picture: how many of ten items are right, and how often all are, as means over the data sets."""
+    figure, axes = panels(1, 2, width=4.2, height=2.9)
+    titles = {"F1": "right items of 10, on average", "exact": "answers that are exactly right"}
+    for place, (column, title) in zip(axes[0], titles.items(), strict=True):
+        for style, (label, (group, choice)) in zip(STYLES, SHOWN.items(), strict=False):
+            wanted = [row for row in rows if row["class"] == group and row["k"] == SHOWN_LENGTH]
+            chosen = [row for row in wanted if row["mechanism"] == choice or row.get(choice) is True]
+            heights = [
+                fmean(row[column] for row in chosen if row["epsilon"] == epsilon) * (10 if column == "F1" else 100)
+                for epsilon in EPSILONS
+            ]
+            line(place, EPSILONS, heights, style, label)
+        place.set_title(title, fontsize=9)
+        place.set_ylim(0, 10.3 if column == "F1" else 103)
+        place.set_xlabel("epsilon", fontsize=8)
+        log_axis(place)
+    axes[0][1].yaxis.set_major_formatter("{x:.0f} %")
+    legend(figure, axes[0][0], columns=2)
+    return figure

@@ -13,7 +13,7 @@ from rich.text import Text
 import dpselect
 from dpselect._format import shown_above, shown_below, shown_probability, three_digits
 from dpselect.cli.inputs import files_read
-from dpselect.cli.options import Delta, DomainColumn, DomainNoHeader, Length, examples, number, whole_number
+from dpselect.cli.options import Aim, Delta, DomainColumn, DomainNoHeader, Length, examples, number, whole_number
 from dpselect.cli.output import Format, as_csv, as_json, as_text, check_output, note, progress_bar, publish
 from dpselect.errors import plain
 
@@ -83,6 +83,7 @@ def forecast_command(
     domain_no_header: DomainNoHeader = False,
     delta: Delta = 0.0,
     ordered: OrderMatters = False,
+    aim: Aim = "most",
     max_items_per_person: ItemsPerPerson = None,
     draws: Annotated[
         int,
@@ -120,6 +121,7 @@ def forecast_command(
             accuracy=accuracy,
             delta=delta,
             ordered=ordered,
+            aim=aim,
             max_items_per_person=max_items_per_person,
             draws=draws,
         )
@@ -284,6 +286,7 @@ def plan_command(
     ] = None,
     delta: Delta = 0.0,
     ordered: OrderMatters = False,
+    aim: Aim = "most",
     max_items_per_person: ItemsPerPerson = None,
     plot: Plot = None,
     form: Annotated[Format, typer.Option("--format", help="Format of the plan.")] = Format.table,
@@ -310,6 +313,7 @@ def plan_command(
         like_people=like_people,
         delta=delta,
         ordered=ordered,
+        aim=aim,
         max_items_per_person=max_items_per_person,
     )
     for line in planned.notes:

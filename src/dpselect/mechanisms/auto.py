@@ -56,19 +56,16 @@ def automatic(
     |---|---|---|
     | pure set | Canonical | Canonical |
     | pure sequence | OneShot | Joint |
-    | with δ | Gumbel noise, if its lead is smaller than that of OneShot | as if pure |
-    | with m | Laplace, or Gaussian with δ, if its lead is the smallest of all | Laplace, if m s <= w |
+    | with δ | Gumbel noise, if its lead is smaller than that of OneShot | as above, unless that lead is tiny |
+    | with m | Laplace, or Gaussian with δ, if its lead is the smallest | as above, unless that lead is tiny |
 
-    The lead is the gap at which two items are told apart with probability 0.99 (`LEADS`), w the spread and s the reach
-    of the sensitivity.
+    The lead is the gap at which two items are told apart with probability 0.99 (`LEADS`). It is tiny if Laplace noise
+    of scale w/ε has no smaller one, w being the spread of the sensitivity; with counts it is for m = 1. For k = 1 both
+    aims are the same.
     """
     shared: dict[str, Any] = {"k": k, "epsilon": epsilon, "sensitivity": sensitivity}
     # One item is best judged by its own score alone: with γ = 1 and k = 1 Canonical is permute-and-flip.
     canonical = Canonical(**shared, gamma=1.0 if k == 1 else 0.5)
-    if aim == "exact":
-        if max_items_per_person is not None and max_items_per_person * sensitivity.reach <= sensitivity.spread:
-            return Laplace(**shared, max_items_per_person=max_items_per_person)
-        return Joint(**shared) if ordered and k > 1 else OneShot(**shared, ordered=True) if ordered else canonical
     oneshot = OneShot(**shared, ordered=ordered)
     rivals: list[NoisyScores] = [oneshot]
     if delta:
@@ -77,6 +74,8 @@ def automatic(
     if max_items_per_person is not None:
         rivals += noisy_vectors(shared, max_items_per_person, delta)
     best = min(rivals, key=lead)
+    if aim == "exact" and k > 1 and lead(best) > LEADS["laplace"] * Fraction(sensitivity.spread) / Fraction(epsilon):
+        return Joint(**shared) if ordered else canonical
     return canonical if best is oneshot and not ordered else best
 
 
