@@ -98,8 +98,9 @@ def test_noise_and_mechanism_are_used(folder: Path) -> None:
     assert json.loads(result.stdout)["mechanism"]["gamma"] == 0.75
     result = run(*top_line(**{"--mechanism": "oneshot", "--noise": "gumbel", "--format": "json"}))
     assert json.loads(result.stdout)["mechanism"]["noise"] == "gumbel"
-    result = run(*top_line(**{"--mechanism": "oneshot", "--format": "json"}), "--ordered")
-    assert json.loads(result.stdout)["ordered"]
+    for noise in ({}, {"--noise": "laplace"}):
+        result = run(*top_line(**{"--mechanism": "oneshot", "--format": "json", **noise}), "--ordered")
+        assert json.loads(result.stdout)["ordered"]
 
 
 def test_unseen_items_are_told_apart_from_text(folder: Path) -> None:

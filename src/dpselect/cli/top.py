@@ -156,7 +156,7 @@ def top_command(
             weight=weight,
             max_items_per_person=max_items_per_person,
             pool=pool,
-            mechanism=_mechanism(mechanism, noise, gamma, k, epsilon, delta, clip, max_items_per_person, pool),
+            mechanism=_mechanism(mechanism, noise, gamma, k, epsilon, delta, clip, max_items_per_person, pool, ordered),
             ordered=ordered,
             aim=aim,
             values=values,
@@ -190,6 +190,7 @@ def _mechanism(
     clip: tuple[float, float] | None,
     max_items_per_person: int | None,
     pool: int | None,
+    ordered: bool,
 ) -> Any:
     """Return the name of the mechanism, or itself if a noise or gamma is stated, with the parameters it has."""
     if noise is None and gamma is None:
@@ -203,6 +204,8 @@ def _mechanism(
     usable = hasattr(kind, "delta") and noise in getattr(kind, "noises_with_delta", (noise,))
     extras: dict[str, Any] = {"delta": delta} if usable else {}
     extras |= {key: given for key, given in (("noise", noise), ("gamma", gamma)) if given is not None}
+    if kind is dpselect.OneShot:
+        extras["ordered"] = ordered
     if clip is not None:
         extras["sensitivity"] = dpselect.Sensitivity(min(clip[0], 0), max(clip[1], 0))
     own = {"max_items_per_person": max_items_per_person, "pool": pool}
