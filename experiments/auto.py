@@ -181,6 +181,7 @@ SHOWN = {
     "a set (default)": ("pure sets", "auto, most"),
     "a set, delta allowed": ("with delta, sets", "auto, most"),
     "a ranked list": ("pure sequences", "auto, most"),
+    'a ranked list, aim="exact"': ("pure sequences", "auto, exact"),
     "the usual: Laplace noise of scale k/ε": ("pure sets", "oneshot, laplace"),
 }
 SHOWN_LENGTH = 10
