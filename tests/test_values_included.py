@@ -54,7 +54,7 @@ def test_a_share_is_refused_and_so_is_true_elsewhere(mechanism: NoisyVector) -> 
     around = dps.Restricted(inner=mechanism, test_epsilon=1.0, test_delta=1e-3)
     with pytest.raises(dps.InvalidInput, match="share of epsilon"):
         dps.select(VOTES, mechanism=around, values=True)
-    with pytest.raises(dps.InvalidInput, match="values must be None"):
+    with pytest.raises(dps.InvalidInput, match="values must be a share"):
         dps.select(VOTES, k=2, epsilon=0.5, values=False)
 
 
@@ -67,7 +67,7 @@ def test_auto_takes_laplace_or_with_a_delta_and_many_items_per_person_gaussian()
     assert plan(max_items_per_person=2, delta=1e-6).mechanism == LAPLACE
     assert plan(max_items_per_person=50, delta=1e-6).mechanism == replace(GAUSSIAN, max_items_per_person=50)
     assert plan(max_items_per_person=2).describe()["values"] == "included"
-    with pytest.raises(dps.InvalidInput, match="unless max_items_per_person is stated"):
+    with pytest.raises(dps.InvalidInput, match="state it in top, or give select a mechanism object"):
         plan()
 
 

@@ -28,7 +28,7 @@ from dpselect.mechanisms import (
     NoisyVector,
     mechanism_for,
 )
-from dpselect.mechanisms.auto import lead, noisy_vectors
+from dpselect.mechanisms.auto import noisy_vectors, resolution
 from dpselect.privacy.composition import compose
 from dpselect.privacy.guarantee import Guarantee, probability_of_failure
 from dpselect.privacy.naming import Naming
@@ -307,11 +307,11 @@ class ReleaseRequest:
             raise InvalidInput(
                 "values",
                 True,
-                "must be a share of epsilon, such as 0.3, unless max_items_per_person is stated: only laplace and "
-                "gaussian include their values",
+                "must be a share of epsilon, such as 0.3; only laplace and gaussian include their values, and need a "
+                "max_items_per_person: state it in top, or give select a mechanism object",
             )
         shared = {"k": self.k, "epsilon": epsilon, "sensitivity": self.sensitivity}
-        return min(noisy_vectors(shared, self.max_items_per_person, delta or 0.0), key=lead)
+        return min(noisy_vectors(shared, self.max_items_per_person, delta or 0.0), key=resolution)
 
     def _naming(self, epsilon: float | None, delta: float) -> Naming:
         if self.number_of_items is None:

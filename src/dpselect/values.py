@@ -226,7 +226,7 @@ def _inside_unit(share: Any) -> float:
         if 0 < number < 1:
             return number
     raise InvalidInput(
-        "values", share, "must be None, a share of epsilon above 0 and below 1, or True (--values included)"
+        "values", share, "must be a share of epsilon above 0 and below 1, or True (--values included)"
     )
 
 

@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 import dpselect as dps
-from dpselect.forecast import compare, gap_limit, proven_limit, swap_yardstick
+from dpselect.forecast import compare, gap_limit, proven_limit, smallest_epsilon, swap_yardstick
 
 Vector = tuple[int, ...]
 
@@ -161,3 +161,10 @@ def test_the_yardstick_solves_its_sum(ordered: bool) -> None:
     pairs = [(a, b) for a in range(k) for b in range(a + 1 if ordered else k, len(x)) if x[a] > x[b]]
     assert sum(math.exp(-epsilon * (x[a] - x[b])) for a, b in pairs) / 2 == pytest.approx(0.03, rel=1e-8)
     assert swap_yardstick([5, 5], dps.Joint(k=2, epsilon=1.0), 0.9) == 0
+
+
+def test_a_far_leader_and_many_ties_do_not_make_the_limit_of_few_items_per_person_too_large() -> None:
+    """Sums of moves beyond 2^53 would be rounded."""
+    table = dps.Scores.from_histogram([10**15, 50, 0], [1, 9, 10**7])
+    needed = smallest_epsilon(table, dps.Laplace(k=10, epsilon=1.0, max_items_per_person=1), 0.99, ordered=False)
+    assert proven_limit(table, 10, 0.99, max_items_per_person=1) <= needed

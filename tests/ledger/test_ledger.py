@@ -240,6 +240,23 @@ def test_a_zcdp_account_adds_up_rho_and_never_promises_more_than_its_total(tmp_p
     assert ledger.spent("d").epsilon <= 1.0
 
 
+def test_a_zcdp_account_takes_noise_for_its_whole_total_only_as_its_first_release(tmp_path: Path) -> None:
+    whole = dps.Peeling(k=10, epsilon=1.0, noise="gumbel", delta=1e-6).guarantee
+    ledger = Ledger(tmp_path / "a")
+    for name in ("alone", "second"):
+        account = ledger.create(name, epsilon=1.0, delta=1e-6, composition="zcdp")
+        assert whole.rho is not None
+        assert account.total.rho < whole.rho
+    ledger.spend("alone", whole)
+    assert ledger.remaining("alone").rho == 0
+    with pytest.raises(dps.BudgetExceeded):
+        ledger.spend("alone", dps.Guarantee(1e-9))
+    ledger.spend("second", dps.Guarantee(1e-7))
+    with pytest.raises(dps.BudgetExceeded) as refusal:
+        ledger.spend("second", whole)
+    assert refusal.value.requested_rho == pytest.approx(whole.rho)
+
+
 def test_a_zcdp_account_refuses_a_rho_beyond_its_total(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "a")
     total = ledger.create("d", epsilon=1.0, delta=1e-6, composition="zcdp").total

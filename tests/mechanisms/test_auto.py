@@ -11,7 +11,7 @@ from scipy.special import ndtr
 
 import dpselect as dps
 from dpselect.mechanisms import mechanism_for
-from dpselect.mechanisms.auto import LEADS, lead
+from dpselect.mechanisms.auto import RESOLUTIONS, resolution
 
 
 def auto(k: int, epsilon: float = 1.0, **asked: Any) -> dps.Mechanism:
@@ -27,11 +27,11 @@ def auto(k: int, epsilon: float = 1.0, **asked: Any) -> dps.Mechanism:
         ("normal", lambda x: ndtr(-x / math.sqrt(2))),
     ],
 )
-def test_leads_are_those_of_99_right_pairs_in_100(noise: str, reverse: Any) -> None:
-    assert reverse(float(LEADS[noise])) == pytest.approx(0.01, rel=1e-5)
+def test_resolutions_are_those_of_99_right_pairs_in_100(noise: str, reverse: Any) -> None:
+    assert reverse(float(RESOLUTIONS[noise])) == pytest.approx(0.01, rel=1e-5)
 
 
-def test_the_lead_of_a_mechanism_tells_two_items_apart_with_probability_99_in_100() -> None:
+def test_the_resolution_of_a_mechanism_tells_two_items_apart_with_probability_99_in_100() -> None:
     for mechanism in (
         dps.OneShot(k=1, epsilon=0.7),
         dps.OneShot(k=1, epsilon=0.7, noise="gumbel", delta=1e-3),
@@ -39,7 +39,7 @@ def test_the_lead_of_a_mechanism_tells_two_items_apart_with_probability_99_in_10
         dps.Laplace(k=1, epsilon=0.7, max_items_per_person=3),
         dps.Gaussian(k=1, epsilon=0.7, delta=1e-3, max_items_per_person=3),
     ):
-        law = mechanism.law([float(lead(mechanism)), 0.0])  # type: ignore[arg-type]
+        law = mechanism.law([float(resolution(mechanism)), 0.0])  # type: ignore[arg-type]
         assert max(law.values()) == pytest.approx(0.99, abs=1e-6)
 
 
@@ -59,7 +59,7 @@ def test_for_one_item_every_aim_and_order_is_permute_and_flip() -> None:
         assert sorted(law.values()) == pytest.approx(expected, rel=1e-12)
 
 
-def test_a_delta_is_used_where_gumbel_noise_has_the_smaller_lead() -> None:
+def test_a_delta_is_used_where_gumbel_noise_has_the_smaller_resolution() -> None:
     for ordered in (False, True):
         kind = dps.Peeling if ordered else dps.OneShot
         for k in (10, 100):
@@ -104,4 +104,4 @@ def test_the_aim_reaches_the_mechanism_of_a_release() -> None:
     votes = {"tea": 90, "coffee": 80, "milk": 3}
     assert dps.select(votes, k=2, epsilon=1.0, ordered=True).mechanism.name == "oneshot"
     assert dps.select(votes, k=2, epsilon=1.0, ordered=True, aim="exact").mechanism.name == "joint"
-    assert lead(dps.OneShot(k=2, epsilon=1.0)) == 2 * LEADS["exponential"]
+    assert resolution(dps.OneShot(k=2, epsilon=1.0)) == 2 * RESOLUTIONS["exponential"]

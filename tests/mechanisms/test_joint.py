@@ -76,8 +76,8 @@ LEADS: dict[str, tuple[Any, int, Any]] = {
 def test_the_margin_is_the_smallest_gap_without_rounding(name: str) -> None:
     scores, k, gap = LEADS[name]
     ranking = Ranking.of(Scores.of(scores).distinct)
-    assert Joint(k=k, epsilon=1.0).lead(ranking) == gap
-    assert Joint(k=k, epsilon=1.0, margin=False).lead(ranking) == 0
+    assert Joint(k=k, epsilon=1.0).smallest_gap(ranking) == gap
+    assert Joint(k=k, epsilon=1.0, margin=False).smallest_gap(ranking) == 0
 
 
 def test_the_top_sequence_far_ahead_is_certain_also_where_locations_leave_float64() -> None:

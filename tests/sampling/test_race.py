@@ -224,7 +224,7 @@ def subsets_drawn(mechanism, widest, draws, width=64):
 
 def sequences_drawn(mechanism, widest, draws, width=64):
     ranking = Ranking.of(UNTIED.distinct)
-    blocks = SequenceBlocks(ranking, mechanism.k, mechanism.rate, mechanism.lead(ranking), widest=widest)
+    blocks = SequenceBlocks(ranking, mechanism.k, mechanism.rate, mechanism.smallest_gap(ranking), widest=widest)
     bits = SeededBits(6)
     return Counter(race(blocks, NOISES[mechanism.noise], bits, width=width).key for _ in range(draws))
 

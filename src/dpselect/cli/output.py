@@ -177,6 +177,8 @@ def facts(release: Release) -> Table:
     inside = f" around {described['inner']['name']}" if "inner" in described else ""
     described |= described.get("inner", {})
     noise = f", {described['noise']} noise" if "noise" in described else ""
+    limit = described.get("max_items_per_person")
+    kept = "" if limit is None else f"at most {limit} item{'s' if limit > 1 else ''} per person"
     order = (
         "highest first, up to noise; the order is part of the private answer"
         if release.ordered
@@ -193,9 +195,11 @@ def facts(release: Release) -> Table:
         table.add_row("Domain", str(release.domain))
     if release.confidence is not None:
         table.add_row(
-            "Values", f"noisy; each true value is between low and high with probability {release.confidence:g}"
+            "Values",
+            f"noisy; each true value{kept and f', counting {kept},'} is between low and high with probability "
+            f"{release.confidence:g}",
         )
-    table.add_row("Mechanism", f"{release.mechanism.name}{inside}{noise}")
+    table.add_row("Mechanism", f"{release.mechanism.name}{inside}{noise}{kept and f', {kept}'}")
     if release.reach is not None:
         table.add_row("Reach", str(release.reach))
     promise = str(release.guarantee)

@@ -49,7 +49,7 @@ class JointLevels:
     def of(cls, mechanism: Joint, scores: Scores, epsilon: float, *, larger: bool = False) -> JointLevels:
         """Return the levels that matter at an ε, or, with `larger`, at that and every larger one."""
         ranking, unit = Ranking.of(scores.distinct), 1 / (2 * Fraction(mechanism.sensitivity.spread))
-        lead = mechanism.lead(ranking)
+        lead = mechanism.smallest_gap(ranking)
         nearest, farthest = _window(mechanism.k, ranking, epsilon * float(unit), lead)
         # A few items beside 10^18 vanish in float64: such a level has no sequences, and is left out.
         with np.errstate(divide="ignore"):

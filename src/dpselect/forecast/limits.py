@@ -142,6 +142,8 @@ class _Groups:
         If a person touches at most `most` items, n persons can move each score by its n_i if no n_i exceeds n and
         their sum is at most `most` n. Scores move all up to that of rank h+1, or all down to that of rank t.
         """
+        if most < math.inf and self.ends[-1] * self.behind[-1] >= 2.0**53:
+            return  # sums of moves would be rounded
         border = self.group(self.k)
         room = np.clip(self.k - self.starts, 0.0, self.sizes)
         exact = np.cumsum(log_falling(self.sizes, room))

@@ -68,7 +68,7 @@ class Statement:
 
     def buys(self, cost: Guarantee) -> int:
         """Return how many releases with that guarantee the remainder allows."""
-        return self._left().buys(self.account.rule.cost(cost, self.account.total))
+        return self._left().buys(self.account.rule.cost(cost, self.account.total, self.exact_spent))
 
     def offers(self) -> list[BudgetOffer]:
         """Return what the remainder buys: releases like the last one, or ten pure ones."""
@@ -346,7 +346,7 @@ class Ledger:
             account, end = records.state(connection, dataset, tip)
             guarantee = guarantee_for(account)
             spent = Amount() if end is None else end.spent
-            cost = account.rule.cost(guarantee, account.total)
+            cost = account.rule.cost(guarantee, account.total, spent)
             after = spent + cost
             if not after.within(account.limit):
                 raise _refusal(account, guarantee, cost, spent)

@@ -110,8 +110,8 @@ class Rule:
         """Return what the costs may add up to."""
         return Amount(Fraction(total.epsilon), Fraction(total.delta))
 
-    def cost(self, guarantee: Guarantee, total: Budget) -> Amount:
-        """Return what a release costs."""
+    def cost(self, guarantee: Guarantee, total: Budget, spent: Amount) -> Amount:
+        """Return what a release costs after others."""
         return Amount(Fraction(guarantee.epsilon), Fraction(guarantee.delta))
 
     def stored_cost(self, epsilon: float, delta: float, rho: str) -> Amount:
@@ -152,17 +152,18 @@ class ZeroConcentrated(Rule):
         """Return the ρ of the total."""
         return Amount(rho=Fraction(total.rho))
 
-    def cost(self, guarantee: Guarantee, total: Budget) -> Amount:
-        """Return the least ρ that follows from a guarantee, at most that of the total for one within its (ε, δ), δ > 0.
+    def cost(self, guarantee: Guarantee, total: Budget, spent: Amount) -> Amount:
+        """Return the least ρ that follows from a guarantee; at most the total for a first release within its (ε, δ).
 
-        Noise for the whole (ε, δ) may have more ρ than implies it. It fits alone, and is then all that was released.
+        Noise for the whole (ε, δ) may have more ρ than implies it. It fits alone, and is then all that was released;
+        the sum of costs is then a share of the budget and no longer a bound on ρ.
         """
         rho = guarantee.known_rho
         if rho is None:
             given = plain(f"one with delta = {shown_above(guarantee.delta)} and no rho")
             raise InvalidInput("guarantee", given, "must be pure or state its rho, since this data set adds up rho")
-        within = 0 < guarantee.delta <= total.delta and guarantee.epsilon <= total.epsilon
-        return Amount(rho=min(rho, Fraction(total.rho)) if within else rho)
+        alone = not spent.rho and 0 < guarantee.delta <= total.delta and guarantee.epsilon <= total.epsilon
+        return Amount(rho=min(rho, Fraction(total.rho)) if alone else rho)
 
     def stored_cost(self, epsilon: float, delta: float, rho: str) -> Amount:
         """Return ρ as it was stored: a later version may know a smaller one."""

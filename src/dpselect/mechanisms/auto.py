@@ -22,13 +22,13 @@ from dpselect.privacy.sensitivity import Sensitivity
 AIMS = ("most", "exact")
 """What "auto" aims at: the most right items, or exactly the right answer."""
 
-LEADS = {
+RESOLUTIONS = {
     "exponential": Fraction(log(50)),
     "gumbel": Fraction(log(99)),
     "laplace": Fraction(5.19182),
     "normal": Fraction(NormalDist().inv_cdf(0.99) * sqrt(2)),
 }
-"""The lead, in scales of the noise, with which one noisy score exceeds another with probability 0.99.
+"""The gap, in scales of the noise, at which one noisy score exceeds another with probability 0.99.
 
 For x scales the probability of the reverse is ½ e^−x, 1/(1 + e^x), ¼ (2 + x) e^−x and Φ(−x/√2).
 """
@@ -56,12 +56,12 @@ def automatic(
     |---|---|---|
     | pure set | Canonical | Canonical |
     | pure sequence | OneShot | Joint |
-    | with δ | Gumbel noise, if its lead is smaller than that of OneShot | as above, unless that lead is tiny |
-    | with m | Laplace, or Gaussian with δ, if its lead is the smallest | as above, unless that lead is tiny |
+    | with δ | Gumbel noise, if its resolution is finer than OneShot's | as above, unless it is very fine |
+    | with m | Laplace, or Gaussian with δ, if its resolution is the finest | as above, unless it is very fine |
 
-    The lead is the gap at which two items are told apart with probability 0.99 (`LEADS`). It is tiny if Laplace noise
-    of scale w/ε has no smaller one, w being the spread of the sensitivity; with counts it is for m = 1. For k = 1 both
-    aims are the same.
+    The resolution is the gap at which two items are told apart with probability 0.99. It is very fine if it is at least
+    as fine as that of Laplace noise of scale w/ε, w being the spread of the sensitivity, as with counts and m = 1. For
+    k = 1 both aims are the same.
     """
     shared: dict[str, Any] = {"k": k, "epsilon": epsilon, "sensitivity": sensitivity}
     # One item is best judged by its own score alone: with γ = 1 and k = 1 Canonical is permute-and-flip.
@@ -73,8 +73,9 @@ def automatic(
         rivals.append(Peeling(**gumbel) if ordered else OneShot(**gumbel))
     if max_items_per_person is not None:
         rivals += noisy_vectors(shared, max_items_per_person, delta)
-    best = min(rivals, key=lead)
-    if aim == "exact" and k > 1 and lead(best) > LEADS["laplace"] * Fraction(sensitivity.spread) / Fraction(epsilon):
+    best = min(rivals, key=resolution)
+    very_fine = RESOLUTIONS["laplace"] * Fraction(sensitivity.spread) / Fraction(epsilon)
+    if aim == "exact" and k > 1 and resolution(best) > very_fine:
         return Joint(**shared) if ordered else canonical
     return canonical if best is oneshot and not ordered else best
 
@@ -93,9 +94,9 @@ NoisyScores = OneShot | Peeling | NoisyVector
 """Mechanisms that return the k largest noisy scores."""
 
 
-def lead(mechanism: NoisyScores) -> Fraction:
+def resolution(mechanism: NoisyScores) -> Fraction:
     """Return the gap at which a mechanism tells two items apart with probability 0.99."""
     if isinstance(mechanism, NoisyVector):
-        return LEADS[mechanism.distribution.name] / mechanism.rate()
+        return RESOLUTIONS[mechanism.distribution.name] / mechanism.rate()
     rate = mechanism.rate() if isinstance(mechanism, Peeling) else mechanism.rate(size=2)
-    return LEADS[mechanism.noise] / rate
+    return RESOLUTIONS[mechanism.noise] / rate

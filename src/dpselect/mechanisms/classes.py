@@ -155,7 +155,7 @@ def levels_of(mechanism: Joint, scores: Any) -> Levels:
     table = Scores.of(scores)
     mechanism.check_size(table.size)
     ranking = Ranking.of(table.distinct)
-    steps, lead = LevelSteps.of(mechanism.k, ranking), mechanism.lead(ranking)
+    steps, lead = LevelSteps.of(mechanism.k, ranking), mechanism.smallest_gap(ranking)
     locations = np.append(0.0, -penalties(steps.losses[1:], lead, mechanism.rate))
     probabilities = class_probabilities(locations, steps.log_sizes, mechanism.noise)
     losses = np.append(float(-lead), steps.losses[1:].astype(np.float64))

@@ -88,11 +88,11 @@ class Joint(Mechanism):
         """Return the chosen sequence."""
         self.check_size(scores.size)
         ranking = Ranking.of(scores.distinct)
-        blocks = SequenceBlocks(ranking, self.k, self.rate, self.lead(ranking))
+        blocks = SequenceBlocks(ranking, self.k, self.rate, self.smallest_gap(ranking))
         winner: Any = race(blocks, NOISES[self.noise], bits).key
         return ranking.members(whole_numbers(winner))
 
-    def lead(self, ranking: Ranking) -> Fraction:
+    def smallest_gap(self, ranking: Ranking) -> Fraction:
         """Return the smallest gap between consecutive ranks up to k + 1; 0 without the margin or with one item."""
         ranks = np.arange(min(self.k + 1, int(ranking.ends[-1])))
         if not self.margin or len(ranks) == 1:

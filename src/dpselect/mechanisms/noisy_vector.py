@@ -34,7 +34,8 @@ class NoisyVector(Mechanism):
             raise InvalidInput(
                 "max_items_per_person",
                 None,
-                "must be a whole number of at least 1; the noise depends on how many items one person can have",
+                "must be a whole number of at least 1, because the noise depends on it; state it in top, or for select "
+                "in the mechanism, such as Laplace(k=..., epsilon=..., max_items_per_person=2)",
             )
         object.__setattr__(
             self, "max_items_per_person", positive_integer("max_items_per_person", self.max_items_per_person)

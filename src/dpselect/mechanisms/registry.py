@@ -114,7 +114,7 @@ def mechanism_for(
             "delta", delta, f"must be at least {needed}, as the mechanism object states; or leave it out"
         )
     if ordered and not chosen.ordered:
-        others = "restricted or limited" if chosen.may_stop else "joint or peeling"
+        others = "restricted or limited" if chosen.may_stop else "joint or OneShot(ordered=True)"
         raise InvalidInput(
             "mechanism", chosen.name, f"must have an ordered answer, such as {others}; or leave out ordered"
         )

@@ -19,7 +19,7 @@ import numpy as np
 
 from dpselect._numbers import float_below, positive_integer, positive_number
 from dpselect.errors import InvalidInput
-from dpselect.mechanisms.auto import lead
+from dpselect.mechanisms.auto import resolution
 from dpselect.mechanisms.base import FARTHEST, SCALE_RANGE, Law, Mechanism, check_agreement
 from dpselect.mechanisms.gaussian import Gaussian
 from dpselect.mechanisms.peeling import Peeling
@@ -323,15 +323,15 @@ def restricted_for(
     inner = composed.inner
     assert isinstance(inner, Peeling)
     plain = Peeling(k=inner.k, epsilon=inner.epsilon, sensitivity=sensitivity)
-    gap = min(lead(inner), lead(plain))
-    if gap == lead(plain):
+    gap = min(resolution(inner), resolution(plain))
+    if gap == resolution(plain):
         left = positive_delta("delta", delta)
         composed = _with_tests(plain, left, composed.test_epsilon, parameters.get("test_delta"), pool)
     if max_items_per_person is not None:
         shared = {**totals, **parameters, "test_epsilon": composed.test_epsilon}
         normal = RestrictedNormal(**shared, max_items_per_person=max_items_per_person)
         assert isinstance(normal.inner, Gaussian)
-        if lead(normal.inner) < gap:
+        if resolution(normal.inner) < gap:
             return normal
     return composed
 
