@@ -61,6 +61,7 @@ def test_only_integers_leave_the_layer():
     field = Field(np.array([0.1, 0.2, 0.3]), Fraction(1), None, winners=2)
     drawn = {
         "categorical": sampling.categorical(np.array([0.1, 0.2]), bits),
+        "rounded_top_k": sampling.rounded_top_k(field, NOISES["laplace"], Fraction(1, 4), bits),
         "shuffled": sampling.shuffled(5, bits),
         "top_k": top_k(field, NOISES["laplace"], bits),
         "uniform_integer": sampling.uniform_integer(10, bits),
