@@ -24,7 +24,7 @@ STEP = Fraction(1, 1 << 32)
 _BISECTIONS = 48
 """Bisections of `range_per_round`: its result is within a relative 2^−48 of the best that simple routes allow."""
 
-_TOLERANCE = 1e-6
+_TOLERANCE = 2.0**-40
 """How close the result of `range_per_round` is to the best by optimal composition, relatively."""
 
 _TRIALS = 16
