@@ -294,7 +294,8 @@ def plan(
 def _check_question(gap: Any, like: Any, epsilon: Any, accuracy: Any, like_people: Any) -> None:
     """Refuse facts that ask no question, or more than one."""
     if gap is None and like is None and epsilon is None:
-        raise InvalidInput("gap", plain("nothing"), "must be stated, or one of like and epsilon instead")
+        requirement = "must be stated; or like (similar public scores) or epsilon (to see what it can do) instead"
+        raise InvalidInput("gap", plain("nothing"), requirement)
     if gap is not None and like is not None:
         raise InvalidInput("gap", gap, "must be left out with similar public scores (like); state one of them")
     if epsilon is not None and (gap is not None or accuracy is not None):

@@ -168,7 +168,9 @@ def _long_lead_needed(mechanism: Any, items: int, probability: float) -> float:
         if isinstance(mechanism, NoisyVector):
             shorter: Any = replace(mechanism, k=k)
         else:
-            shorter = replace(mechanism, k=k, delta=0.0, epsilon=float(rate * k * Fraction(mechanism.sensitivity.spread)))
+            shorter = replace(
+                mechanism, k=k, delta=0.0, epsilon=float(rate * k * Fraction(mechanism.sensitivity.spread))
+            )
         curve = success(worst_case(k, lead, items - mechanism.k + k, True), shorter, ordered=True)
         right, wrong = curve.probabilities(shorter.epsilon)
         return math.log1p(-wrong) if wrong < 0.5 else math.log(max(right, 1e-300))
