@@ -103,7 +103,7 @@ def test_the_reach_rests_on_public_facts_only() -> None:
     assert dps.select([5, 4, 0], k=2, mechanism=dps.TopStable(k=2, epsilon=1.0, delta=0.01, pool=2)).reach is None
     assert released(["tea"]).reach is None
     household = dps.select([5, 4, 0], k=1, epsilon=1.0, protects="one household").reach
-    assert "in score" in str(household)
+    assert "a score of 3" in str(household)
 
 
 def test_a_release_shows_no_score() -> None:

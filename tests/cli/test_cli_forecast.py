@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 import dpselect as dps
 from dpselect.cli import app
+from dpselect.mechanisms import mechanism_for
 
 COUNTS = [240 - 20 * place for place in range(12)]
 
@@ -95,6 +96,19 @@ def test_the_table_at_an_epsilon_marks_what_was_simulated() -> None:
     assert f" {outlook.exact.value:.3g} " in canonical
     assert "≈" not in canonical
     assert "≈" not in run("counts.csv", "-k", "3", "--epsilon", "0.2", "--draws", "0").stdout
+
+
+def test_the_default_of_the_aim_is_marked_and_described() -> None:
+    line = ("counts.csv", "-k", "3", "--epsilon", "0.2", "--ordered", "--draws", "0")
+    for aim, label in (("most", "oneshot"), ("exact", "joint")):
+        told = " ".join(run(*line, "--aim", aim).stdout.split())
+        right = dps.forecast.forecast(
+            COUNTS, mechanism_for("auto", k=3, epsilon=0.2, ordered=True, aim=aim), draws=0
+        ).correct
+        assert right is not None
+        assert f"Expected with {label} (the default): {right.value:.3g} of 3 right" in told
+        rows = csv.DictReader(io.StringIO(run(*line, "--aim", aim, "--format", "csv").stdout))
+        assert [row["label"] for row in rows if row["default"] == "True"] == [label]
 
 
 def test_json_and_csv_carry_intervals() -> None:

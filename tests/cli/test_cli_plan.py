@@ -79,6 +79,15 @@ def test_csv_has_a_row_for_each_mechanism() -> None:
     assert [float(row["epsilon"]) for row in rows] == sorted(float(row["epsilon"]) for row in rows)
 
 
+def test_plan_judges_protection_by_the_guarantee_of_the_default() -> None:
+    """Whatever the question, a delta counts, if the default uses one."""
+    for question in (("--epsilon", "0.5"), ("--gap", "50"), ("--epsilon", "0.5", "--like", "public.csv")):
+        told = " ".join(run("-k", "10", "--ordered", "--delta", "1e-6", *question).stdout.split())
+        assert "if the data are of fewer than 1/delta = 1,000,000 people." in told
+    other = " ".join(run("-k", "10", "--gap", "50", "--ordered").stdout.split())
+    assert other.endswith("Protection: moderate. With --aim exact: 0.425.")
+
+
 def test_a_share_of_the_people_is_a_gap() -> None:
     line = ("-k", "3", "--items", "50", "--format", "json")
     share, number = run(*line, "--gap", "2%", "--people", "1000"), run(*line, "--gap", "20")
@@ -90,13 +99,18 @@ def test_an_epsilon_asks_for_the_lead_or_for_what_a_look_alike_lets_expect() -> 
     data = json.loads(run(*line, "--format", "json").stdout)
     rows = list(csv.DictReader(io.StringIO(run(*line, "--format", "csv").stdout)))
     assert [row["lead_for_0.9"] for row in rows] == [str(row["leads"]["0.9"]) for row in data["mechanisms"]]
-    assert "weak protection" in run("-k", "3", "--epsilon", "6").stdout
+    assert "Protection: weak." in run("-k", "3", "--epsilon", "6").stdout
     like = ("-k", "3", "--epsilon", "0.02", "--like", "public.csv")
     result = run(*like, "--ordered")
     assert (result.exit_code, max(map(len, result.stdout.splitlines())) <= 80) == (0, True)
     assert "right of 3" in result.stdout
     assert "≈: estimated from 200 draws" in result.stdout
-    assert "--mechanism canonical --gamma 0.25" in " ".join(run(*like).stdout.split())
+    told = " ".join(run(*like).stdout.split())
+    assert (
+        "oneshot has the most right: state --mechanism oneshot. Protection with canonical (the default): strong."
+        in told
+    )
+    assert "--mechanism canonical --gamma 0.75" in " ".join(run("-k", "5", "--like", "public.csv").stdout.split())
     rows = list(csv.DictReader(io.StringIO(run(*like, "--format", "csv").stdout)))
     assert float(rows[0]["correct"]) > 1
 
@@ -115,9 +129,9 @@ BAD = [
     ("--gap 2%", "--people must be stated"),
     ("--gap x% --people 5", "--gap 'x%'"),
     ("--gap 5 --accuracy 1", "--accuracy 1.0 between 0 and 1"),
-    ("", "--gap must be stated"),
+    ("", "--gap must be stated like epsilon"),
     ("--gap 5 --like-people 3", "--like-people 3"),
-    ("--like public.csv --people 3", "--like-people"),
+    ("--like public.csv --like-people 3", "--people"),
     ("--like nothing.csv", "--like 'nothing.csv' no such file"),
     ("--like public.csv --count clicks", "--like column 'clicks'"),
     ("--gap 5 --plot plan.gif", "--plot 'plan.gif' .png .svg .html"),

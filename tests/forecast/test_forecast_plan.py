@@ -16,6 +16,8 @@ from scipy.optimize import brentq
 import dpselect as dps
 from dpselect.forecast import compare, plan, smallest_epsilon, write_plot
 from dpselect.forecast.plan import GAMMAS
+from dpselect.forecast.reach import lead_needed, worst_case
+from dpselect.mechanisms import mechanism_for
 from dpselect.sampling import NOISES
 
 VOTES = [412, 398, 190, 187, 35, 12, 12, 3]
@@ -71,6 +73,32 @@ def test_rows_are_sorted_and_the_default_is_marked() -> None:
             assert default.mechanism.name == dps.select(VOTES, k=k, epsilon=1.0, ordered=ordered).mechanism.name
 
 
+def test_at_most_one_row_is_the_default_and_it_is_what_auto_takes_at_the_stated_epsilon() -> None:
+    """With m = 2 and this delta auto takes one-shot or Laplace, depending on ε."""
+    facts: Any = {"delta": 1e-3, "max_items_per_person": 2}
+    taken = set()
+    for epsilon in (0.05, 1.0, 5.0):
+        at: Any = plan(3, like=VOTES, epsilon=epsilon, **facts)
+        for found in (compare(VOTES, 3, epsilon=epsilon, draws=0, **facts), at.comparison):
+            [default] = [need for need in found.needs if need.default]
+            chosen = mechanism_for("auto", k=3, epsilon=epsilon, **facts)
+            assert dataclasses.replace(default.mechanism, epsilon=epsilon) == chosen
+            taken.add(chosen.name)
+        assert f"<td>{default.label} (the default)</td>" in found._repr_html_()
+    assert taken == {"oneshot", "laplace"}
+    for ordered in (False, True):
+        rows = plan(3, gap=9, ordered=ordered, **facts).comparison.needs  # type: ignore[union-attr]
+        assert [row.default for row in rows].count(True) <= 1
+
+
+def test_a_plan_says_if_the_other_aim_needs_less() -> None:
+    planned: Any = plan(10, gap=50, ordered=True)
+    assert planned.exact.label == "joint"
+    assert planned.exact.epsilon == needs(planned.comparison)["joint"]
+    assert plan(10, gap=50, ordered=True, aim="exact").exact is None  # type: ignore[union-attr]
+    assert plan(10, gap=50).exact is None  # type: ignore[union-attr]
+
+
 def test_a_look_alike_is_scaled_to_the_number_of_people() -> None:
     counts = np.array([4000, 3000, 2000, 1000, 0])
     scaled = plan(2, like=counts, people=100, like_people=10_000)
@@ -99,7 +127,9 @@ def test_a_comparison_is_plain_data_and_html() -> None:
     data = json.loads(json.dumps(found.to_dict()))
     assert data["private"] is False
     assert data["mechanisms"][0]["forecast"]["exact"]["value"] == found.forecasts[0].exact.value  # type: ignore[union-attr]
-    assert "canonical, published" in found._repr_html_()
+    page = found._repr_html_()
+    assert "canonical, published" in page
+    assert {row.count("<td>") for row in page.split("<tr>")[2:]} == {5}, "every row has all cells"
     assert "not private" in found._repr_html_()
     planned = plan(3, gap=5)
     assert "private" not in json.loads(json.dumps(planned.to_dict()))
@@ -129,8 +159,8 @@ def test_what_is_printed_is_enough(epsilon: float) -> None:
         ({"gap": -1}, "gap", "above 0"),
         ({"gap": math.nan}, "gap", "finite"),
         ({"gap": 11, "people": 10}, "gap", "must be at most 10"),
-        ({}, "gap", "neither"),
-        ({"gap": 1, "like": [1, 0]}, "gap", "not both"),
+        ({}, "gap", "or epsilon"),
+        ({"gap": 1, "like": [1, 0]}, "gap", "must be left out with similar"),
         ({"like": []}, "scores", "at least one item"),
         ({"like": [1]}, "k", "at most 1"),
         ({"like": [3, 2, 1], "items": 5}, "items", "must be left out"),
@@ -176,7 +206,43 @@ def test_a_reach_in_units_of_the_score_is_rounded_up_to_three_digits() -> None:
     exact = 3 * smallest_epsilon([1, 1] + [0] * 28, dps.Canonical(k=2, epsilon=1.0), 0.9) / 0.5
     assert found is not None
     assert exact <= found.lead <= 1.01 * exact
-    assert str(found).endswith(f"leads the rest by {found.lead} in score or more")
+    assert str(found).endswith(f"leads the rest by a score of {found.lead} or more")
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        dps.OneShot(k=50, epsilon=1.0, ordered=True),
+        dps.Peeling(k=50, epsilon=1.0),
+        dps.Peeling(k=50, epsilon=1.0, noise="gumbel", delta=1e-6),
+        dps.Laplace(k=50, epsilon=1.0, max_items_per_person=3),
+        dps.Gaussian(k=50, epsilon=1.0, delta=1e-6, max_items_per_person=3),
+    ],
+    ids=lambda mechanism: f"{mechanism.name} {mechanism.guarantee.delta}",
+)
+def test_the_lead_of_a_long_list_is_that_of_its_whole_law(mechanism: Any) -> None:
+    """Beyond rank 32 P[exact] is extrapolated: still, the lead is the one of the curve over all ranks."""
+    for probability in (0.01, 0.99):
+        lead = lead_needed(mechanism, 300, probability, ordered=True)
+        curve = dps.forecast.success(worst_case(50, lead, 300, ordered=True), mechanism)
+        assert curve.chance(1.0) == pytest.approx(probability, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "argument"),
+    [
+        ({"items": "a"}, "items"),
+        ({"items": 0}, "items"),
+        ({"probability": 1}, "probability"),
+        ({"probability": [0.9]}, "probability"),
+        ({"mechanism": "canonical"}, "mechanism"),
+        ({"ordered": True}, "ordered"),
+    ],
+)
+def test_a_reach_of_bad_arguments_is_refused(arguments: dict[str, Any], argument: str) -> None:
+    with pytest.raises(dps.InvalidInput) as refused:
+        dps.forecast.reach(**{"mechanism": dps.Canonical(k=2, epsilon=1.0), "items": 10, **arguments})
+    assert refused.value.argument == argument
 
 
 def test_there_is_no_reach_where_nothing_can_be_said() -> None:
@@ -209,6 +275,7 @@ def test_a_look_alike_says_what_to_expect_at_an_epsilon_and_which_gamma_to_state
 def test_a_large_delta_is_remarked_on() -> None:
     assert any("1/people" in line for line in plan(2, gap=5, people=100, delta=0.05).notes)
     assert not any("1/people" in line for line in plan(2, gap=5, people=100, delta=0.001).notes)
+    assert any("1/people" in line for line in plan(2, like=VOTES, people=100, delta=0.05).notes)
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 import dpselect
-from dpselect.cli import demo, forecast, rank, reproduce, top
+from dpselect.cli import demo, forecast, plan, rank, reproduce, top
 from dpselect.cli.ledger import ledger_commands
 from dpselect.cli.multiselect import SERVE_EXAMPLES, multiselect_commands, serve_command
 from dpselect.cli.options import examples
@@ -80,7 +80,7 @@ app = typer.Typer(
 app.command("top", epilog=top.EXAMPLES)(top.top_command)
 app.command("rank", epilog=rank.EXAMPLES)(rank.rank_command)
 app.command("demo", epilog=demo.EXAMPLES)(demo.demo_command)
-app.command("plan", epilog=forecast.PLAN_EXAMPLES)(forecast.plan_command)
+app.command("plan", epilog=plan.PLAN_EXAMPLES)(plan.plan_command)
 app.command("forecast", epilog=forecast.FORECAST_EXAMPLES)(forecast.forecast_command)
 app.command("verify")(verify_command)
 app.command("reproduce", epilog=reproduce.EXAMPLES)(reproduce.reproduce_command)

@@ -205,11 +205,11 @@ def facts(release: Release) -> Table:
     promise = str(release.guarantee)
     table.add_row("Guarantee", promise if release.secure else f"none, because a seed was given; without it, {promise}")
     if release.secure:
-        table.add_row("Protection", _protection(release.guarantee))
+        table.add_row("Protection", protection(release.guarantee))
     return table
 
 
-def _protection(guarantee: Guarantee) -> str:
+def protection(guarantee: Guarantee) -> str:
     """Return how strong a guarantee is, in the words of plan."""
     if not guarantee.delta:
         return guarantee.strength

@@ -21,15 +21,13 @@ from dpselect.forecast.metrics import (
     score_ratio,
 )
 from dpselect.forecast.outcome import TITLES, WARNING, Forecast, forecast
-from dpselect.forecast.plan import LEAD_PROBABILITIES, Lead, Leads, Plan, plan
+from dpselect.forecast.plan import GAMMAS, LEAD_PROBABILITIES, Lead, Leads, Plan, plan
 from dpselect.forecast.reach import Reach, reach
 from dpselect.forecast.render import check_plot, write_plot
 from dpselect.forecast.simulate import PROBABILITIES, Figure
 
-swap_limit = swap_yardstick
-"""The former name of `swap_yardstick`, which is no limit."""
-
 __all__ = [
+    "GAMMAS",
     "LEAD_PROBABILITIES",
     "LIMIT_WORDS",
     "PROBABILITIES",

@@ -32,7 +32,7 @@ class Need:
     epsilon : float
         The ε needed: 0 if every ε is enough, ∞ if none is.
     default : bool
-        Whether mechanism="auto" takes this one.
+        Whether mechanism="auto" takes this one: at the stated ε, or if none is stated at the ε needed; at most one is.
 
     Examples
     --------
@@ -55,6 +55,11 @@ class Need:
             return "any"
         return "none is enough" if math.isinf(self.epsilon) else shown_above(self.epsilon, 3)
 
+    @property
+    def title(self) -> str:
+        """The label, and whether this is the default."""
+        return titled(self.label, self.default)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data; an ε that does not exist is None."""
         described = {key: value for key, value in self.mechanism.describe().items() if key != "epsilon"}
@@ -64,6 +69,11 @@ class Need:
             "default": self.default,
             "mechanism": described,
         }
+
+
+def titled(label: str, default: bool) -> str:
+    """Return the label of a mechanism, and whether it is the default."""
+    return f"{label} (the default)" if default else label
 
 
 @dataclass(frozen=True, repr=False)
@@ -140,14 +150,15 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         title = f"Epsilon needed for the exact top {self.k} with probability {self.accuracy:g}"
-        rows = [[need.label, need.shown, need.words] for need in self.needs]
+        rows = [[need.title, need.shown, need.words] for need in self.needs]
         headings = ["mechanism", "epsilon", ""]
-        if self.limit:
-            rows.append(["limit", shown_below(self.limit, 3), LIMIT_WORDS])
         if self.forecasts:
             headings += [f"{TITLES[name]} at epsilon = {self.epsilon:g}" for name in ("exact", "correct")]
-            for row, outlook in zip(rows, self.forecasts, strict=False):
+            for row, outlook in zip(rows, self.forecasts, strict=True):
                 row += [str(figure or "") for figure in (outlook.exact, outlook.correct)]
+        if self.limit:
+            limit = ["limit", shown_below(self.limit, 3), LIMIT_WORDS]
+            rows.append(limit + [""] * (len(headings) - len(limit)))
         return table_html(title, headings, rows, note=self.warning)
 
     def __repr__(self) -> str:
@@ -221,7 +232,7 @@ def compare(
     first = mechanisms[0].mechanism
     first.check_size(table.size)
     asked = Asked(delta, ordered, max_items_per_person, aim)
-    needs = [solved(table, need, wanted, asked) for need in mechanisms]
+    needs = [solved(table, need, wanted, ordered) for need in mechanisms]
     limit = proven_limit(
         table, k, wanted, ordered=ordered, sensitivity=sensitivity, max_items_per_person=max_items_per_person
     )
@@ -229,7 +240,7 @@ def compare(
         scores=table,
         k=first.k,
         accuracy=wanted,
-        needs=sorted(needs, key=lambda need: need.epsilon),
+        needs=marked(sorted(needs, key=lambda need: need.epsilon), chosen, asked),
         limit=limit,
         yardstick=swap_yardstick(table, first, wanted),
         ordered=first.ordered,
@@ -251,7 +262,7 @@ def candidates(
             ("joint", "draws the whole list at once", Joint(**common)),
             ("joint, published", "joint as in the paper", Joint(**gumbel, margin=False)),
             ("peeling", "chooses one item after the other", Peeling(**common)),
-            ("peeling, gumbel", "peeling by the exponential mechanism", Peeling(**gumbel)),
+            ("peeling, gumbel", "peeling with gumbel noise", Peeling(**gumbel)),
             ("oneshot", "adds noise to all scores, takes the k largest", OneShot(**common, ordered=True)),
         ]
         if allowed:
@@ -259,13 +270,13 @@ def candidates(
     else:
         listed = [
             ("oneshot", "adds noise to all scores, takes the k largest", OneShot(**common)),
-            ("oneshot, gumbel", "oneshot by the exponential mechanism", OneShot(**gumbel)),
+            ("oneshot, gumbel", "oneshot with gumbel noise", OneShot(**gumbel)),
             ("oneshot, laplace", "oneshot as most programs do it", OneShot(**{**common, "noise": "laplace"})),
         ]
         if k > 1:
             listed = [
                 ("canonical", "draws the whole set at once", Canonical(**common)),
-                ("canonical, gumbel", "canonical by the exponential mechanism", Canonical(**gumbel)),
+                ("canonical, gumbel", "canonical with gumbel noise", Canonical(**gumbel)),
                 ("canonical, published", "canonical as in the paper", Canonical(**gumbel, margin=False)),
                 *listed,
             ]
@@ -291,11 +302,18 @@ class Asked(NamedTuple):
     aim: str
 
 
-def solved(table: Scores, need: Need, accuracy: float, asked: Asked) -> Need:
-    """Return the need with its ε, and whether "auto" would take that mechanism there."""
-    epsilon = smallest_epsilon(table, need.mechanism, accuracy, ordered=asked.ordered)
-    tried = epsilon if 0 < epsilon < math.inf else 1.0
-    return replace(need, epsilon=epsilon, default=is_default(need.mechanism, tried, asked))
+def solved(table: Scores, need: Need, accuracy: float, ordered: bool) -> Need:
+    """Return the need with its ε."""
+    return replace(need, epsilon=smallest_epsilon(table, need.mechanism, accuracy, ordered=ordered))
+
+
+def marked(needs: list[Need], epsilon: float | None, asked: Asked) -> list[Need]:
+    """Return the needs with the one marked that "auto" takes at the ε, or if that is None, the first at its own ε."""
+    for place, need in enumerate(needs):
+        own = need.epsilon if 0 < need.epsilon < math.inf else 1.0
+        if is_default(need.mechanism, own if epsilon is None else epsilon, asked):
+            return [*needs[:place], replace(need, default=True), *needs[place + 1 :]]
+    return needs
 
 
 def is_default(template: Mechanism, epsilon: float, asked: Asked) -> bool:

@@ -295,17 +295,17 @@ def _with_delta(mechanism: OneShot | Peeling, pure: float) -> float:
     return 0.0 if epsilon < _ANY * pure else min(pure, epsilon)
 
 
-def wanted_accuracy(accuracy: Any) -> float:
+def wanted_accuracy(accuracy: Any, argument: str = "accuracy") -> float:
     """Return the accuracy if it is a probability that noise can reach."""
-    wanted = float(finite_number("accuracy", accuracy))
+    wanted = float(finite_number(argument, accuracy))
     if not 0 < wanted < 1:
         raise InvalidInput(
-            "accuracy",
+            argument,
             accuracy,
             "must be a probability strictly between 0 and 1, such as 0.99; no finite epsilon reaches 1",
         )
     if wanted > _HIGHEST:
-        raise InvalidInput("accuracy", accuracy, f"must be at most {_HIGHEST}; beyond that it cannot be told from 1")
+        raise InvalidInput(argument, accuracy, f"must be at most {_HIGHEST}; beyond that it cannot be told from 1")
     return wanted
 
 

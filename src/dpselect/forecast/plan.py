@@ -12,7 +12,17 @@ import numpy as np
 from dpselect._numbers import finite_number, positive_integer, positive_number
 from dpselect._show import table_html
 from dpselect.errors import InvalidInput, plain
-from dpselect.forecast.compare import Asked, Comparison, Need, candidates, compare, is_default, solved
+from dpselect.forecast.compare import (
+    Asked,
+    Comparison,
+    Need,
+    candidates,
+    compare,
+    is_default,
+    marked,
+    solved,
+    titled,
+)
 from dpselect.forecast.outcome import forecast
 from dpselect.forecast.reach import Reach, reach, worst_case
 from dpselect.mechanisms import Canonical, Mechanism
@@ -48,6 +58,8 @@ class Plan:
         What was stated.
     gamma : float or None
         The best γ of the canonical mechanism on a look-alike; None if there is none, or no choice.
+    exact : Need or None
+        What the default of aim="exact" needs, if that is less than the default needs.
     notes : tuple of str
         Remarks on what was assumed.
 
@@ -64,6 +76,7 @@ class Plan:
     items: int
     people: int | None
     gamma: float | None = None
+    exact: Need | None = None
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -109,6 +122,11 @@ class Lead:
             f"{probability:g}": None if each is None else each.lead
             for probability, each in zip(LEAD_PROBABILITIES, self.reaches, strict=True)
         }
+
+    @property
+    def title(self) -> str:
+        """The label, and whether this is the default."""
+        return titled(self.label, self.default)
 
     @property
     def shown(self) -> list[str]:
@@ -173,7 +191,7 @@ class Leads:
     def _repr_html_(self) -> str:
         title = f"Lead in people needed for the exact top {self.k} at epsilon = {self.epsilon:g}"
         headings = ["mechanism", *(f"for {probability:g}" for probability in LEAD_PROBABILITIES), ""]
-        rows = [[row.label, *row.shown, row.words] for row in self.rows]
+        rows = [[row.title, *row.shown, row.words] for row in self.rows]
         return table_html(title, headings, rows, note=_PUBLIC_NOTE)
 
     def __repr__(self) -> str:
@@ -216,7 +234,8 @@ def plan(
     items : int, optional
         How many items are possible; 10,000 if not stated.
     people, like_people : int, optional
-        The numbers of people in the private data and behind `like`, which is scaled from one to the other.
+        The numbers of people in the private data and behind `like`, which is scaled from one to the other if both are
+        stated.
     delta : float
         An allowed failure probability; adds the mechanisms that can use one.
     ordered : bool
@@ -255,9 +274,10 @@ def plan(
             raise InvalidInput("items", items, "must be left out with a look-alike, which has its own number of items")
         scores = _scaled_to(Scores.of(like), people, like_people)
         found = compare(scores, k, epsilon=epsilon, accuracy=wanted, **asked._asdict())
-        found, gamma = (found, None) if ordered or k == 1 else _with_gamma(found, asked)
+        exact = _exact(found, asked)
+        found, gamma = (found, None) if ordered or k == 1 else _with_gamma(found)
         model = f"the {scores.size:,} items have the scores of the look-alike"
-        return Plan(replace(found, warning=_PUBLIC_NOTE), model, None, scores.size, people, gamma, notes)
+        return Plan(replace(found, warning=_PUBLIC_NOTE), model, None, scores.size, people, gamma, exact, notes)
     size = positive_integer("items", USUAL_ITEMS if items is None else items)
     if size <= k:
         raise InvalidInput("items", size, f"must be more than k = {k}, or all items are chosen")
@@ -265,17 +285,19 @@ def plan(
         chosen = positive_number("epsilon", epsilon)
         return Leads(_leads(k, chosen, size, asked), k, chosen, size, ordered, people, notes)
     step = _checked_gap(gap, people)
-    exact = int(step) if step.is_integer() else step
-    found = compare(worst_case(k, exact, size, ordered), k, accuracy=wanted, draws=0, **asked._asdict())
+    people_ahead = int(step) if step.is_integer() else step
+    found = compare(worst_case(k, people_ahead, size, ordered), k, accuracy=wanted, draws=0, **asked._asdict())
     model = _model(k, f"by {step:g} people", size, ordered)
-    return Plan(replace(found, warning=_PUBLIC_NOTE), model, step, size, people, None, notes)
+    return Plan(replace(found, warning=_PUBLIC_NOTE), model, step, size, people, None, _exact(found, asked), notes)
 
 
 def _check_question(gap: Any, like: Any, epsilon: Any, accuracy: Any, like_people: Any) -> None:
     """Refuse facts that ask no question, or more than one."""
-    if epsilon is None and (gap is None) == (like is None):
-        given = "neither" if gap is None else "both"
-        raise InvalidInput("gap", plain(given), "must be stated, or similar public scores (like) instead, but not both")
+    if gap is None and like is None and epsilon is None:
+        requirement = "must be stated; or like (similar public scores) or epsilon (to see what it can do) instead"
+        raise InvalidInput("gap", plain("nothing"), requirement)
+    if gap is not None and like is not None:
+        raise InvalidInput("gap", gap, "must be left out with similar public scores (like); state one of them")
     if epsilon is not None and (gap is not None or accuracy is not None):
         argument, given, answer = ("accuracy", accuracy, "probability") if gap is None else ("gap", gap, "lead")
         raise InvalidInput(argument, given, f"must be left out with epsilon; the {answer} is then the answer")
@@ -302,7 +324,15 @@ def _leads(k: int, epsilon: float, items: int, asked: Asked) -> list[Lead]:
     return sorted(rows, key=lambda row: [math.inf if each is None else each.lead for each in row.reaches[::-1]])
 
 
-def _with_gamma(comparison: Comparison, asked: Asked) -> tuple[Comparison, float]:
+def _exact(comparison: Comparison, asked: Asked) -> Need | None:
+    """Return what the default of aim="exact" needs, if that is less than the default needs."""
+    plainly = [replace(need, default=False) for need in comparison.needs]
+    other = next((need for need in marked(plainly, None, asked._replace(aim="exact")) if need.default), None)
+    default = next((need for need in comparison.needs if need.default), None)
+    return None if other is None or default is None or other.epsilon >= default.epsilon else other
+
+
+def _with_gamma(comparison: Comparison) -> tuple[Comparison, float]:
     """Return the best γ of the canonical mechanism, and the comparison with a row for it if it is not the default.
 
     The best one needs the least ε, or, at a stated ε, has the most items right.
@@ -312,7 +342,7 @@ def _with_gamma(comparison: Comparison, asked: Asked) -> tuple[Comparison, float
     for gamma in GAMMAS:
         mechanism = replace(template, gamma=gamma, noise="exponential", margin=True)
         need = Need(f"canonical, gamma {gamma:g}", "canonical with a gamma for this look-alike", mechanism, 0.0, False)
-        needs[gamma] = solved(comparison.scores, need, comparison.accuracy, asked)
+        needs[gamma] = solved(comparison.scores, need, comparison.accuracy, False)
     best = min(GAMMAS, key=lambda gamma: (-_right(comparison, needs[gamma]), needs[gamma].epsilon))
     if best == template.gamma:
         return comparison, best
@@ -363,11 +393,10 @@ def _model(k: int, lead: str, size: int, ordered: bool) -> str:
 
 def _scaled_to(scores: Scores, people: int | None, like_people: int | None) -> Scores:
     """Return scores as they would be with another number of people, rounded to whole numbers."""
-    if people is None and like_people is None:
+    if like_people is None:
         return scores
-    if people is None or like_people is None:
-        missing, other = ("people", "like_people") if people is None else ("like_people", "people")
-        raise InvalidInput(missing, None, f"must be given with {other}: `like` is scaled by their ratio")
+    if people is None:
+        raise InvalidInput("people", None, "must be given with like_people: `like` is scaled by their ratio")
     factor = Fraction(people, positive_integer("like_people", like_people))
     values = np.array([int(Fraction(value) * factor + Fraction(1, 2)) for value in scores.values.tolist()])
     return Scores.from_histogram(values, scores.multiplicities)

@@ -7,11 +7,13 @@ them; of an ordered answer, each of the k leads the next.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 from dpselect._format import shown_above
+from dpselect._numbers import positive_integer
 from dpselect.errors import InvalidInput
 from dpselect.forecast.curves import (
     has_curve,
@@ -21,12 +23,19 @@ from dpselect.forecast.curves import (
     success,
     wanted_accuracy,
 )
-from dpselect.mechanisms import Mechanism
+from dpselect.mechanisms import Joint, Mechanism, NoisyVector, OneShot
 from dpselect.privacy.sensitivity import COUNTS
 from dpselect.scores import Scores
 
 USUAL_PROBABILITY = 0.9
 """The probability for which a release states its reach."""
+
+_START, _END = 16, 32
+"""In an ordered worst case P[exact] falls by the same factor with each further rank, to 12 digits from rank 16 on.
+
+All gaps are equal, and where a long list has any chance to be right only neighbours change places. What happens from
+rank 16 to rank 32 thus stands for all ranks beyond.
+"""
 
 
 @dataclass(frozen=True)
@@ -65,7 +74,7 @@ class Reach:
 
     def __str__(self) -> str:
         """Say it in words."""
-        lead = f"{self.lead:,} {self.unit} or more"
+        lead = f"{self.lead:,} people or more" if self.unit == "people" else f"a score of {self.lead:,} or more"
         if self.k == 1:
             return f"the right item comes out with probability {self.probability:g} if it leads the rest by {lead}"
         order, leader = (" in the right order", "each of them leads the next") if self.ordered else ("", "")
@@ -73,7 +82,6 @@ class Reach:
         return f"the right {self.k} come out{order} with probability {self.probability:g} if {leader} by {lead}"
 
 
-@lru_cache(maxsize=128)
 def reach(
     mechanism: Mechanism,
     items: int,
@@ -102,13 +110,28 @@ def reach(
     Reach or None
         None if the mechanism has no exact form, as for unknown domains, or has nothing to tell apart.
 
+    Raises
+    ------
+    InvalidInput
+        If an argument is out of range.
+
     Examples
     --------
     >>> import dpselect as dps
     >>> dps.forecast.reach(dps.OneShot(k=1, epsilon=0.1), 1000).lead
     85
     """
-    wanted, in_order = wanted_accuracy(probability), judged_in_order(mechanism, ordered)
+    if not isinstance(mechanism, Mechanism):
+        raise InvalidInput("mechanism", mechanism, "must be a mechanism object, such as Canonical(k=10, epsilon=1.0)")
+    wanted = wanted_accuracy(probability, "probability")
+    in_order = bool(judged_in_order(mechanism, ordered))
+    unit = "people" if mechanism.sensitivity == COUNTS and protects == "one person" else "score"
+    return _reach(mechanism, positive_integer("items", items), wanted, in_order, unit)
+
+
+@lru_cache(maxsize=128)
+def _reach(mechanism: Mechanism, items: int, wanted: float, in_order: bool, unit: str) -> Reach | None:
+    """Return the reach for arguments that were checked."""
     if not has_curve(mechanism, in_order) or items < max(mechanism.k, 2) or (items == mechanism.k and not in_order):
         return None
     try:
@@ -117,7 +140,6 @@ def reach(
         return None
     if math.isinf(lead):
         return None
-    unit = "people" if mechanism.sensitivity == COUNTS and protects == "one person" else "in score"
     rounded = math.ceil(lead) if mechanism.sensitivity == COUNTS else float(shown_above(lead, 3))
     return Reach(wanted, rounded, items, mechanism.k, in_order, unit)
 
@@ -125,6 +147,8 @@ def reach(
 def lead_needed(mechanism: Mechanism, items: int, probability: float, ordered: bool) -> float:
     """Return the smallest lead, in units of the score, at which an exact answer has the probability; ∞ if none has."""
     k = mechanism.k
+    if ordered and k > _END and not isinstance(mechanism, Joint):
+        return _long_lead_needed(mechanism, items, probability)
     if not getattr(mechanism, "delta", 0.0):
         # P[exact] depends on the lead times ε alone.
         scores = worst_case(k, 1, items, ordered)
@@ -134,6 +158,29 @@ def lead_needed(mechanism: Mechanism, items: int, probability: float, ordered: b
         return success(worst_case(k, lead, items, ordered), mechanism, ordered=ordered).probabilities(mechanism.epsilon)
 
     return solve_epsilon(probabilities, probability, mechanism.sensitivity.spread / mechanism.epsilon)
+
+
+def _long_lead_needed(mechanism: Any, items: int, probability: float) -> float:
+    """Return the lead that a long list needs, from P[exact] of two shorter lists with the same noise."""
+    rate = mechanism.rate(items) if isinstance(mechanism, OneShot) else mechanism.rate()
+
+    def log_exact(k: int, lead: float) -> float:
+        if isinstance(mechanism, NoisyVector):
+            shorter: Any = replace(mechanism, k=k)
+        else:
+            shorter = replace(
+                mechanism, k=k, delta=0.0, epsilon=float(rate * k * Fraction(mechanism.sensitivity.spread))
+            )
+        curve = success(worst_case(k, lead, items - mechanism.k + k, True), shorter, ordered=True)
+        right, wrong = curve.probabilities(shorter.epsilon)
+        return math.log1p(-wrong) if wrong < 0.5 else math.log(max(right, 1e-300))
+
+    def probabilities(lead: float) -> tuple[float, float]:
+        end = log_exact(_END, lead)
+        exact = end + (end - log_exact(_START, lead)) * (mechanism.k - _END) / (_END - _START)
+        return math.exp(exact), -math.expm1(exact)
+
+    return solve_epsilon(probabilities, probability, float(1 / rate))
 
 
 def worst_case(k: int, lead: Any, items: int, ordered: bool) -> Scores:
