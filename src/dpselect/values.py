@@ -225,9 +225,7 @@ def _inside_unit(share: Any) -> float:
         number = float(finite_number("values", share))
         if 0 < number < 1:
             return number
-    raise InvalidInput(
-        "values", share, "must be a share of epsilon above 0 and below 1, or True (--values included)"
-    )
+    raise InvalidInput("values", share, "must be a share of epsilon above 0 and below 1, or True (--values included)")
 
 
 def _counting(sensitivity: Sensitivity) -> bool:

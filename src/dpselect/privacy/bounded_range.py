@@ -21,7 +21,10 @@ STEPS, STEPS_IN_ALL = 12, 512
 """Grid steps at least per range r, and over the ranges of all rounds: r is then within 0.5 % of the best."""
 
 MOST_WORK = 1 << 25
-"""Grid points times steps times rounds that are worth the wait, 0.2 s for each of the five or so that a calibration needs; k = 1,000 needs most of it."""
+"""Grid points times steps times rounds that are worth the wait: 0.2 s for each trial of a calibration, which needs five.
+
+k = 1,000 needs most of it.
+"""
 
 WIDTHS = 2.0**-64, 2.0**6
 """The smallest and largest r for which the bound on rounding errors holds."""
