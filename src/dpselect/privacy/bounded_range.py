@@ -21,7 +21,7 @@ STEPS, STEPS_IN_ALL = 12, 512
 """Grid steps at least per range r, and over the ranges of all rounds: r is then within 0.5 % of the best."""
 
 MOST_WORK = 1 << 25
-"""Grid points times steps times rounds that are worth the wait: 0.2 s for each trial of a calibration, which needs five.
+"""Grid points times steps times rounds that are worth the wait: 0.2 s for each of a calibration's five trials.
 
 k = 1,000 needs most of it.
 """
