@@ -19,6 +19,7 @@ from experiments import auto  # noqa: E402
 DATA = Path(os.environ.get("DPSELECT_DATA", ROOT.parent / "shared" / "data"))
 
 
+@pytest.mark.slow
 def test_what_auto_takes_is_among_the_mechanisms_compared() -> None:
     for k, epsilon, delta, limit, ordered in product(
         auto.LENGTHS, auto.EPSILONS, (0.0, 1e-3, 1e-7), (None, *auto.LIMITS), (False, True)

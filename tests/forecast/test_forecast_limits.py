@@ -104,6 +104,7 @@ class Program:
         return float(-found.fun)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ordered", "most_items"), [(False, 4), (True, 4), (False, 1), (True, 1), (False, 2)])
 def test_no_linear_program_over_all_mechanisms_beats_the_limit(ordered: bool, most_items: int) -> None:
     reached = []

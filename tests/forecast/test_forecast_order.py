@@ -43,6 +43,7 @@ def test_the_order_of_noisy_scores_is_that_of_the_law(scores: list[float], k: in
             assert figures["correct"] == pytest.approx(law["correct"], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_with_gumbel_noise_oneshot_and_peeling_are_one_mechanism() -> None:
     """The integrals of one-shot are compared with the product of rounds, down to rare orders and rare mistakes."""
     scores = [round(5000 / rank**0.9) for rank in range(1, 3000)]

@@ -139,6 +139,7 @@ def test_a_shifted_answer_costs_more() -> None:
             assert expected_cost(moved, 1.0, "root") > expected_cost(k, 1.0, "root") * (1 + 1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(
     rises=st.lists(st.floats(0, 5), min_size=1, max_size=6).filter(lambda rises: sum(rises) > 0.01),

@@ -34,6 +34,7 @@ def test_a_little_more_a_round_would_cost_too_much(epsilon: float, delta: float,
     assert compose([Guarantee.bounded_range(more, rounds=k)], delta=delta).epsilon > epsilon
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(totals, deltas, numbers)
 def test_pure_rounds_never_cost_more_than_the_total_either(epsilon: float, delta: float, k: int) -> None:
