@@ -50,8 +50,8 @@ def total_error(top: Array, chosen: Array) -> float:
 def signed_error(top: Array, chosen: Array) -> float:
     """Return `max_i (x_[i] − y_i)`: how far an answer falls short in its worst place (joint, footnote 2).
 
-    Unlike ℓ∞ it does not count a place that holds more than its due, so that a sequence with all of the top items in
-    another order is not worse than one that lacks some. For a set in descending order it equals ℓ∞.
+    Unlike ℓ∞ it ignores places whose item has too high a score, so that a sequence of the top items in another order
+    is not rated below one that lacks some of them. For a set in descending order it equals ℓ∞.
 
     Parameters
     ----------

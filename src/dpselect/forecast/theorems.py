@@ -36,8 +36,8 @@ def expected_leap(mechanism: Canonical | Peeling, items: int) -> float:
     `X' = (k w/ε) (ln(k (d − k)) + L)` for Peeling; L is standard logistic and has mean 0. If d > k, then
     `E[X'] / E[X] >= γ ln k / (1 + ln(d/k))`, which is the theorem's Ω(log k) for d/k = O(1).
 
-    If rank k leads rank k + 1 by E[X], or E[X'], then P[exact set] >= ½ (the events in lemmas 5.3 and 5.4 are printed
-    the wrong way round, and 5.4 holds for the mean, not for every quantile of X').
+    If rank k leads rank k + 1 by E[X], or E[X'], then P[exact set] >= ½ (lemmas 5.3 and 5.4, whose events are
+    printed the wrong way round; 5.4 holds at the mean of X', not at every quantile).
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def expected_leap(mechanism: Canonical | Peeling, items: int) -> float:
         With exponential or gumbel noise. Without the margin, Canonical needs γ > 0. With a delta, Peeling's k/ε is
         1/ε₀, ε₀ the cost of a round.
     items : int
-        d. The paper has d − 1 for Peeling, which it lets off one item.
+        d. For Peeling the paper has d − 1, because it leaves out the lowest item in favour of Peeling.
 
     Returns
     -------
