@@ -40,6 +40,10 @@ def test_errors_of_the_joint_paper() -> None:
     assert metrics.total_error(TOP, chosen) == 7
     assert metrics.relative_error(TOP, chosen) == 3
     assert metrics.relative_error(TOP, TOP) == 0
+    paper = np.array([100, 90, 80, 70, 60])
+    for answer, largest in (([100, 80, 70, 60, 90], 30), ([100, 80, 70, 60, 50], 10)):
+        assert metrics.signed_error(paper, np.array(answer)) == 10
+        assert metrics.largest_error(paper, np.array(answer)) == largest
 
 
 def test_exact_great_and_good() -> None:

@@ -5,9 +5,11 @@
 * `plan(k, gap=..., accuracy=...)`: the same from public facts alone; `plan(k, epsilon=...)` asks what an epsilon can do
 * `reach(mechanism, items)`: the lead from which on one mechanism is right
 * `smallest_epsilon(scores, mechanism, accuracy)`, `success(scores, mechanism)`: one mechanism's need and curve
+* `expected_leap`, `tail_loss_bound`, `success_bound`, `full_answer_gap`, `signed_error_bound`: the papers' utility
+  theorems, from public facts alone
 
-All but `plan` and `reach` are computed from the scores themselves and have no privacy guarantee: for the curator, not
-for release.
+All but `plan`, `reach` and the theorems are computed from the scores themselves and have no privacy guarantee: for the
+curator, not for release.
 """
 
 from dpselect.forecast.compare import LIMIT_WORDS, Comparison, Need, compare
@@ -19,12 +21,20 @@ from dpselect.forecast.metrics import (
     largest_error,
     relative_error,
     score_ratio,
+    signed_error,
 )
 from dpselect.forecast.outcome import TITLES, WARNING, Forecast, forecast
 from dpselect.forecast.plan import GAMMAS, LEAD_PROBABILITIES, Lead, Leads, Plan, plan
 from dpselect.forecast.reach import Reach, reach
 from dpselect.forecast.render import check_plot, write_plot
 from dpselect.forecast.simulate import PROBABILITIES, Figure
+from dpselect.forecast.theorems import (
+    expected_leap,
+    full_answer_gap,
+    signed_error_bound,
+    success_bound,
+    tail_loss_bound,
+)
 
 __all__ = [
     "GAMMAS",
@@ -44,8 +54,10 @@ __all__ = [
     "Success",
     "check_plot",
     "compare",
+    "expected_leap",
     "f1_score",
     "forecast",
+    "full_answer_gap",
     "gap_limit",
     "items_returned",
     "largest_error",
@@ -54,8 +66,12 @@ __all__ = [
     "reach",
     "relative_error",
     "score_ratio",
+    "signed_error",
+    "signed_error_bound",
     "smallest_epsilon",
     "success",
+    "success_bound",
     "swap_yardstick",
+    "tail_loss_bound",
     "write_plot",
 ]

@@ -47,6 +47,38 @@ def total_error(top: Array, chosen: Array) -> float:
     return float(np.abs(top - chosen).sum())
 
 
+def signed_error(top: Array, chosen: Array) -> float:
+    """Return `max_i (x_[i] − y_i)`: how far an answer falls short in its worst place (joint, footnote 2).
+
+    Unlike ℓ∞ it ignores places whose item has too high a score, so that a sequence of the top items in another order
+    is not rated below one that lacks some of them. For a set in descending order it equals ℓ∞.
+
+    Parameters
+    ----------
+    top : numpy.ndarray
+        The k highest scores, in descending order.
+    chosen : numpy.ndarray
+        The true scores of an answer of k items, place by place. Sort a set in descending order first.
+
+    Returns
+    -------
+    float
+        The error, at least 0.
+
+    Examples
+    --------
+    >>> import dpselect as dps
+    >>> import numpy as np
+    >>> top = np.array([100, 90, 80, 70, 60])
+    >>> reordered, missing = np.array([100, 80, 70, 60, 90]), np.array([100, 80, 70, 60, 50])
+    >>> dps.forecast.signed_error(top, reordered), dps.forecast.signed_error(top, missing)
+    (10.0, 10.0)
+    >>> dps.forecast.largest_error(top, reordered), dps.forecast.largest_error(top, missing)
+    (30.0, 10.0)
+    """
+    return float((top - chosen).max())
+
+
 def relative_error(top: Array, chosen: Array) -> float:
     """The k-relative error `max_i (x_[k] − y_i)`; joint, Definition 2.2."""
     return float((top[-1] - chosen).max())
