@@ -146,15 +146,15 @@ def summary(rows: list[dict[str, Any]]) -> Iterator[tuple[str, list[dict[str, An
     means, regrets = [], []
     for group in groups:
         inside = [row for row in rows if row["class"] == group]
-        for aim in ("most", "exact"):
-            means.append(_means(group, f"auto, {aim}", [row for row in inside if row[f"auto, {aim}"]]))  # noqa: PERF401
         best: dict[Any, dict[str, Any]] = {}
         for row in inside:
             key = row["data"], row["k"], row["epsilon"]
             best[key] = max(best.get(key, row), row, key=lambda each: each["F1"])
-        means.append(_means(group, "best in hindsight", list(best.values())))
-        for label in dict.fromkeys(row["mechanism"] for row in inside):
-            means.append(_means(group, label, [row for row in inside if row["mechanism"] == label]))  # noqa: PERF401
+        labelled = {f"auto, {aim}": [row for row in inside if row[f"auto, {aim}"]] for aim in ("most", "exact")}
+        labelled["best in hindsight"] = list(best.values())
+        for row in inside:
+            labelled.setdefault(row["mechanism"], []).append(row)
+        means += [_means(group, label, chosen) for label, chosen in labelled.items()]
         regrets.append(_regret(group, [row for row in inside if row["auto, most"]]))
     yield "mean P[exact], F1 and score ratio", means
     yield 'F1 that "auto" loses against the best mechanism in hindsight', regrets
