@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 import dpselect as dps
-from benchmarks.selection import EPSILON, long_tail
-from benchmarks.timing import best_time
+from benchmarks.baseline import EPSILON, K, long_tail
+from benchmarks.timing import best_cpu_times
 
 KINDS: list[type[dps.Mechanism]] = [dps.Joint, dps.Canonical]
-K = 200
 SIZE = 10**6
 SIZES = {"array": [10**4, 10**5, 166_000, 10**6, 10**7], "histogram": [10**4, 10**5, 10**6, 10**7, 10**8]}
+FORMS = tuple(SIZES)
 LENGTHS = [50, 100, 200, 400, 800, 1600, 3200]
 
 
@@ -65,6 +65,7 @@ def _seconds(kind: type[dps.Mechanism], form: str, size: int, k: int, quick: boo
     rounds = 1 if quick else 3 if size * k > 10**9 else 7
     if form == "array":
         counts = long_tail(size)
-        return best_time(lambda: dps.select(counts, mechanism=mechanism), rounds)
+        return best_cpu_times(lambda: dps.select(counts, mechanism=mechanism), rounds=rounds)[0]
     pairs = histogram(size)
-    return best_time(lambda: dps.select(dps.Scores.from_histogram(*pairs), mechanism=mechanism), rounds)
+    scores = dps.Scores.from_histogram(*pairs)
+    return best_cpu_times(lambda: dps.select(scores, mechanism=mechanism), rounds=rounds)[0]

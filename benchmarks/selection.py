@@ -1,137 +1,146 @@
-"""select() against "add NumPy Gumbel noise to every score and argpartition".
+"""select() against reading the scores once, and against what people write by hand.
 
-The baseline is what people write by hand: one float64 noise for each item, neither exact nor from a secure generator.
-Ours draws secure bits and decides every comparison exactly.
+Three baselines in the same run: `numpy.bincount`, one pass over the counts and so the physical limit; NumPy exponential
+noise and `argpartition`; NumPy Gumbel noise and `argpartition`. The last two draw one float64 noise for each item,
+neither exact nor from a secure generator. Ours draws secure bits and decides every comparison exactly. All times are
+processor times: everything here runs on one thread.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 import dpselect as dps
-from benchmarks.timing import Result, best_times, peak_bytes
-from dpselect._arrays import Array
+from benchmarks.baseline import EPSILON, K, distinct_floats, long_tail, noisy_argpartition
+from benchmarks.growth import FORMS, KINDS, along_lengths, along_sizes
+from benchmarks.timing import Result, best_cpu_times, peak_bytes
 
-EPSILON = 1.0
+DELTA = 1e-6
 
+MECHANISMS: dict[str, dps.Mechanism] = {
+    "canonical": dps.Canonical(k=K, epsilon=EPSILON),
+    "one-shot": dps.OneShot(k=K, epsilon=EPSILON),
+    "one-shot, ordered": dps.OneShot(k=K, epsilon=EPSILON, ordered=True),
+    "Gumbel peeling": dps.Peeling(k=K, epsilon=EPSILON, noise="gumbel", delta=DELTA),
+    "laplace": dps.Laplace(k=K, epsilon=EPSILON, max_items_per_person=5),
+    "gaussian": dps.Gaussian(k=K, epsilon=EPSILON, delta=DELTA, max_items_per_person=5),
+    "restricted": dps.RestrictedGumbel(k=K, epsilon=EPSILON, delta=DELTA),
+    "joint": dps.Joint(k=K, epsilon=EPSILON),
+    "peeling": dps.Peeling(k=K, epsilon=EPSILON),
+}
 
-def long_tail(size: int) -> Array:
-    """Counts with a long tail and many ties, `round(150000 / i**0.7)`, in random order."""
-    return np.round(distinct_floats(size)).astype(np.int64)
+RATIOS = {166_000: 12.0, 10**6: 4.0, 10**7: 2.5}
+RATIOS_OF_JOINT = {166_000: 20.0, 10**6: 6.0, 10**7: 3.0}
+"""Largest accepted multiples of bincount, by the number of items; peeling has none."""
 
+SMALL = 10**4
+MILLISECONDS = {"canonical": 1.0, "one-shot": 1.0, "joint": 4.0, "peeling": 10.0}
+"""Largest accepted times with `SMALL` items, where fixed costs count more than the items."""
 
-def distinct_floats(size: int) -> Array:
-    """Scores with a long tail of which no two are equal, in random order."""
-    scores = 150_000 / np.arange(1, size + 1) ** 0.7
-    np.random.default_rng(1).shuffle(scores)
-    return scores
-
-
-def distinct_integers(size: int) -> Array:
-    """The integers below `size` in random order: a narrow range without ties."""
-    return np.random.default_rng(1).permutation(size)
-
-
-def noisy_argpartition(scores: Array, k: int) -> Array:
-    """The baseline: the positions of the k largest of score + Gumbel noise of scale k/ε."""
-    noisy = scores + np.random.default_rng().gumbel(scale=k / EPSILON, size=len(scores))
-    return np.argpartition(noisy, -k)[-k:]
-
-
-def against_baseline(
-    suite: str,
-    case: str,
-    scores: Array,
-    k: int,
-    ours: Callable[[], object],
-    *,
-    limit: float | None,
-    rounds: int,
-    quick: bool,
-) -> Result:
-    """Return the time of `ours` as a multiple of that of the baseline."""
-    baseline_seconds, our_seconds = best_times(
-        lambda: noisy_argpartition(scores, k), ours, rounds=1 if quick else rounds
-    )
-    return Result(
-        suite=suite,
-        case=case,
-        measured=our_seconds / baseline_seconds,
-        unit="x",
-        limit=None if quick else limit,
-        size=len(scores),
-        k=k,
-        baseline_seconds=baseline_seconds,
-        our_seconds=our_seconds,
-    )
-
-
-@dataclass(frozen=True)
-class Case:
-    """One data set and mechanism; `limit` is the largest ratio to the baseline that is accepted."""
-
-    name: str
-    data: Callable[[int], Array]
-    size: int
-    rounds: int
-    limit: float | None = None
-    k: int = 100
-    kind: type[dps.Mechanism] = dps.OneShot
-    noise: str = "exponential"
-    suite: str = "selection"
-
-    def measure(self, quick: bool) -> Result:
-        """Time the baseline and dpselect alternately."""
-        size = min(self.size, 20_000) if quick else self.size
-        scores = self.data(size)
-        mechanism = self.kind(k=self.k, epsilon=EPSILON, noise=self.noise)  # type: ignore[call-arg]
-        return against_baseline(
-            self.suite,
-            self.name,
-            scores,
-            self.k,
-            lambda: dps.select(scores, mechanism=mechanism),
-            limit=self.limit,
-            rounds=self.rounds,
-            quick=quick,
-        )
-
-
-CASES = [
-    Case("counts", long_tail, 10**4, rounds=200, limit=5.0),
-    Case("counts", long_tail, 10**6, rounds=15, limit=0.7),
-    Case("counts", long_tail, 10**7, rounds=5, limit=0.4),
-    Case("floats", distinct_floats, 10**6, rounds=15, limit=2.5),
-    Case("distinct integers", distinct_integers, 10**6, rounds=15, limit=2.5),
-    Case("counts, gumbel", long_tail, 10**6, rounds=15, noise="gumbel"),
-    Case("counts, laplace", long_tail, 10**6, rounds=15, noise="laplace"),
-    Case("floats, gumbel", distinct_floats, 10**6, rounds=15, noise="gumbel"),
-    Case("counts, peeling", long_tail, 10**6, rounds=3, kind=dps.Peeling),
-    Case("counts, peeling gumbel", long_tail, 10**6, rounds=15, kind=dps.Peeling, noise="gumbel"),
-]
+CONVERSION = 2.0
+"""Largest accepted multiple of NumPy's own conversion for scores in a list or dictionary of floats."""
 
 MEMORY_LIMIT = 16.0
 """Bytes per item that a release may use beyond the scores."""
 
 
 def measurements(quick: bool) -> Iterator[Result]:
-    """Yield the times, then the memory for each item."""
-    for case in CASES:
-        yield case.measure(quick)
-    size = 20_000 if quick else 10**6
-    mechanism = dps.OneShot(k=100, epsilon=EPSILON)
-    for name, data in (("counts", long_tail), ("floats", distinct_floats), ("integers", distinct_integers)):
-        scores = data(size)
-        peak = peak_bytes(lambda scores=scores: dps.select(scores, mechanism=mechanism))  # type: ignore[misc]
+    """Yield the ratios to the three baselines, the fixed costs, the conversions, the memory and the growth."""
+    for size, rounds in ((166_000, 40), (10**6, 15), (10**7, 5)):
+        yield from _against_baselines(size, rounds, quick)
+    yield from _fixed_costs(quick)
+    yield from _conversions(quick)
+    yield from _memory(quick)
+    yield from _growth(quick)
+
+
+def _against_baselines(size: int, rounds: int, quick: bool) -> Iterator[Result]:
+    counts = long_tail(20_000 if quick else size)
+    baselines: list[Callable[[], object]] = [
+        lambda: np.bincount(counts),
+        lambda: noisy_argpartition(counts, K, "exponential"),
+        lambda: noisy_argpartition(counts, K, "gumbel"),
+    ]
+    works = [lambda mechanism=mechanism: dps.select(counts, mechanism=mechanism) for mechanism in MECHANISMS.values()]
+    bincount, exponential, gumbel, *ours = best_cpu_times(*baselines, *works, rounds=1 if quick else rounds)
+    for name, seconds in zip(MECHANISMS, ours, strict=True):
+        limits = {} if quick or name == "peeling" else RATIOS_OF_JOINT if name == "joint" else RATIOS
         yield Result(
             suite="selection",
-            case=f"bytes an item, {name}",
-            measured=peak / size,
-            unit=" B",
-            limit=None if quick else MEMORY_LIMIT,
-            size=size,
-            k=100,
+            case=f"{name}, counts",
+            measured=seconds / bincount,
+            unit="x",
+            limit=limits.get(size),
+            size=len(counts),
+            k=K,
+            baseline_seconds=bincount,
+            our_seconds=seconds,
+            to_exponential=seconds / exponential,
+            to_gumbel=seconds / gumbel,
         )
+
+
+def _fixed_costs(quick: bool) -> Iterator[Result]:
+    counts = long_tail(SMALL)
+    works = [lambda name=name: dps.select(counts, mechanism=MECHANISMS[name]) for name in MILLISECONDS]
+    for name, seconds in zip(MILLISECONDS, best_cpu_times(*works, rounds=1 if quick else 40), strict=True):
+        limit = None if quick else MILLISECONDS[name]
+        yield Result("selection", f"{name}, few counts", 1000 * seconds, " ms", limit=limit, size=SMALL, k=K)
+
+
+def _conversions(quick: bool) -> Iterator[Result]:
+    """Yield how much longer a list and a dictionary of floats take than an array, in conversions by NumPy."""
+    scores = distinct_floats(20_000 if quick else 10**6)
+    mechanism = dps.OneShot(k=K, epsilon=EPSILON)
+    listed = scores.tolist()
+    named = dict(enumerate(listed))
+    given: dict[str, tuple[Any, Callable[[], object]]] = {
+        "list": (listed, lambda: np.array(listed)),
+        "dict": (named, lambda: (list(named), np.array(list(named.values())))),
+    }
+    for name, (form, convert) in given.items():
+        seconds = best_cpu_times(
+            convert,
+            lambda form=form: dps.select(form, mechanism=mechanism),
+            lambda: dps.select(scores, mechanism=mechanism),
+            rounds=1 if quick else 9,
+        )
+        yield Result(
+            "selection",
+            f"{name} of floats, beyond an array",
+            (seconds[1] - seconds[2]) / seconds[0],
+            "x",
+            limit=None if quick else CONVERSION,
+            size=len(scores),
+            k=K,
+            baseline_seconds=seconds[0],
+            our_seconds=seconds[1],
+        )
+
+
+def _memory(quick: bool) -> Iterator[Result]:
+    size = 20_000 if quick else 10**6
+    for name, data in (("counts", long_tail), ("floats", distinct_floats)):
+        scores = data(size)
+        for kind in ("canonical", "one-shot", "joint"):
+            peak = peak_bytes(lambda: dps.select(scores, mechanism=MECHANISMS[kind]))  # noqa: B023
+            limit = None if quick or (kind != "one-shot" and name == "floats") else MEMORY_LIMIT
+            yield Result("selection", f"{kind}, bytes an item, {name}", peak / size, " B", limit, size=size, k=K)
+
+
+def _growth(quick: bool) -> Iterator[Result]:
+    for kind in KINDS:
+        for form in FORMS:
+            for growth in (along_sizes(kind, form, quick), along_lengths(kind, form, quick)):
+                first, last = (f"{place:.3g}".replace("e+0", "e") for place in (growth.places[0], growth.places[-1]))
+                fastest, slowest = (1000 * growth.seconds[place] for place in (0, -1))
+                yield Result(
+                    suite="selection",
+                    case=f"{kind.name}, {form}, {growth.along} slope",
+                    measured=growth.slope,
+                    unit="",
+                    note=f"{first} to {last}: {fastest:.1f} to {slowest:.0f} ms",
+                )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 import tracemalloc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from statistics import median
 from typing import Any
 
 
@@ -23,6 +22,8 @@ class Result:
     k: int | None = None
     baseline_seconds: float | None = None
     our_seconds: float | None = None
+    to_exponential: float | None = None
+    to_gumbel: float | None = None
     note: str = ""
 
     @property
@@ -53,30 +54,18 @@ def best_times(baseline: Callable[[], object], ours: Callable[[], object], round
     return min(first for first, _ in pairs), min(second for _, second in pairs)
 
 
-def typical_times(
-    baseline: Callable[[], object], works: Sequence[Callable[[], object]], rounds: int
-) -> list[tuple[float, float]]:
-    """Return the median times of the baseline and of each work.
-
-    All are run alternately, the baseline before each work, so that other load on the machine affects all of them. Use
-    medians if the slowest of many cases counts.
-    """
-    for work in (baseline, *works):
+def best_cpu_times(*works: Callable[[], object], rounds: int) -> list[float]:
+    """Return the smallest processor time of each work, all run in turns; for work on one thread."""
+    for work in works:
         work()
-    pairs = [[(_seconds(baseline), _seconds(work)) for work in works] for _ in range(rounds)]
-    return [(median(base for base, _ in own), median(ours for _, ours in own)) for own in zip(*pairs, strict=True)]
+    timed = [[_seconds(work, time.process_time) for work in works] for _ in range(rounds)]
+    return [min(own) for own in zip(*timed, strict=True)]
 
 
-def best_time(work: Callable[[], object], rounds: int) -> float:
-    """Return the shortest time of several rounds, after a warm-up round."""
+def _seconds(work: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
+    start = clock()
     work()
-    return min(_seconds(work) for _ in range(rounds))
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
+    return clock() - start
 
 
 def peak_bytes(work: Callable[[], object]) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import dpselect as dps
-from benchmarks.selection import long_tail, noisy_argpartition
+from benchmarks.baseline import long_tail, noisy_argpartition
 from benchmarks.timing import Result, best_times
 from dpselect.mechanisms import UnknownDomain, mechanism_for
 from dpselect.mechanisms.unknown import Pool

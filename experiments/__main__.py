@@ -16,7 +16,19 @@ from rich.table import Table
 from dpselect import InvalidInput
 from dpselect._format import three_digits
 from dpselect.reproduce.drawing import picture
-from experiments import auto, domain_size, features, inside, margin, ordered, ordered_margin, ranking, ring, unknown
+from experiments import (
+    auto,
+    domain_size,
+    features,
+    inside,
+    margin,
+    ordered,
+    ordered_margin,
+    private_pool,
+    ranking,
+    ring,
+    unknown,
+)
 
 EXPERIMENTS = {
     "auto": auto,
@@ -25,6 +37,7 @@ EXPERIMENTS = {
     "ordered-margin": ordered_margin,
     "unknown": unknown,
     "inside": inside,
+    "private-pool": private_pool,
     "domain-size": domain_size,
     "ranking": ranking,
     "ring": ring,

@@ -16,7 +16,8 @@ import numpy as np
 
 from dpselect._arrays import FloatArray
 from dpselect.multiselect import FeatureServer
-from dpselect.multiselect.features import VectorNoise, offset_cost
+from dpselect.multiselect.features import offset_cost
+from dpselect.multiselect.vectors import VectorNoise
 from dpselect.reproduce.drawing import STYLES, legend, line, log_axis, panels
 from dpselect.sampling import bit_source
 

@@ -18,7 +18,13 @@ import numpy as np
 import dpselect as dps
 from dpselect._arrays import FloatArray
 from dpselect.ranking import DEFAULT_DAMPING, Bounds
-from dpselect.ranking.simulate import Contests, ladder, simulate_comparisons, strengths_of_greatest_likelihood
+from dpselect.ranking.simulate import (
+    Contests,
+    ergodicity_coefficient,
+    ladder,
+    simulate_comparisons,
+    strengths_of_greatest_likelihood,
+)
 from dpselect.ranking.walk import Pairs, Walk, stationary
 from dpselect.reproduce.drawing import STYLES, legend, line, log_axis, panels
 from dpselect.sampling import bit_source
@@ -133,7 +139,7 @@ def ergodicity(walk: Walk) -> float:
     """Return `τ₁(P) = ½ max_ij Σ_l |P_il − P_jl|`, which only the private comparisons tell."""
     matrix = walk.into_winners.toarray().T / walk.denominator
     matrix[np.diag_indices(walk.size)] = 1 - walk.lost / walk.denominator
-    return max(float(np.abs(matrix - row).sum(axis=1).max()) for row in matrix) / 2
+    return ergodicity_coefficient(matrix)
 
 
 def figure(rows: list[dict[str, Any]]) -> Figure:

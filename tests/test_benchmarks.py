@@ -18,7 +18,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "benchmarks", *arguments], cwd=ROOT, capture_output=True, text=True)
 
 
-SUITES = {"selection", "service", "subsets", "startup", "ledger", "unknown", "ranking"}
+SUITES = {"selection", "service", "startup", "ledger", "unknown", "ranking"}
 """All suites but engines, which starts PostgreSQL and Spark."""
 
 
@@ -48,8 +48,8 @@ def test_a_missed_limit_is_told_apart_from_one_that_is_met() -> None:
 def test_the_histogram_of_the_growth_curves_is_that_of_the_array() -> None:
     sys.path.insert(0, str(ROOT))
     try:
+        from benchmarks.baseline import long_tail
         from benchmarks.growth import histogram
-        from benchmarks.selection import long_tail
     finally:
         sys.path.remove(str(ROOT))
     values, held = histogram(300_000)

@@ -20,12 +20,11 @@ from pathlib import Path
 import pytest
 
 import dpselect
+from dpselect.cli.app import COMMANDS, imported
 from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, MECHANISMS
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
-
-from benchmarks.startup import fresh_import  # noqa: E402
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -37,9 +36,25 @@ def test_rooms_import_only_what_they_may() -> None:
     assert finished.returncode == 0, finished.stdout + finished.stderr
 
 
-def test_import_brings_no_heavy_package_along() -> None:
-    _, heavy = fresh_import()
-    assert heavy == []
+def loaded_by(program: str) -> set[str]:
+    """Return the packages that are loaded after a program."""
+    program = f"{program}\nimport sys; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(finished.stdout.splitlines()[-1].split())
+
+
+def test_nothing_heavy_is_loaded_before_it_is_used() -> None:
+    heavy = {"duckdb", "fastapi", "flint", "ibis", "matplotlib", "pandas", "pyarrow", "scipy", "sqlalchemy", "sqlglot"}
+    shell = {"rich", "typer"}
+    assert not loaded_by("import dpselect") & {*heavy, *shell, "numpy"}
+    assert not loaded_by("from dpselect import select, top, rank, Canonical, Guarantee") & {*heavy, *shell}
+    listing = "from dpselect.cli import app\ntry: app(['--help'])\nexcept SystemExit: pass"
+    assert not loaded_by(listing) & {*heavy, "numpy"}
+
+
+def test_the_list_of_commands_says_what_each_command_says() -> None:
+    for name, command in COMMANDS.items():
+        assert command.help == (imported(name).help or "").split("\n\n")[0].replace("\n", " "), name
 
 
 def test_every_public_name_exists_and_says_what_it_is() -> None:

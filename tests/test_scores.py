@@ -342,12 +342,12 @@ def test_members_are_found_as_by_looking_at_every_item(values: list[object], dat
     scores = array[wanted]
     indexes = np.array([places[score].index(place) for score, place in zip(scores.tolist(), wanted, strict=True)])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scores_module, "_BLOCK", block)
+        patch.setattr(scores_module, "_SEARCHED", block)
         assert positions_of_members(array, scores, indexes).tolist() == wanted
 
 
 def test_members_beyond_the_first_block_are_found_with_the_block_size_in_use() -> None:
-    data = np.arange(3 * scores_module._BLOCK) % 5
-    indexes = np.array([0, scores_module._BLOCK // 5, len(data) // 5 - 1])
+    data = np.arange(3 * scores_module._SEARCHED) % 5
+    indexes = np.array([0, scores_module._SEARCHED // 5, len(data) // 5 - 1])
     positions = positions_of_members(data, np.array([4, 4, 4]), indexes)
     assert positions.tolist() == np.flatnonzero(data == 4)[indexes].tolist()

@@ -11,12 +11,11 @@ import numpy as np
 import pandas
 import pytest
 
-from dpselect import COUNTS, Gaussian, InvalidInput, LimitedDomain, OneShot, Peeling, Sensitivity
+from dpselect import COUNTS, Gaussian, InvalidInput, LimitedDomain, OneShot, Peeling, Sensitivity, top
 from dpselect.mechanisms import MECHANISMS
 from dpselect.sampling import bit_source
 from dpselect.scores import Scores
 from dpselect.sources import UNKNOWN, Unseen
-from dpselect.top import top
 
 FILMS = [f"film {i:02d}" for i in range(20)]
 PAIRS = [(film, viewer) for rank, film in enumerate(FILMS) for viewer in range(400 - 20 * rank)]

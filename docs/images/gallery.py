@@ -10,6 +10,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable
+from itertools import groupby
 from pathlib import Path
 
 from dpselect.reproduce import PAPERS, Outcome, reproduce
@@ -18,9 +19,11 @@ IMAGES = Path(__file__).parent
 PAGE = IMAGES.parent / "gallery.md"
 INTRODUCTION = """# The papers' figures, computed again
 
-Each figure below was computed by this package and is compared with the claim of the paper. A claim holds
-if it is true in every setting that was computed; otherwise the page counts the settings in which it is true, and names
-the exceptions. One command makes the page and its figures, from a folder with the data sets:
+Each figure below was computed by this package and is compared with the claim of the paper. A table for each
+paper names its claims, our figures and the verdicts. A verdict counts the settings in which a claim holds, fails, or
+is undecided, because what was drawn does not tell: tests and intervals are set so that all decided settings of a study
+are right together with probability 0.99. What was computed exactly is always decided, up to its tolerance. The text
+names the settings in which a claim fails. One command makes the page and its figures, from a folder with the data sets:
 
 ```
 python docs/images/gallery.py DATA
@@ -33,7 +36,8 @@ dpselect reproduce canonical --data DATA --out reproduced
 dpselect reproduce joint --figure 1 --data DATA --quick
 ```
 
-`--quick` uses fewer points or draws, and takes a few minutes at most. An interrupted run continues where it stopped.
+`--quick` uses fewer points or draws, and takes about a minute per paper; its verdicts name what they leave out. An
+interrupted run continues where it stopped.
 The figures can be read without colour: lines differ in dash and marker. If a data set of a paper is not
 available, the text names its replacement. Times are those of the machine that ran this.
 """
@@ -43,11 +47,18 @@ def section(outcome: Outcome) -> str:
     """Return what the page says about a study: its title, claim, verdict and picture."""
     study, verdict = outcome.study, outcome.verdict
     title = study.title[0].upper() + study.title[1:]
-    texts = [f"**The paper:** {study.claim}", f"**Here** the claim {verdict.word}. {verdict.text}"]
+    texts = [f"**The paper:** {study.claim}", f"**Here:** {verdict.word}. {verdict.text}"]
     parts = [f"### {label(outcome)}: {title}", *(wrapped(text) for text in texts)]
     if study.draw is not None:
         parts.append(f"![{title}](images/{picture_name(outcome)})")
     return "\n\n".join(parts)
+
+
+def table(outcomes: Iterable[Outcome]) -> str:
+    """Return the claims of a paper with our figures and the verdicts, as a table."""
+    head = ["| | the paper's claim | here | verdict |", "|---|---|---|---|"]
+    rows = [f"| {label(one)} | {one.study.short} | {one.verdict.figure} | {one.verdict.word} |" for one in outcomes]
+    return "\n".join([*head, *rows])
 
 
 def wrapped(text: str) -> str:
@@ -67,12 +78,10 @@ def picture_name(outcome: Outcome) -> str:
 
 def page(outcomes: Iterable[Outcome]) -> str:
     """Return the whole page."""
-    parts, paper = [INTRODUCTION.rstrip()], ""
-    for outcome in outcomes:
-        if outcome.paper != paper:
-            paper = outcome.paper
-            parts.append(f"## {paper}: {PAPERS[paper].title}")
-        parts.append(section(outcome))
+    parts = [INTRODUCTION.rstrip()]
+    for paper, found in groupby(outcomes, lambda outcome: outcome.paper):
+        own = list(found)
+        parts += [f"## {paper}: {PAPERS[paper].title}", table(own), *(section(outcome) for outcome in own)]
     return "\n\n".join(parts) + "\n"
 
 

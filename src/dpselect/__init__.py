@@ -22,37 +22,60 @@ Use `select` for scores that you have, `top` for a table of people's rows, `rank
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dpselect.errors import BudgetExceeded, DpSelectError, InvalidInput, SourceError
-from dpselect.mechanisms import (
-    Canonical,
-    Gamma,
-    Gaussian,
-    Joint,
-    Laplace,
-    LimitedDomain,
-    Mechanism,
-    OneShot,
-    Peeling,
-    Restricted,
-    RestrictedGumbel,
-    RestrictedNormal,
-    TopStable,
-)
-from dpselect.privacy import COUNTS, Guarantee, Sensitivity
-from dpselect.rank import rank
-from dpselect.release import Release
-from dpselect.scores import Scores
-from dpselect.select import select
-from dpselect.sources import UNKNOWN, Unseen
-from dpselect.top import top
+if TYPE_CHECKING:
+    from dpselect._rank import rank
+    from dpselect._select import select
+    from dpselect._top import top
+    from dpselect.errors import BudgetExceeded, DpSelectError, InvalidInput, SourceError
+    from dpselect.mechanisms import (
+        BlackBox,
+        Canonical,
+        Gamma,
+        Gaussian,
+        Joint,
+        Laplace,
+        LimitedDomain,
+        Mechanism,
+        OneShot,
+        Peeling,
+        Restricted,
+        RestrictedGumbel,
+        RestrictedNormal,
+        TopStable,
+    )
+    from dpselect.privacy import COUNTS, Guarantee, Sensitivity
+    from dpselect.release import Release
+    from dpselect.scores import Scores
+    from dpselect.sources import UNKNOWN, Unseen
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "BudgetExceeded": "errors",
+    "COUNTS": "privacy",
+    "DpSelectError": "errors",
+    "Guarantee": "privacy",
+    "InvalidInput": "errors",
+    "Release": "release",
+    "Scores": "scores",
+    "Sensitivity": "privacy",
+    "SourceError": "errors",
+    "UNKNOWN": "sources",
+    "Unseen": "sources",
+    "rank": "_rank",
+    "select": "_select",
+    "top": "_top",
+}
+"""The modules of the public names that are not in `mechanisms`."""
+
+_PACKAGES = ("forecast", "ledger", "multiselect", "privacy", "ranking", "verify")
 
 __all__ = [
     "COUNTS",
     "UNKNOWN",
+    "BlackBox",
     "BudgetExceeded",
     "Canonical",
     "DpSelectError",
@@ -82,7 +105,15 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a subpackage such as `dpselect.forecast` on first use; most programs do not need it."""
-    if name in ("forecast", "ledger", "multiselect", "ranking", "verify"):
+    """Import what a public name stands for on its first use, so that `import dpselect` itself takes no time."""
+    if name in _PACKAGES:
         return import_module(f"dpselect.{name}")
+    if name in __all__:
+        module = import_module(f"dpselect.{_HOMES.get(name, 'mechanisms')}")
+        return globals().setdefault(name, getattr(module, name))
     raise AttributeError(f"module 'dpselect' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return the public names only."""
+    return sorted([*__all__, *_PACKAGES, "__version__"])

@@ -6,6 +6,7 @@ import math
 import operator
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -22,6 +23,9 @@ NORMAL_95 = 1.959963984540054
 
 INTEGER_LIMIT = 2**62
 """Magnitude below which differences of int64 values cannot overflow."""
+
+FLOAT_INTEGERS = 2.0**53
+"""float64 holds all integers below this exactly."""
 
 MOST_ITEMS = 10**305
 """Maximum number of items; more would leave the range of float64."""
@@ -47,16 +51,14 @@ def exact_array(argument: str, data: Any) -> Array:
         return np.zeros(0, dtype=np.int64)
     if array.dtype.kind in "bui":
         return _exact_integers(array)
-    if array.dtype.kind == "f" and isinstance(data, np.ndarray):
-        return _exact_floats(argument, array)
-    values = data if not isinstance(data, np.ndarray) else array.tolist() if array.dtype.kind == "O" else None
     if array.dtype.kind == "f":
-        values = list(data)
-        if all(isinstance(value, float) for value in values):
-            return _exact_floats(argument, array)
-    if values is None or array.dtype.kind not in "fO":
+        floats = _exact_floats(argument, array)
+        # A list may hold integers beside floats. NumPy rounds those beyond 2^53, and only those.
+        if isinstance(data, np.ndarray) or (floats.dtype == np.float64 and np.abs(floats).max() < FLOAT_INTEGERS):
+            return floats
+    if array.dtype.kind not in "fO":
         raise InvalidInput(argument, plain("something that is not a number"), "must be numbers")
-    return _exact_objects(argument, list(values))
+    return _exact_objects(argument, array.tolist() if isinstance(data, np.ndarray) else list(data))
 
 
 def _exact_integers(array: Array) -> Array:
@@ -123,15 +125,48 @@ def _object_array(values: list[Any]) -> Array:
     return array
 
 
-def histogram_of(values: Any, multiplicities: Iterable[Any] | None) -> tuple[Array, Array]:
+BLOCK = 1024
+"""Integers of which `Extent` keeps one maximum."""
+
+
+TABLE_PER_ITEM = 16
+"""Integers are counted in a table of at most this many entries per item; sorting them would cost about as much."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The lowest of some integers, and the highest of each block of them; both in one pass each, for all later use."""
+
+    low: int
+    maxima: Array
+
+    @classmethod
+    def of(cls, data: Array) -> Extent:
+        """Return the extent of a nonempty array of integers."""
+        whole = len(data) - len(data) % BLOCK
+        maxima = data[:whole].reshape(-1, BLOCK).max(axis=1)
+        return cls(int(data.min()), np.append(maxima, data[whole:].max()) if whole < len(data) else maxima)
+
+    @property
+    def high(self) -> int:
+        """The highest integer."""
+        return int(self.maxima.max())
+
+    @property
+    def span(self) -> int:
+        """How many integers there are from the lowest to the highest."""
+        return self.high - self.low + 1
+
+
+def histogram_of(values: Any, multiplicities: Iterable[Any]) -> tuple[Array, Array]:
     """Return the distinct values, descending, and how many items have each."""
-    if multiplicities is not None:
-        return _merged(exact_array("values", values), multiplicities)
-    data: Array = values
-    if data.dtype == np.int64:
-        low, span = _range(data)
-        if span <= 2 * len(data) + 1024:
-            return _tabulated(data, low, span)
+    return _merged(exact_array("values", values), multiplicities)
+
+
+def counted(data: Array, extent: Extent | None) -> tuple[Array, Array]:
+    """Return the distinct numbers of an exact array, descending, and how often each occurs."""
+    if extent is not None and extent.span <= TABLE_PER_ITEM * len(data) + BLOCK:
+        return _tabulated(data, extent)
     if data.dtype == object:
         return _merged(data, np.ones(len(data), dtype=np.int64))
     ranked = np.sort(data)[::-1]
@@ -139,34 +174,23 @@ def histogram_of(values: Any, multiplicities: Iterable[Any] | None) -> tuple[Arr
     return ranked[starts], np.diff(np.append(starts, len(ranked)))
 
 
-def short_histogram_of(data: Array) -> tuple[Array, Array] | None:
-    """Return the histogram if there are few distinct integers, so that a draw by groups is faster than one by items.
+def counted_if_few(data: Array, extent: Extent | None) -> tuple[Array, Array] | None:
+    """Return `counted` if there are few distinct integers, so that a draw by groups is faster than one by items.
 
-    A group costs about as much as 32 items. The limit on the span keeps the table small compared with the data.
+    A group costs about as much as 32 items.
     """
-    if data.dtype != np.int64 or len(data) < 1 << 15:
+    if extent is None or len(data) < 1 << 15 or extent.span > TABLE_PER_ITEM * len(data) + BLOCK:
         return None
-    low, span = _range(data)
-    if span > len(data) // 4:
-        return None
-    values, multiplicities = _tabulated(data, low, span)
+    values, multiplicities = _tabulated(data, extent)
     return (values, multiplicities) if 32 * len(values) <= len(data) else None
 
 
-def _range(data: Array) -> tuple[int, int]:
-    """Return the lowest integer and the number of integers from it to the highest."""
-    low = int(data.min())
-    return low, int(data.max()) - low + 1
-
-
-def _tabulated(data: Array, low: int, span: int) -> tuple[Array, Array]:
-    """Count integers in low..low + span − 1, in blocks so that subtracting `low` does not copy all data."""
-    table = np.zeros(span, dtype=np.int64)
-    step = max(1 << 16, 2 * span)
-    for start in range(0, len(data), step):
-        table += np.bincount(data[start : start + step] - low, minlength=span)
+def _tabulated(data: Array, extent: Extent) -> tuple[Array, Array]:
+    """Count integers in a table of all integers from the lowest to the highest, or from 0 if that is not far below."""
+    first = 0 if 0 <= extent.low <= extent.span else extent.low
+    table = np.bincount(data - first if first else data)
     held = np.flatnonzero(table)[::-1]
-    return held + low, table[held]
+    return held + first, table[held]
 
 
 def _merged(values: Array, multiplicities: Iterable[Any]) -> tuple[Array, Array]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpselect._arrays import Array
 from dpselect._numbers import float_below, positive_number
 from dpselect.errors import BudgetExceeded, InvalidInput, plain
 from dpselect.mechanisms import (
@@ -26,6 +27,8 @@ from dpselect.mechanisms import (
     Laplace,
     Mechanism,
     NoisyVector,
+    UnknownDomain,
+    check_options,
     mechanism_for,
 )
 from dpselect.mechanisms.auto import noisy_vectors, resolution
@@ -35,7 +38,15 @@ from dpselect.privacy.naming import Naming
 from dpselect.privacy.sensitivity import Sensitivity
 from dpselect.sampling import BitSource
 from dpselect.scores import Members, Scores
-from dpselect.values import IncludedValues, NoisyValues, ValueNoise, included_values, split_epsilon, value_noise
+from dpselect.values import (
+    IncludedValues,
+    NoisyValues,
+    ValueNoise,
+    epsilon_beside,
+    included_values,
+    split_epsilon,
+    value_noise,
+)
 
 if TYPE_CHECKING:
     from dpselect.forecast import Reach
@@ -86,12 +97,16 @@ class Release:
     mechanism
         The mechanism that chose, with its parameters.
     secure
-        False if a seed was given: whoever knows the seed can undo the noise, so the release protects nobody.
+        False if a seed was given: whoever knows the seed can undo the noise, so the release protects nobody. Also if
+        the caller brought noise or a mechanism that does not draw exactly.
     values, intervals, confidence
         If noisy scores were asked for: a score for each item, a pair (low, high) for each that holds the true score
         with probability `confidence`, and that probability (docs/values.md).
     domain
         What was stated about the possible items.
+    lowest
+        Whether the lowest scores were asked for. The mechanism then chose the highest of the negated scores, and its
+        sensitivity is that of these; the values have the sign of the scores.
 
     Examples
     --------
@@ -110,6 +125,7 @@ class Release:
     intervals: list[tuple[Any, Any]] | None = None
     confidence: float | None = None
     domain: StatedDomain | None = None
+    lowest: bool = False
 
     @property
     def k(self) -> int:
@@ -124,10 +140,11 @@ class Release:
     @property
     def reach(self) -> Reach | None:
         """What the mechanism could tell apart, from public facts; None if the number of items is not public."""
-        from dpselect.forecast import reach
+        from dpselect.forecast.reach import reach
 
         items = None if self.domain is None else self.domain.items
-        return None if items is None else reach(self.mechanism, items, protects=self.guarantee.protects)
+        mechanism = on_negated_scores(self.mechanism) if self.lowest else self.mechanism
+        return None if items is None else reach(mechanism, items, protects=self.guarantee.protects)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the release as plain data that json.dumps accepts."""
@@ -143,6 +160,8 @@ class Release:
             "secure": self.secure,
             "k": self.k,
         }
+        if self.lowest:
+            data["lowest"] = True
         if self.mechanism.may_stop:
             data["stopped"] = self.stopped
         if self.intervals is not None:
@@ -216,7 +235,8 @@ class ReleaseRequest:
 
     delta: None means 0, or what a mechanism object states. max_items_per_person: the limit that the
     caller enforces. number_of_items: set if only the number of possible items is public; the rows then name the items.
-    pool: how many items a mechanism for unknown domains considers. details: further parameters for the ledger.
+    pool: how many items a mechanism for unknown domains considers. options: further arguments of a named mechanism.
+    lowest: whether the lowest scores are asked for. details: further parameters for the ledger.
     """
 
     mechanism: str | Mechanism
@@ -232,23 +252,32 @@ class ReleaseRequest:
     max_items_per_person: int | None = None
     number_of_items: int | None = None
     pool: int | None = None
+    options: Mapping[str, Any] | None = None
+    lowest: bool = False
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def plan(self) -> ReleasePlan:
-        """Choose mechanism and noise. With a share as `values`, ε is split by it and δ in half, rounded down."""
+        """Choose mechanism and noise. With a share as `values`, ε is split by it and δ in half, rounded down.
+
+        A mechanism object states what the choice costs, and the values cost their share of the total beside it. They
+        use the rest of δ if a total is given.
+        """
         if not (isinstance(self.protects, str) and self.protects.strip() and self.protects.isprintable()):
             raise InvalidInput(
                 "protects", self.protects, "must be the unit of protection, such as 'one person' or 'one household'"
             )
+        self._check_lowest()
+        check_options(self.mechanism, self.options or {})
         allowed = 0.0 if self.delta is None else self.delta
+        stated_by_object = Naming(0.0, covers_all=self.number_of_items is None)
         if self.values is None or self.values is True:
             if isinstance(self.mechanism, Mechanism):
-                naming = Naming(0.0, covers_all=self.number_of_items is None)
+                naming = stated_by_object
                 chosen = self._choose(self.epsilon, self.delta)
             else:
                 naming = self._naming(self.epsilon, allowed)
                 chosen = self._choose(self.epsilon, naming.left_of(allowed))
-            included = included_values(chosen) if self.values else None
+            included = included_values(chosen, negated=self.lowest) if self.values else None
             return ReleasePlan(self, chosen, included, self._stated(chosen.guarantee, chosen, naming))
         if isinstance(self.mechanism, NoisyVector) or self.mechanism in (Laplace.name, Gaussian.name):
             raise InvalidInput(
@@ -256,30 +285,54 @@ class ReleaseRequest:
                 self.values,
                 "must be True (--values included) with laplace and gaussian, whose release includes the values",
             )
-        if isinstance(self.mechanism, Mechanism) or self.epsilon is None:
-            raise InvalidInput(
-                "values",
-                self.values,
-                "must be left out with a mechanism object or without epsilon; name the mechanism and give epsilon, the "
-                "total, of which values take their share",
-            )
-        for_choice, for_values = split_epsilon(positive_number("epsilon", self.epsilon), self.values)
-        naming = self._naming(for_choice, allowed)
-        half = float_below(Fraction(probability_of_failure(naming.left_of(allowed))) / 2)
-        chosen = self._choose(for_choice, half)
+        if isinstance(self.mechanism, Mechanism):
+            naming = stated_by_object
+            chosen = self._choose(None, self.delta)
+            for_values = epsilon_beside(chosen.guarantee.epsilon, self.values)
+            rest = 0.0 if self.delta is None else float_below(Fraction(allowed) - Fraction(chosen.guarantee.delta))
+        else:
+            for_choice, for_values = split_epsilon(positive_number("epsilon", self.epsilon), self.values)
+            naming = self._naming(for_choice, allowed)
+            rest = float_below(Fraction(probability_of_failure(naming.left_of(allowed))) / 2)
+            chosen = self._choose(for_choice, rest)
         noise = value_noise(
             k=chosen.k,
             epsilon=for_values,
-            delta=half,
-            sensitivity=chosen.sensitivity,
+            delta=rest,
+            sensitivity=chosen.sensitivity.negated() if self.lowest else chosen.sensitivity,
             max_items_per_person=self.max_items_per_person,
         )
         together = compose([chosen.guarantee, noise.guarantee], route="basic")
+        if isinstance(self.mechanism, Mechanism):
+            self._check_total(together.epsilon)
         return ReleasePlan(self, chosen, noise, self._stated(together, chosen, naming))
 
+    def _check_lowest(self) -> None:
+        if not isinstance(self.lowest, bool):
+            raise InvalidInput("lowest", self.lowest, "must be True or False")
+        named = isinstance(self.mechanism, str) and self.mechanism in FOR_UNKNOWN_DOMAINS
+        unlisted = named or isinstance(self.mechanism, UnknownDomain) or self.number_of_items is not None
+        if self.lowest and unlisted:
+            raise InvalidInput(
+                "lowest",
+                True,
+                "must be left out unless the possible items are listed; if they are unknown or only their number is "
+                "stated, the lowest scores are those of items that nobody has",
+            )
+
+    def _check_total(self, stated: float) -> None:
+        """Refuse an epsilon that is not the sum of what the mechanism object and the values cost."""
+        if self.epsilon is None or math.isclose(positive_number("epsilon", self.epsilon), stated, rel_tol=1e-12):
+            return
+        raise InvalidInput(
+            "epsilon",
+            self.epsilon,
+            f"must be {stated:.17g} (that of the mechanism object and the values); leave it out",
+        )
+
     def _choose(self, epsilon: float | None, delta: float | None) -> Mechanism:
-        """Return the mechanism for a share of the budget."""
-        more: dict[str, Any] = {}
+        """Return the mechanism for a share of the budget; if the lowest are asked for, for the negated scores."""
+        more: dict[str, Any] = dict(self.options or {})
         mechanism = self.mechanism
         if isinstance(mechanism, str) and mechanism == "auto" and self.values is True:
             mechanism = self._including(epsilon, delta)
@@ -290,7 +343,7 @@ class ReleaseRequest:
                 more["max_items_per_person"] = self.max_items_per_person
         if self.pool is not None:
             more["pool"] = self.pool
-        return mechanism_for(
+        chosen = mechanism_for(
             mechanism,
             k=self.k,
             epsilon=epsilon,
@@ -300,6 +353,7 @@ class ReleaseRequest:
             aim=self.aim,
             **more,
         )
+        return on_negated_scores(chosen) if self.lowest else chosen
 
     def _including(self, epsilon: float | None, delta: float | None) -> Mechanism:
         """Return what "auto" means if the answer is to include its values."""
@@ -326,9 +380,11 @@ class ReleaseRequest:
         )
 
     def _stated(self, guarantee: Guarantee, chosen: Mechanism, naming: Naming) -> Guarantee:
-        """Return the guarantee with its unit of protection and the cost of naming the items."""
+        """Return the guarantee with its unit of protection, its promise, and the cost of naming the items."""
         stated = replace(guarantee, protects=self.protects, neighbours=self.neighbours)
-        return naming.added_to(stated, chosen.guarantee.delta)
+        named = naming.added_to(stated, chosen.guarantee.delta)
+        promised = f", if the promise holds that {chosen.promise}" if chosen.promise else ""
+        return replace(named, neighbours=named.neighbours + promised)
 
 
 @dataclass(frozen=True)
@@ -343,6 +399,8 @@ class ReleasePlan:
     def describe(self) -> dict[str, Any]:
         """Return the parameters of the release as plain data."""
         described = {**self.mechanism.describe(), **self.request.details}
+        if self.request.lowest:
+            described["lowest"] = True
         return described if self.noise is None else {**described, "values": self.noise.noise}
 
     def charge(self, target: ChargeTarget, *, secure: bool) -> ReleasePlan:
@@ -352,15 +410,25 @@ class ReleasePlan:
         which is public, and states the smaller epsilon. The second charge is a transaction of its own, and is refused
         if another process was faster.
         """
+        if target.ledger is not None and not self.mechanism.exact:
+            raise InvalidInput(
+                "mechanism", self.mechanism.name, "must draw exactly by its law if a ledger is charged; use another one"
+            )
         try:
-            target.record(self.guarantee, self.describe(), secure=secure)
+            self._record(target, secure)
             return self
         except BudgetExceeded as refusal:
             fitting = self._within(refusal)
             if fitting is None:
                 raise
-        target.record(fitting.guarantee, fitting.describe(), secure=secure)
+        fitting._record(target, secure)
         return fitting
+
+    def _record(self, target: ChargeTarget, secure: bool) -> None:
+        """Charge the plan. What it takes on trust is recorded with the mechanism, as it does not change the unit."""
+        unit = self.guarantee.neighbours.partition(", if the promise holds")[0]
+        charged = replace(self.guarantee, neighbours=unit) if self.mechanism.promise else self.guarantee
+        target.record(charged, self.describe(), secure=secure)
 
     def _within(self, refusal: BudgetExceeded) -> ReleasePlan | None:
         """Return the request planned for the remaining budget; None if more than a rounding error is missing."""
@@ -383,8 +451,16 @@ class ReleasePlan:
             return smaller.plan()
         return None
 
+    def seen(self, scores: Scores) -> Scores:
+        """Return the scores as the mechanism sees them: negated if the lowest are asked for."""
+        return scores.negated() if self.request.lowest else scores
+
+    def scores_of(self, members: Members) -> Array:
+        """Return the scores of the chosen items, with their own sign. They are private."""
+        return -members.values if self.request.lowest else members.values
+
     def draw(self, scores: Scores, bits: BitSource) -> tuple[Members, NoisyValues | None]:
-        """Return the chosen items, and their noisy scores if the answer of the mechanism includes them."""
+        """Return the chosen items among scores as seen, and their noisy scores if the answer includes them."""
         if isinstance(self.noise, IncludedValues):
             return self.noise.draw(scores, bits)
         return self.mechanism.draw(scores, bits), None
@@ -403,8 +479,9 @@ class ReleasePlan:
             ordered=self.mechanism.ordered,
             guarantee=self.guarantee,
             mechanism=self.mechanism,
-            secure=bits.secure,
+            secure=bits.secure and self.mechanism.exact,
             domain=domain,
+            lowest=self.request.lowest,
         )
         if isinstance(self.noise, ValueNoise):
             noisy = self.noise.release(scores, bits)
@@ -418,12 +495,27 @@ def _share(requested: float, remaining: float) -> Fraction:
     return Fraction(1) if requested <= remaining else Fraction(remaining) / Fraction(requested)
 
 
-def check_covers(mechanism: Mechanism, needed: Sensitivity, max_items_per_person: int | None = None) -> None:
-    """Refuse a mechanism object whose noise is too small for the sensitivity or the items per person."""
+def on_negated_scores(mechanism: Mechanism) -> Mechanism:
+    """Return a mechanism with the sensitivity of the negated scores."""
+    return replace(mechanism, sensitivity=mechanism.sensitivity.negated())
+
+
+def check_covers(
+    mechanism: Mechanism,
+    needed: Sensitivity,
+    max_items_per_person: int | None = None,
+    *,
+    values: float | bool | None = None,
+) -> None:
+    """Refuse a mechanism object whose noise is too small for the sensitivity or the items per person.
+
+    Choosing needs the spread only; noise on the scores themselves, as on published values, needs both bounds.
+    """
     stated = mechanism.sensitivity
     relies_on = getattr(mechanism, "max_items_per_person", None)
     covered = stated.spread >= needed.spread
-    if relies_on is not None:
+    # What is promised for some moves says nothing of others, nor does the noise on values.
+    if relies_on is not None or values is not None or mechanism.promise:
         covered = stated.low <= needed.low and needed.high <= stated.high
     if not covered:
         raise InvalidInput("mechanism", stated, f"must have sensitivity={needed!r}")

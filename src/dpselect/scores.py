@@ -16,10 +16,19 @@ from typing import Any
 import numpy as np
 
 from dpselect._arrays import Array
-from dpselect._numbers import exact_array, exact_fraction, histogram_of, short_histogram_of
+from dpselect._numbers import (
+    BLOCK,
+    INTEGER_LIMIT,
+    Extent,
+    counted,
+    counted_if_few,
+    exact_array,
+    exact_fraction,
+    histogram_of,
+)
 from dpselect.errors import InvalidInput, plain
 
-_BLOCK = 1 << 16
+_SEARCHED = 1 << 16
 """Items searched at a time, so that memory stays small however large the tied groups are."""
 
 
@@ -113,10 +122,18 @@ class Scores:
     ([90, 80], [1, 2])
     """
 
-    def __init__(self, data: Array | None, groups: tuple[Array, Array] | None, label: Callable[[int], Any]) -> None:
+    def __init__(
+        self,
+        data: Array | None,
+        groups: tuple[Array, Array] | None,
+        label: Callable[[int], Any],
+        extent: Extent | None = None,
+    ) -> None:
         self._data = data
         self._groups = groups
         self._label = label
+        if extent is not None:
+            self._extent = extent
 
     @classmethod
     def of(cls, data: Any) -> Scores:
@@ -143,26 +160,36 @@ class Scores:
         library = type(data).__module__.partition(".")[0]
         if isinstance(data, Mapping):
             items = list(data.keys())
-            return cls(_checked(list(data.values())), None, items.__getitem__)
+            return cls._of_items(list(data.values()), items.__getitem__)
         if library == "pandas" and hasattr(data, "index") and getattr(data, "ndim", 0) == 1:
             if not data.index.is_unique:
                 raise InvalidInput("scores", plain("a Series with repeated labels"), "must have one score per item")
-            return cls(_checked(data.to_numpy()), None, data.index.__getitem__)
+            return cls._of_items(data.to_numpy(), data.index.__getitem__)
         if library == "polars" and type(data).__name__ == "Series":
             is_plain = data.dtype.is_float() or (data.dtype.is_integer() and "128" not in str(data.dtype))
-            return cls(
-                _checked(data.to_numpy() if is_plain and not data.null_count() else data.to_list()), None, _position
-            )
+            return cls._of_items(data.to_numpy() if is_plain and not data.null_count() else data.to_list(), _position)
         if isinstance(data, np.ndarray) or (
             isinstance(data, Sequence) and not isinstance(data, str | bytes | bytearray)
         ):
-            return cls(_checked(data), None, _position)
+            return cls._of_items(data, _position)
         raise InvalidInput(
             "scores",
             plain(f"an object of type {type(data).__name__}"),
             "must be a mapping from item to score, a pandas or polars Series, a one-dimensional array or list, "
             "or dpselect.Scores",
         )
+
+    @classmethod
+    def _of_items(cls, data: Any, label: Callable[[int], Any]) -> Scores:
+        """Return scores with one number for each item; raise InvalidInput if there is none."""
+        if isinstance(data, np.ndarray) and data.dtype == np.int64 and data.ndim == 1 and len(data):
+            extent = Extent.of(data)
+            if extent.low > -INTEGER_LIMIT and extent.high < INTEGER_LIMIT and not np.ma.is_masked(data):
+                return cls(np.asarray(data), None, label, extent)
+        array = exact_array("scores", data)
+        if not len(array):
+            raise InvalidInput("scores", plain("none"), "must have at least one item")
+        return cls(array, None, label)
 
     @classmethod
     def from_histogram(
@@ -235,18 +262,24 @@ class Scores:
             values, multiplicities = self._groups
             return Grouping(values, multiplicities, _RankedPositions(multiplicities))
         assert self._data is not None
-        values, multiplicities = histogram_of(self._data, None)
-        return Grouping(values, multiplicities, _SearchedPositions(self._data, values))
+        return self._grouped(*counted(self._data, self._extent))
 
     @cached_property
     def entries(self) -> Grouping:
         """The items in groups that make a draw cheap: by score if there are few distinct ones, else one by one."""
         if self._data is None:
             return self.distinct
-        groups = short_histogram_of(self._data)
-        if groups is None:
-            return Grouping(self._data, None, _group_itself)
-        return Grouping(*groups, _SearchedPositions(self._data, groups[0]))
+        groups = counted_if_few(self._data, self._extent)
+        return Grouping(self._data, None, _group_itself) if groups is None else self._grouped(*groups)
+
+    def _grouped(self, values: Array, multiplicities: Array) -> Grouping:
+        assert self._data is not None
+        return Grouping(values, multiplicities, _SearchedPositions(self._data, values, self._extent))
+
+    @cached_property
+    def _extent(self) -> Extent | None:
+        """The extent of integer scores."""
+        return Extent.of(self._data) if self._data is not None and self._data.dtype == np.int64 else None
 
     def exact(self) -> list[Fraction]:
         """Return the score of each position as a Fraction; for small domains."""
@@ -254,6 +287,14 @@ class Scores:
             return [Fraction(value) for value in self._data.tolist()]
         groups = zip(self.values.tolist(), self.multiplicities.tolist(), strict=True)
         return [Fraction(value) for value, size in groups for _ in range(size)]
+
+    def negated(self) -> Scores:
+        """Return the same items with negated scores: the k highest of those are the k lowest of these."""
+        if self._data is not None:
+            return Scores(-self._data, None, self._label)
+        last = self.size - 1
+        groups = -self.values[::-1], self.multiplicities[::-1]
+        return Scores(None, groups, lambda position: self._label(last - position))
 
     def item(self, position: int) -> Any:
         """Return the item at a position."""
@@ -276,14 +317,6 @@ def _position(position: int) -> int:
     return position
 
 
-def _checked(data: Any) -> Array:
-    """Return scores as an exact array; raise InvalidInput if there is none."""
-    array = exact_array("scores", data)
-    if not len(array):
-        raise InvalidInput("scores", plain("none"), "must have at least one item")
-    return array
-
-
 def _listed(argument: str, data: Any) -> Any:
     """Return an array unchanged, and any other iterable as a list."""
     if isinstance(data, np.ndarray):
@@ -303,9 +336,19 @@ class _SearchedPositions:
 
     data: Array
     values: Array
+    extent: Extent | None
 
     def __call__(self, groups: Array, indexes: Array) -> Array:
-        return positions_of_members(self.data, self.values[groups], indexes)
+        wanted = self.values[groups]
+        if self.extent is None or len(self.data) <= BLOCK:
+            return positions_of_members(self.data, wanted, indexes)
+        # Blocks without any score as high as the lowest one wanted need not be searched.
+        blocks = np.flatnonzero(self.extent.maxima >= wanted.min())
+        if len(blocks) * 2 > len(self.extent.maxima):
+            return positions_of_members(self.data, wanted, indexes)
+        places = (blocks[:, None] * BLOCK + np.arange(BLOCK)).ravel()
+        places = places[: len(places) - max(0, int(places[-1]) + 1 - len(self.data))]
+        return places[positions_of_members(self.data[places], wanted, indexes)]
 
 
 @dataclass(frozen=True, repr=False)
@@ -352,8 +395,8 @@ def positions_of_members(data: Array, values: Array, indexes: Array) -> Array:
     code_of = _coder(wanted, len(data))
     positions = np.full(len(values), -1, dtype=np.int64)
     seen = np.zeros(len(wanted), dtype=np.int64)
-    for start in range(0, len(data), _BLOCK):
-        block = data[start : start + _BLOCK]
+    for start in range(0, len(data), _SEARCHED):
+        block = data[start : start + _SEARCHED]
         near = np.flatnonzero((block >= lowest) & (block <= highest))
         if not len(near):
             continue

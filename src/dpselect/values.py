@@ -168,12 +168,14 @@ class IncludedValues:
     """The noisy scores by which a mechanism chose; they are part of its answer and of its guarantee."""
 
     mechanism: NoisyVector
+    negated: bool = False
+    """Whether the mechanism sees negated scores; the values have the sign of the scores themselves."""
     noise: ClassVar[str] = "included"
 
     @property
     def grid(self) -> Fraction:
         """The public grid: whole numbers for counts, otherwise a power of two far below the noise."""
-        sensitivity = self.mechanism.sensitivity
+        sensitivity = self.mechanism.sensitivity.negated() if self.negated else self.mechanism.sensitivity
         if _counting(sensitivity):
             return Fraction(1)
         return _fine_grid(min(sensitivity.reach, 1 / self.mechanism.rate()))
@@ -191,13 +193,15 @@ class IncludedValues:
             self.mechanism.tail(half / number) + self.grid / 2 for number in (scores.size, self.mechanism.k)
         )
         exact = [self.grid * step for step in steps]
+        if self.negated:
+            exact, below, above = [-value for value in exact], above, below
         return members, NoisyValues.around(exact, below, above, whole=self.grid == 1, confidence=confidence)
 
 
-def included_values(mechanism: Mechanism) -> IncludedValues:
+def included_values(mechanism: Mechanism, *, negated: bool = False) -> IncludedValues:
     """Return the values that the answer of a mechanism includes; only Laplace and Gaussian include them."""
     if isinstance(mechanism, NoisyVector):
-        return IncludedValues(mechanism)
+        return IncludedValues(mechanism, negated)
     raise InvalidInput(
         "values",
         True,
@@ -217,6 +221,18 @@ def split_epsilon(epsilon: float, share: float) -> tuple[float, float]:
     if not (for_values > 0 and for_selection > 0):
         raise InvalidInput("values", share, "must leave a positive part of epsilon to the selection and to the values")
     return for_selection, for_values
+
+
+def epsilon_beside(epsilon: float, share: float) -> float:
+    """Return the ε of values that are to be that share of the total, `share/(1 − share) ε`, rounded down.
+
+    ε is the cost of the selection, as a mechanism object states it.
+    """
+    part = Fraction(_inside_unit(share))
+    exact = part / (1 - part) * Fraction(epsilon)
+    if not Fraction(5e-324) <= exact < 2**1023:
+        raise InvalidInput("values", share, "must leave a positive part of epsilon to the selection and to the values")
+    return float_below(exact)
 
 
 def _inside_unit(share: Any) -> float:

@@ -101,6 +101,33 @@ def test_noise_and_mechanism_are_used(folder: Path) -> None:
     for noise in ({}, {"--noise": "laplace"}):
         result = run(*top_line(**{"--mechanism": "oneshot", "--format": "json", **noise}), "--ordered")
         assert json.loads(result.stdout)["ordered"]
+    for mechanism in ("canonical", "joint"):
+        result = run(*top_line(**{"--mechanism": mechanism, "--format": "json"}), "--no-margin")
+        assert json.loads(result.stdout)["mechanism"]["margin"] is False
+    refused = run(*top_line(**{"--mechanism": "oneshot"}), "--no-margin")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "--no-margin needs the mechanism canonical or joint" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "options"),
+    [
+        ("oneshot", {"--noise": "laplace"}),
+        ("peeling", {"--noise": "laplace"}),
+        ("canonical", {"--gamma": "0.75", "--noise": "gumbel"}),
+    ],
+    ids=["oneshot", "peeling", "canonical"],
+)
+def test_options_of_the_mechanism_go_together_with_values(
+    folder: Path, mechanism: str, options: dict[str, str]
+) -> None:
+    """Algorithm 1 of the one-shot paper is the first: laplace noise for the choice and the values, both charged."""
+    line = top_line(**{"--mechanism": mechanism, "--epsilon": "1", "--values": "0.3", "--format": "json", **options})
+    release = json.loads(run(*line).stdout)
+    assert release["guarantee"]["epsilon"] == pytest.approx(1.0, rel=1e-12)
+    assert release["mechanism"]["epsilon"] == pytest.approx(0.7, rel=1e-12)
+    assert release["mechanism"]["noise"] == options["--noise"]
+    assert len(release["values"]) == release["k"]
 
 
 def test_unseen_items_are_told_apart_from_text(folder: Path) -> None:
@@ -157,7 +184,8 @@ BAD: list[tuple[dict[str, str | None], str]] = [
     ({"--noise": "gumbel"}, "--noise 'gumbel' --mechanism"),
     ({"--mechanism": "oneshot", "--noise": "white"}, "--noise 'white'"),
     ({"--mechanism": "gamma", "--noise": "gumbel"}, "--noise --mechanism"),
-    ({"--values": "0.3", "--noise": "gumbel"}, "--values --noise"),
+    ({"--values": "0.3", "--noise": "gumbel"}, "--noise --mechanism oneshot"),
+    ({"--mechanism": "canonical", "--gamma": "2"}, "--gamma 2"),
     ({"--mechanism": "oneshot", "--gamma": "0.5"}, "--gamma 0.5 canonical"),
     ({"--format": "xml"}, "--format xml"),
     ({"--output": "no/such/place.csv"}, "--output 'no/such/place.csv' existing folder"),

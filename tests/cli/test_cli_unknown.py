@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+import dpselect
 from dpselect.cli import app
 
 SHARED = {"weather": 300, "news": 250, "football": 200}
@@ -96,3 +97,104 @@ def test_the_noise_of_limited_can_be_named_with_what_it_relies_on(folder: Path) 
     assert sorted(data["items"]) == sorted(SHARED)
     described = data["mechanism"]
     assert (described["noise"], described["max_items_per_person"], described["pool"]) == ("laplace", 3, 20)
+
+
+@pytest.fixture
+def counts(folder: Path) -> str:
+    """The name of a file of counts with a long tail."""
+    lines = [f"i{rank},{round(2000 / rank)}" for rank in range(1, 1001)]
+    (folder / "counts.csv").write_text("item,count\n" + "\n".join(lines) + "\n")
+    return "counts.csv"
+
+
+def run(line: str) -> Any:
+    return CliRunner().invoke(app, line.split())
+
+
+def test_forecast_of_an_unknown_domain_shows_the_items_to_expect(counts: str) -> None:
+    overview = run(f"forecast {counts} -k 10 --domain unknown --delta 1e-7 --draws 20")
+    assert overview.exit_code == 0
+    assert "ε = 0.1" in overview.stdout
+    assert "not private" in overview.stderr
+    at = run(f"forecast {counts} -k 10 --domain unknown --delta 1e-7 --epsilon 1 --draws 20")
+    assert [name for name in ("restricted", "limited", "top-stable", "P(all k)") if name not in at.stdout] == []
+    assert "9.96" in at.stdout
+    data = json.loads(
+        run(f"forecast {counts} -k 10 --domain unknown --delta 1e-7 --epsilon 1 --draws 0 --format json").stdout
+    )
+    limited = data["mechanisms"][1]
+    assert limited["mechanism"]["pool"] == 100
+    assert limited["returned"]["value"] == pytest.approx(9.96, abs=0.005)
+    assert data["mechanisms"][0]["returned"] is None
+    rows = run(f"forecast {counts} -k 10 --domain unknown --delta 1e-7 --pool 50 --draws 20 --ordered --format csv")
+    assert rows.stdout.splitlines()[0].startswith("label,epsilon,returned,returned_low")
+    assert len(rows.stdout.splitlines()) == 1 + 2 * 4
+
+
+def test_forecast_counts_the_rows_of_people_whose_items_cannot_be_listed(folder: Path) -> None:
+    asked = "-k 3 --item query --person user --domain unknown --delta 1e-6 --epsilon 8 --draws 20 --format json"
+    data = json.loads(run(f"forecast queries.csv {asked}").stdout)
+    assert [row["full"]["value"] > 0.9 for row in data["mechanisms"]] == [True, True, True]
+    nobody = json.loads(run(f"forecast nobody.csv {asked}").stdout)
+    assert [row["returned"]["value"] < 1e-5 for row in nobody["mechanisms"]] == [True, True, True]
+
+
+def test_plan_for_an_unknown_domain_from_public_facts(folder: Path) -> None:
+    result = run("plan -k 10 --epsilon 1 --delta 1e-7 --domain unknown")
+    assert result.exit_code == 0
+    assert "50%" in result.stdout
+    facts = json.loads(run("plan -k 10 --epsilon 1 --delta 1e-7 --domain unknown --format json").stdout)["mechanisms"]
+    expected = dpselect.forecast.full_answer_gap(
+        dpselect.Restricted(inner=dpselect.Joint(k=10, epsilon=0.5), test_epsilon=0.5, test_delta=0.5e-7)
+    )
+    assert facts[0]["full"] == pytest.approx(expected)
+    rows = run("plan -k 10 --epsilon 1 --delta 1e-7 --domain unknown --format csv").stdout.splitlines()
+    assert rows[0] == "mechanism,half,likely,full,for_tests"
+
+
+def test_plan_with_a_look_alike_shows_the_items_or_the_epsilon_for_them(counts: str) -> None:
+    asked = f"plan -k 5 --delta 1e-7 --domain unknown --like {counts}"
+    assert "items returned" in run(f"{asked} --epsilon 1").stdout
+    assert "private" not in json.loads(run(f"{asked} --epsilon 1 --format json").stdout)
+    assert "Epsilon needed for 4 of 5" in run(f"{asked} --expect 4 --ordered").stdout
+    rows = run(f"{asked} --expect 4 --ordered --format csv").stdout.splitlines()
+    assert [row.partition(",")[0] for row in rows] == ["label", "restricted", "limited"]
+
+
+@pytest.mark.parametrize(
+    ("line", "option"),
+    [
+        ("plan -k 10 --domain unknown --delta 1e-7", "--epsilon"),
+        ("plan -k 10 --domain unknown --delta 1e-7 --epsilon 1 --expect 4", "--expect"),
+        ("plan -k 10 --domain unknown --delta 1e-7 --like counts.csv", "--epsilon"),
+        ("plan -k 10 --domain unknown --delta 1e-7 --epsilon 1 --gap 5", "--gap"),
+        ("plan -k 10 --domain unknown --epsilon 1", "--delta"),
+        ("plan -k 10 --domain films.csv --epsilon 1", "--domain"),
+        ("plan -k 10 --pool 20 --epsilon 1", "--pool"),
+        ("plan -k 10 --expect 4 --epsilon 1", "--expect"),
+        ("forecast counts.csv -k 10 --domain unknown --delta 1e-7 --plot out.svg", "--plot"),
+        ("forecast counts.csv -k 10 --pool 20", "--pool"),
+        ("forecast counts.csv -k 10 --domain unknown", "--delta"),
+    ],
+)
+def test_options_that_do_not_fit_an_unknown_domain_are_refused(counts: str, line: str, option: str) -> None:
+    result = run(line)
+    assert result.exit_code != 0
+    assert f"{option} must be" in result.stderr
+
+
+def test_the_inner_mechanism_and_the_share_of_the_tests_can_be_named(folder: Path) -> None:
+    named = ["--inner", "joint", "--test-share", "0.25", "--format", "json"]
+    for mechanism in (["--mechanism", "restricted"], []):  # auto means restricted on an unknown domain
+        result = ask("queries.csv", *mechanism, *named)
+        assert result.exit_code == 0, result.stderr
+        described = json.loads(result.stdout)["mechanism"]
+        assert described["inner"]["name"] == "joint"
+        assert described["test_epsilon"] == described["epsilon"] / 4
+    for options, words in (("--inner magic", "--inner 'magic'"), ("--test-share 1.5", "--test-share 1.5")):
+        result = ask("queries.csv", *options.split())
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert words.split()[0] in result.stderr
+        assert words.split()[1] in result.stderr
+    result = ask("queries.csv", "--mechanism", "limited", "--inner", "joint")
+    assert "--inner needs the mechanism restricted, got 'joint'" in result.stderr

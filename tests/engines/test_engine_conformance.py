@@ -58,7 +58,8 @@ def embedded_answer(group: str, number: int) -> list[Any]:
 
 def test_noisy_answers_are_those_of_the_embedded_engine(place: Place) -> None:
     place.put("orders", BUYERS)
-    for options in ({}, {"value": "paid", "clip": (-2, 5), "weight": "share", "where": "year >= 2024"}):
+    clipped = {"value": "paid", "clip": (-2, 5), "weight": "share", "where": "year >= 2024"}
+    for options in ({}, clipped, {"lowest": True}, {"lowest": True, "values": 0.5, **clipped}):
         noisy = {"epsilon": 0.5, "seed": 2, **options}
         assert ask(place.source("orders"), **noisy).to_dict() == ask({"table": BUYERS}, **noisy).to_dict()
 

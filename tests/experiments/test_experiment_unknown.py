@@ -18,7 +18,7 @@ import dpselect as dps
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from experiments import data, domain_size, inside, unknown  # noqa: E402
+from experiments import data, domain_size, inside, private_pool, unknown  # noqa: E402
 
 DATA = Path(os.environ.get("DPSELECT_DATA", ROOT.parent / "shared" / "data"))
 with_data = pytest.mark.skipif(
@@ -117,3 +117,11 @@ def test_a_growing_domain_hurts_the_exponential_mechanism_and_not_restricted() -
     row = rows[50, 0.4]
     assert row["all items"] > row["+1e+08"] > row["+1e+10"]
     assert row["Restricted"] > row["+1e+10"]
+
+
+@pytest.mark.slow
+def test_a_pool_that_is_chosen_privately_returns_no_more_items(folder: Path) -> None:
+    """Where answers are short by several items, so that the difference is far beyond the error of 40 draws."""
+    rows = list(private_pool.rows(folder, names=("shop",), draws=40))
+    assert len(rows) == len(private_pool.LENGTHS) * len(private_pool.EPSILONS)
+    assert all(row["items chosen"] <= row["items fixed"] + 0.5 for row in rows)

@@ -23,6 +23,7 @@ MECHANISMS: dict[str, dps.Mechanism] = {
     "in-order": dps.OneShot(k=2, epsilon=1.0, ordered=True),
     "laplace-in-order": dps.OneShot(k=2, epsilon=1.0, noise="laplace", ordered=True),
     "peeling": dps.Peeling(k=2, epsilon=1.0),
+    "peeling-laplace": dps.Peeling(k=2, epsilon=1.0, noise="laplace"),
     "peeling-gumbel": dps.Peeling(k=2, epsilon=1.0, noise="gumbel"),
     "gaussian": dps.Gaussian(k=2, epsilon=1.0, delta=0.01, max_items_per_person=2),
     "laplace": dps.Laplace(k=2, epsilon=1.0, max_items_per_person=2),

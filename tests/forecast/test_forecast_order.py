@@ -108,7 +108,7 @@ def test_very_long_lists_are_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
         dps.forecast.success([9, 7, 5, 3, 1], gaussian(3, 4.0)).chance(1.0)
 
 
-@pytest.mark.parametrize("noise", ["exponential", "gumbel"])
+@pytest.mark.parametrize("noise", ["exponential", "gumbel", "laplace"])
 def test_peeling_is_a_product_over_rounds(noise: str) -> None:
     """Each round is a choice of one item among those left."""
     scores = [round(900 / rank**0.8) for rank in range(1, 61)]

@@ -167,6 +167,31 @@ def test_a_smaller_gap_behind_the_pool_fails(failure: float) -> None:
 
 
 @pytest.mark.parametrize("failure", [0.01, 0.1, 0.5])
+def test_a_gap_behind_the_pool_returns_all_k_items_of_limited(failure: float) -> None:
+    for k, pool in ((1, 1), (1, 3), (2, 3), (3, 3)):
+        mechanism = dps.LimitedDomain(k=k, epsilon=1.0, delta=1e-6, pool=pool)
+        gap = full_answer_gap(mechanism, failure)
+        assert answered(mechanism, gap, pool) >= 1 - failure
+        assert answered(mechanism, gap - 2 * k, pool) < 1 - failure
+
+
+def answered(mechanism: dps.LimitedDomain, gap: float, pool: int) -> float:
+    """Return P[all k are returned] if the items of the pool are tied, that far above the next."""
+    law = mechanism.law([gap + 10] * pool + [10])
+    return sum(p for answer, p in law.items() if len(answer) == mechanism.k)
+
+
+@pytest.mark.parametrize("k", [20, 50, 100])
+def test_restricted_needs_a_smaller_gap_behind_the_pool_than_limited(k: int) -> None:
+    """Restricted, theorem 5, with the split of section 8.2: ε_R = 4 ε₀ and half of δ for the tests."""
+    for epsilon, delta, factor in itertools.product((0.1, 1.0), (1e-4, 1e-9), (1, 10, 50)):
+        limited = dps.LimitedDomain(k=k, epsilon=epsilon, delta=delta, pool=factor * k)
+        tests = 4 * float(limited.share())
+        restricted = dps.RestrictedGumbel(k=k, epsilon=epsilon, delta=delta, pool=factor * k, test_epsilon=tests)
+        assert full_answer_gap(restricted, 0.05) <= full_answer_gap(limited, 0.05)
+
+
+@pytest.mark.parametrize("failure", [0.01, 0.1, 0.5])
 def test_the_signed_error_of_joint_is_seldom_above_the_bound(failure: float) -> None:
     for k, noise, margin in itertools.product((1, 2, 3), NOISES, (True, False)):
         mechanism = dps.Joint(k=k, epsilon=4.0, noise=noise, margin=margin)
@@ -203,6 +228,12 @@ def test_a_lower_bound_for_joint_fails_if_the_best_answers_are_few(k: int) -> No
         (lambda: success_bound(dps.OneShot(k=1, epsilon=1.0, noise="logistic"), 5, 1), "mechanism"),
         (lambda: success_bound(dps.OneShot(k=1, epsilon=1.0), 5, -1), "gap"),
         (lambda: full_answer_gap(with_tests(1), 0.0), "failure"),
+        (
+            lambda: full_answer_gap(
+                dps.LimitedDomain(k=1, epsilon=1.0, delta=1e-6, noise="laplace", max_items_per_person=1)
+            ),
+            "mechanism",
+        ),
         (lambda: signed_error_bound(dps.Joint(k=1, epsilon=1.0), 0), "items"),
     ],
 )

@@ -23,10 +23,11 @@ SCORES = [50, 3, 3, 3, -7, 20, 0, 0]
 VARIANTS = [
     dps.Peeling(k=3, epsilon=1.5, noise="gumbel", delta=0.05),
     dps.Peeling(k=3, epsilon=0.5, noise="exponential", delta=0.05),
+    dps.Peeling(k=3, epsilon=0.5, noise="laplace", delta=0.05),
     dps.OneShot(k=3, epsilon=1.5, noise="gumbel", delta=0.05),
     dps.OneShot(k=3, epsilon=0.1, noise="laplace", delta=0.05),
 ]
-IDS = ["peeling-gumbel", "peeling-exponential", "oneshot-gumbel", "oneshot-laplace"]
+IDS = ["peeling-gumbel", "peeling-exponential", "peeling-laplace", "oneshot-gumbel", "oneshot-laplace"]
 every = pytest.mark.parametrize("mechanism", VARIANTS, ids=IDS)
 
 
@@ -74,7 +75,7 @@ def test_a_noise_without_a_proof_for_delta_refuses_it() -> None:
         dps.OneShot(k=2, epsilon=0.1, ordered=1)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("noise", ["exponential", "gumbel"])
+@pytest.mark.parametrize("noise", ["exponential", "gumbel", "laplace"])
 def test_without_delta_nothing_changes(noise: str) -> None:
     mechanism = dps.Peeling(k=3, epsilon=1.5, noise=noise)
     assert mechanism.rate() == Fraction(1, 2)
@@ -83,7 +84,7 @@ def test_without_delta_nothing_changes(noise: str) -> None:
     assert dps.OneShot(k=3, epsilon=1.5, noise=noise).rate(10**9) == Fraction(1, 2)
 
 
-@pytest.mark.parametrize("noise", ["exponential", "gumbel"])
+@pytest.mark.parametrize("noise", ["exponential", "gumbel", "laplace"])
 def test_peeling_states_what_its_rounds_compose_to(noise: str) -> None:
     for epsilon, k in product((0.1, 1.0, 5.0), (2, 10, 100)):
         mechanism = dps.Peeling(k=k, epsilon=epsilon, noise=noise, delta=1e-6)
@@ -148,7 +149,7 @@ def test_the_border_of_the_theorem_is_inside() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("noise", ["exponential", "gumbel"])
+@pytest.mark.parametrize("noise", ["exponential", "gumbel", "laplace"])
 @pytest.mark.parametrize("delta", [pytest.param(1e-3, marks=pytest.mark.long), 0.05])
 def test_the_stated_epsilon_and_delta_hold_on_all_neighbours(noise: str, delta: float) -> None:
     for epsilon, k in product((0.1, 0.5, 2.0), (2, 3)):
@@ -188,3 +189,19 @@ def test_what_auto_takes_tells_two_items_apart_at_least_as_well(delta: float) ->
         gap = math.log(50) / epsilon
         chosen = mechanism_for("auto", k=1, epsilon=epsilon, delta=delta)
         assert chosen.law([gap, 0])[frozenset({0})] >= 0.99 - 1e-9
+
+
+def test_report_noisy_max_is_not_of_bounded_range() -> None:
+    """Two of four tied items gain 1: the losses spread over more than ε₀, so the bounds of gumbel noise do not hold."""
+    one = dps.Peeling(k=1, epsilon=0.1, noise="laplace")
+    here, there = one.law([0, 0, 0, 0]), one.law([1, 1, 0, 0])
+    losses = [math.log(there[outcome] / here[outcome]) for outcome in here]
+    assert max(losses) - min(losses) == pytest.approx(0.1 * 1.1658, rel=1e-4)
+    assert max(map(abs, losses)) < 0.1
+
+
+def test_rounds_of_report_noisy_max_cost_as_much_as_rounds_of_permute_and_flip() -> None:
+    for k in (2, 10, 300):
+        laplace, flip = (dps.Peeling(k=k, epsilon=1.0, noise=noise, delta=1e-6) for noise in ("laplace", "exponential"))
+        assert laplace.guarantee == flip.guarantee
+        assert laplace.rate() == flip.rate()

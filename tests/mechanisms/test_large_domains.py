@@ -12,6 +12,7 @@ MECHANISMS = [
     dps.OneShot(k=4, epsilon=0.5),
     dps.Peeling(k=4, epsilon=0.5),
     dps.Peeling(k=4, epsilon=0.5, noise="gumbel"),
+    dps.Peeling(k=4, epsilon=0.5, noise="laplace"),
 ]
 
 

@@ -133,3 +133,59 @@ def test_select_by_name_answers_at_most_k_and_says_whether_it_stopped() -> None:
     assert not release.stopped
     assert release.to_dict()["stopped"] is False
     assert dps.select({}, k=3, epsilon=1.0, delta=1e-6, mechanism="restricted").stopped
+
+
+SEQUENCES = ("gamma", "gaussian", "joint", "laplace", "oneshot", "peeling")
+
+
+@pytest.mark.parametrize("share", [None, 0.3])
+@pytest.mark.parametrize("inner", ["canonical", *SEQUENCES])
+def test_a_named_inner_mechanism_and_a_share_for_the_tests_keep_to_the_total(inner: str, share: float | None) -> None:
+    totals: dict[str, Any] = {"k": 3, "epsilon": 1.0, "delta": 1e-6, "pool": 12, "max_items_per_person": 2}
+    for ordered in (False, True) if inner in SEQUENCES else (False,):
+        chosen: Any = mechanism_for("restricted", **totals, ordered=ordered, inner=inner, test_share=share)
+        assert chosen.inner.name == inner
+        assert chosen.pool == 12
+        assert chosen.test_epsilon == (0.5 if share is None else 0.3)
+        assert chosen.ordered == (ordered if inner == "oneshot" else inner in SEQUENCES)
+        assert 1 - 1e-12 <= chosen.guarantee.epsilon <= 1
+        assert 1e-6 * (1 - 1e-12) <= chosen.guarantee.delta <= 1e-6
+        half = inner == "gaussian"
+        assert chosen.test_delta == pytest.approx(5e-7 if half else 1e-6)
+        assert chosen.inner.guarantee.delta == pytest.approx(5e-7 if half else 0.0)
+
+
+def test_a_named_inner_mechanism_draws_what_the_composed_object_draws() -> None:
+    totals: dict[str, Any] = {"k": 2, "epsilon": 4.0, "delta": 0.2, "pool": 4}
+    named = mechanism_for("restricted", **totals, inner="oneshot", noise="laplace", test_share=0.25, ordered=True)
+    inner = dps.OneShot(k=2, epsilon=3.0, noise="laplace", ordered=True)
+    assert named == dps.Restricted(inner=inner, pool=4, test_epsilon=1.0, test_delta=0.2)
+    without = mechanism_for("restricted", **totals, test_share=0.25)
+    assert without == mechanism_for("restricted", **totals, test_epsilon=1.0)
+    rounds: Any = mechanism_for("restricted", **{**totals, "k": 4}, inner="peeling", noise="gumbel", test_delta=0.05)
+    assert rounds.inner.delta == pytest.approx(0.15)
+    assert rounds.test_delta == 0.05
+
+
+@pytest.mark.parametrize(
+    ("change", "argument"),
+    [
+        ({"inner": "limited"}, "inner"),
+        ({"inner": dps.Joint(k=3, epsilon=0.5)}, "inner"),
+        ({"inner": "canonical", "ordered": True}, "inner"),
+        ({"inner": "gaussian"}, "max_items_per_person"),
+        ({"inner": "joint", "noise": "laplace"}, "noise"),
+        ({"inner": "gamma", "noise": "gumbel"}, "noise"),
+        ({"noise": "gumbel"}, "noise"),
+        ({"test_share": 0}, "test_share"),
+        ({"test_share": 1.0}, "test_share"),
+        ({"test_share": "half"}, "test_share"),
+        ({"test_share": 0.3, "test_epsilon": 0.3}, "test_share"),
+        ({"delta": 0.0, "inner": "joint"}, "delta"),
+    ],
+    ids=str,
+)
+def test_a_bad_inner_mechanism_or_share_is_refused_by_name(change: dict[str, Any], argument: str) -> None:
+    with pytest.raises(dps.InvalidInput) as caught:
+        mechanism_for("restricted", **{"k": 3, "epsilon": 1.0, "delta": 1e-6, **change})
+    assert caught.value.argument == argument

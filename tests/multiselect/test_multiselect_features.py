@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 from scipy.stats import chi2
 
 import dpselect as dps
-from dpselect.multiselect import FeatureClient, FeatureServer, GridNoise, expected_cost
-from dpselect.multiselect.features import VectorNoise, feature_offsets, offset_cost, principal_directions
+from dpselect.multiselect import FeatureClient, FeatureServer, GridNoise, QualityModel, expected_cost, noise_cost
+from dpselect.multiselect.features import feature_offsets, offset_cost, principal_directions
+from dpselect.multiselect.vectors import GaussianGridNoise, GaussianVectorNoise, VectorNoise
+from dpselect.privacy.calibration import unit_sigma
 from dpselect.sampling import BitSource, bit_source
 
 LOW, HIGH = -3, 6
@@ -72,6 +75,138 @@ def test_no_signal_costs_more_than_epsilon_per_unit_of_l1_distance() -> None:
     assert worst_excess(noise, VECTORS) <= 1e-12
     for broken in (SharedNoise, EuclideanNoise, BareCoordinate):
         assert worst_excess(broken(1.0, 2, 0.5), VECTORS) > 0.1
+
+
+class HalfVariance(GaussianVectorNoise):
+    """A broken twin: noise of half the variance that ρ needs."""
+
+    @property
+    def single(self) -> GaussianGridNoise:
+        return GaussianGridNoise(self.step, 2 * self.rho)
+
+
+class ClippedGaussian(GaussianVectorNoise):
+    """A broken twin: noise cut off at 3 standard deviations, so that some signals give a vector away."""
+
+    def law(self, vector: Any, low: int, high: int) -> Law:
+        reach = 3 * math.sqrt(self.single.variance)
+        near = self.nearest(vector)
+        whole = super().law(vector, low, high)
+        kept = {
+            places: probability
+            for places, probability in whole.items()
+            if all(abs(place - centre) <= reach for place, centre in zip(places, near, strict=True))
+        }
+        return {places: kept.get(places, 0.0) / math.fsum(kept.values()) for places in whole}
+
+
+FAR_LOW, FAR_HIGH = -14, 16
+
+
+def excess_delta(noise: GaussianVectorNoise, vectors: list[tuple[float, ...]]) -> float:
+    """Return the largest `max_S (P[S | v] − e^ε P[S | v'])`, ε the stated loss of v and v', as a multiple of δ."""
+    laws = {vector: noise.law(vector, FAR_LOW, FAR_HIGH) for vector in vectors}
+    worst = 0.0
+    for one, other in permutations(vectors, 2):
+        factor = math.exp(noise.guarantee.loss(np.subtract(one, other).tolist()))
+        above = math.fsum(max(p - factor * laws[other][places], 0.0) for places, p in laws[one].items())
+        worst = max(worst, above / noise.delta)
+    return worst
+
+
+def excess_divergence(noise: GaussianVectorNoise, vectors: list[tuple[float, ...]], order: float) -> float:
+    """Return the largest Rényi divergence as a multiple of α ρ t², over all pairs of vectors that are apart."""
+    laws = {vector: noise.law(vector, FAR_LOW, FAR_HIGH) for vector in vectors}
+    worst = 0.0
+    for one, other in permutations(vectors, 2):
+        steps = [math.ceil(abs(a - b) / noise.step) for a, b in zip(one, other, strict=True)]
+        stated = order * noise.rho * noise.step**2 * sum(count * count for count in steps)
+        terms = (p**order * laws[other][places] ** (1 - order) for places, p in laws[one].items())
+        worst = max(worst, math.log(math.fsum(terms)) / (order - 1) / stated)
+    return worst
+
+
+def test_gaussian_signals_are_private_with_their_delta() -> None:
+    """Exact but for tails beyond 7 standard deviations, which are counted at the bounds of the grid."""
+    vectors = [(0.0, 0.0), (0.4, 0.0), (0.5, 0.5), (1.0, 0.5)]
+    for epsilon, delta in ((2.0, 0.01), (4.0, 0.05), (1.0, 0.2)):
+        noise = GaussianVectorNoise(epsilon, delta, 2, 0.5)
+        assert noise.guarantee.loss([1.0, 0.0]) <= epsilon
+        assert math.fsum(noise.law((0.4, 0.1), FAR_LOW, FAR_HIGH).values()) == pytest.approx(1)
+        assert excess_delta(noise, vectors) <= 1
+    noise = (2.0, 0.01, 2, 0.5)
+    assert excess_delta(HalfVariance(*noise), vectors) > 2
+    assert excess_delta(GaussianVectorNoise(*noise), vectors) < 1
+
+
+def test_the_divergence_of_gaussian_signals_is_that_of_the_euclidean_distance() -> None:
+    """It is attained, so that noise with 1% less variance would exceed it."""
+    vectors = [(0.0, 0.0), (0.5, 0.0), (0.5, 0.5), (0.3, 0.5)]
+    noise = GaussianVectorNoise(2.0, 0.01, 2, 0.5)
+    for order in (1.5, 2.0, 4.0):
+        assert 1 - 1e-4 < excess_divergence(noise, vectors, order) <= 1 + 1e-9
+    narrow = GaussianVectorNoise(2.0, 0.01, 2, 0.5)
+    object.__setattr__(narrow, "rho", 1.01 * noise.rho)
+    laws = [given.law((0.5, 0.5), FAR_LOW, FAR_HIGH) for given in (noise, narrow)]
+    assert laws[0] != laws[1]
+    stated = 2.0 * noise.rho * 0.5
+    one, other = narrow.law((0.0, 0.0), FAR_LOW, FAR_HIGH), laws[1]
+    assert math.log(math.fsum(p**2 / other[places] for places, p in one.items())) > 1.005 * stated
+    # Cutting the tails off makes signals possible that another vector never sends.
+    assert excess_delta(ClippedGaussian(2.0, 1e-4, 2, 0.5), vectors) > 1
+
+
+def test_a_gaussian_guarantee_says_what_it_is() -> None:
+    guarantee = FeatureClient(1.0, 3, grid=0.25, noise="gaussian", delta=1e-6).guarantee
+    assert guarantee.loss([0.0, 0.0, 0.0]) == 0
+    assert guarantee.loss([0.5, 0.0, 0.75]) <= 1.0 < guarantee.loss([0.6, 0.0, 0.75]), "rounded up to whole steps"
+    assert guarantee.loss([2.0, 0.0, 0.0]) > 2 * guarantee.loss([1.0, 0.0, 0.0]), "it grows faster than the distance"
+    assert str(guarantee).startswith("epsilon = 1, delta = 1e-06 for vectors at Euclidean distance at most 1")
+    assert guarantee.to_dict()["neighbours"] == "Euclidean distance at most 1"
+    with pytest.raises(dps.InvalidInput, match="difference must be 3 numbers"):
+        guarantee.loss([1.0])
+
+
+def test_gaussian_clients_add_up_epsilon_and_delta() -> None:
+    client = FeatureClient(0.5, 2, budget=1.0, noise="gaussian", delta=1e-6, seed=1)
+    for _ in range(2):
+        signal = client.signal([1.0, 2.0])
+    assert (signal / client.guarantee.step == np.round(signal / client.guarantee.step)).all()
+    assert (client.spent, client.spent_delta, FeatureClient(0.5, 2).spent_delta) == (1.0, 2e-6, 0.0)
+    with pytest.raises(dps.BudgetExceeded):
+        client.signal([1.0, 2.0])
+    assert unit_sigma(0.5, 1e-6) < client.scale < 1.1 * unit_sigma(0.5, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"noise": "gaussian"}, "delta must be above 0, got 0.0; Gaussian noise has no pure guarantee"),
+        ({"noise": "gaussian", "delta": 1.5}, "delta must be at least 0"),
+        ({"noise": "cauchy"}, "noise must be laplace or gaussian, got 'cauchy'"),
+        ({"delta": 1e-6}, "delta must be 0 with Laplace noise"),
+        ({"noise": "gaussian", "delta": 1e-300, "epsilon": 1e-300}, "epsilon must be nearer to 1"),
+    ],
+)
+def test_a_noise_and_a_delta_that_do_not_fit_are_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(dps.InvalidInput) as error:
+        FeatureClient(**{"epsilon": 1.0, "dimensions": 2, **arguments})
+    assert str(error.value).startswith(message)
+
+
+@pytest.mark.slow
+def test_a_server_places_its_answers_for_gaussian_noise() -> None:
+    """In one dimension the offsets cost what the best points of a normal law cost, found by another search."""
+    vectors = np.random.default_rng(0).normal(size=(400, 3))
+    server = FeatureServer(vectors, 3, 2.0, dimensions=1, noise="gaussian", delta=1e-6)
+    scale = FeatureClient(2.0, 3, noise="gaussian", delta=1e-6).scale
+    line = np.eye(1)
+    best = {k: minimize_scalar(lambda a, k=k: noise_cost([-a, a, *[0.0] * (k - 2)], "gaussian")) for k in (2, 3)}
+    for k, found in best.items():
+        offsets = feature_offsets(k, 1.0, line, "gaussian")
+        assert offset_cost(offsets, 1.0, line, noise="gaussian") == pytest.approx(found.fun, rel=0.03)
+        assert np.abs(offsets).max() == pytest.approx(abs(found.x), rel=0.05)
+    assert np.abs(server.offsets).max() == pytest.approx(scale * abs(best[3].x), rel=0.05)
 
 
 def test_the_loss_is_that_of_the_l1_distance() -> None:
@@ -136,6 +271,9 @@ def test_a_client_keeps_the_nearest_result() -> None:
     for wrong in ([], "text", None, [{"item": "bare"}], [{"vector": [1, 2, 3]}]):
         with pytest.raises(dps.InvalidInput, match="results must"):
             client.choose(wrong)
+    assert client.choose(results, quality=lambda taste, result: float(taste @ result["vector"]))["item"] == "far"
+    assert client.choose(results, quality=QualityModel(np.eye(2)))["item"] == "far"
+    assert client.choose(results, quality=QualityModel(2 * np.eye(2), squares=[-1, -1]))["item"] == "near"
 
 
 def test_a_bad_vector_is_refused_without_being_shown() -> None:

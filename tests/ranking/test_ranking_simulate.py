@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 import dpselect as dps
-from dpselect.ranking.simulate import Contests, ladder, simulate_comparisons, strengths_of_greatest_likelihood
+from dpselect.ranking import Bounds
+from dpselect.ranking.simulate import (
+    Contests,
+    ergodicity_coefficient,
+    ladder,
+    simulate_comparisons,
+    stationary_distribution,
+    strengths_of_greatest_likelihood,
+    transition_matrix,
+)
 
 
 def test_every_pair_meets_as_often_as_asked() -> None:
@@ -96,3 +105,54 @@ def test_strengths_exist_also_for_items_that_never_met_or_never_lost() -> None:
     always = Contests(3, np.array([0]), np.array([1]), np.array([9]), np.array([0]))
     first, second, alone = strengths_of_greatest_likelihood(always)
     assert first > alone > second > 0
+
+
+def test_the_spectral_method_is_that_of_rank_without_damping_and_noise() -> None:
+    """`rank` takes a promise in place of the damping; its own check of the stationary distribution is in ranking.md."""
+    contests = simulate_comparisons(ladder(6, ratio=5.0), comparisons_per_pair=50, share_of_pairs=0.8, seed=4)
+    matrix = transition_matrix(contests, 5)
+    found = stationary_distribution(matrix)
+    assert found @ matrix == pytest.approx(found)
+    assert found.sum() == pytest.approx(1)
+    sure = dps.rank(
+        contests.rows().tolist(),
+        k=3,
+        mechanism=dps.Canonical(
+            k=3, epsilon=1e6, sensitivity=Bounds(50, 5, promised_rho=ergodicity_coefficient(matrix)).sensitivity(6)
+        ),
+        comparisons_per_pair=50,
+        max_degree=5,
+        promised_rho=ergodicity_coefficient(matrix),
+        domain=list(range(6)),
+        seed=1,
+    )
+    assert set(sure.items) == set(np.argsort(-found)[:3].tolist())
+
+
+def test_strengths_are_the_stationary_distribution_of_their_own_walk() -> None:
+    """If y_ij = ω_j / (ω_i + ω_j) exactly, then π is proportional to ω (oneshot, section 3)."""
+    strengths = [6, 3, 1]
+    pairs = list(combinations(range(3), 2))
+    wins = [strengths[i] * 252 // (strengths[i] + strengths[j]) for i, j in pairs]
+    first, second = (np.array(column) for column in zip(*pairs, strict=True))
+    contests = Contests(3, first, second, np.array(wins), 252 - np.array(wins))
+    assert stationary_distribution(transition_matrix(contests, 2)) == pytest.approx([0.6, 0.3, 0.1])
+
+
+def test_the_ergodicity_coefficient_bounds_how_far_the_distribution_moves() -> None:
+    """Lemma 3.3, on random walks; the coefficient is 0 for rank one and 1 for two walks that never meet."""
+    generator = np.random.default_rng(5)
+    for _ in range(200):
+        walk, other = (generator.dirichlet(np.full(4, 0.5), size=4) for _ in range(2))
+        moved = np.abs(stationary_distribution(walk) - stationary_distribution(other)).sum()
+        coefficient = ergodicity_coefficient(walk)
+        assert 0 <= coefficient < 1
+        assert moved <= np.abs(walk - other).sum(axis=1).max() / (1 - coefficient) + 1e-12
+    assert ergodicity_coefficient(np.tile([0.2, 0.3, 0.5], (3, 1))) == 0
+    assert ergodicity_coefficient(np.eye(2)) == 1
+
+
+def test_a_degree_below_that_of_the_graph_is_refused() -> None:
+    contests = simulate_comparisons(ladder(4, ratio=2.0), comparisons_per_pair=2, seed=1)
+    with pytest.raises(dps.InvalidInput, match="max_degree must be at least 3"):
+        transition_matrix(contests, 2)

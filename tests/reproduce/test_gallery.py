@@ -18,7 +18,8 @@ def test_every_study_is_shown() -> None:
     for paper, study in STUDIES:
         made = MAKER["section"](Outcome(paper.name, study, Verdict(1, 1, ""), []))
         heading, claim, _, *image = made.split("\n\n")
-        for part in (heading, claim, *image):
+        row = f"| {study.name.replace('-', ' ').capitalize()} | {study.short} |"
+        for part in (heading, claim, row, *image):
             assert part in PAGE, f"{paper.name}, {study.name}: the page is out of date; make it again"
 
 
@@ -32,3 +33,10 @@ def test_pictures_are_there_and_small() -> None:
 
 def test_no_number_on_the_page_was_computed_in_a_hurry() -> None:
     assert "Computed with --quick" not in PAGE
+
+
+def test_every_verdict_in_a_table_is_the_one_of_the_text() -> None:
+    rows = re.findall(r"^\| (?:Figure|Table|Theorem|Section|Margin|Variance).* \| .* \| .+ \| (.*) \|$", PAGE, re.M)
+    assert len(rows) == len(STUDIES)
+    for word in rows:
+        assert f"**Here:** {word}." in PAGE.replace("\n", " ")

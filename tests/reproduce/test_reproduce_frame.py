@@ -44,10 +44,12 @@ class Work:
             name="figure-1",
             title="a small study",
             claim="Thirds are the same.",
+            short="equal thirds",
+            quick_only="k = 3 only",
             data=("netflix",),
             points=lambda quick: [{"place": place, "quick": quick} for place in range(self.number)],
             compute=self.compute,
-            judge=lambda rows: Verdict(len({row["third"] for row in rows}), 1, f"{len(rows)} rows."),
+            judge=lambda rows: Verdict(len({row["third"] for row in rows}), 1, f"{len(rows)} rows.", "a third"),
         )
         monkeypatch.setitem(PAPERS, "small", Paper("small", "A test", [study]))
 
@@ -100,7 +102,41 @@ def test_progress_grows_and_files_are_named(work: Work, folder: Path, tmp_path: 
     assert [path.name for path in outcome.files] == ["figure-1.csv", "figure-1.md"]
     page = outcome.files[1].read_text(encoding="utf-8")
     assert "The paper: Thirds are the same." in page
-    assert "Here the claim holds. 5 rows." in page
+    assert "\n\nClaim: equal thirds · Here: a third · Verdict: holds\n\nThe paper:" in page
+    assert "Here: 5 rows." in page
+    assert outcome.line in page
+    assert (plain["short_claim"], plain["figure"], plain["judgement"]) == ("equal thirds", "a third", "holds")
+    assert (plain["failed"], plain["undecided"]) == (0, 0)
+
+
+def test_a_quick_run_says_which_settings_it_computed(work: Work, folder: Path, tmp_path: Path) -> None:
+    (outcome,) = reproduce("small", data=folder, out=tmp_path, quick=True)
+    assert outcome.line == "Claim: equal thirds · Here: a third · Verdict: holds (k = 3 only)"
+    assert outcome.line in outcome.files[1].read_text(encoding="utf-8").splitlines()
+    assert outcome.to_dict()["judgement"] == "holds (k = 3 only)"
+
+
+STUDIES = [(paper.name, study) for paper in PAPERS.values() for study in paper.studies]
+
+
+@pytest.mark.parametrize("column", ["k", "epsilon", "epsilons"])
+def test_a_study_whose_quick_form_leaves_settings_out_names_those_it_computes(column: str) -> None:
+    def values(study: Study, quick: bool) -> set[Any]:
+        points = [point for point in study.points(quick) if column in point]
+        return {one for point in points for one in (point[column] if column == "epsilons" else [point[column]])}
+
+    for paper, study in STUDIES:
+        computed = values(study, True)
+        if computed != values(study, False) and (paper, study.name) != ("oneshot", "theorem-2.2"):
+            named = study.quick_only.partition("=")[2]
+            for one in computed - ({10} if (paper, study.name) == ("canonical", "figure-2") else set()):
+                assert re.search(rf"\b{one:g}\b", named), f"{paper}, {study.name}"
+
+
+def test_every_study_has_a_short_claim() -> None:
+    for _, study in STUDIES:
+        assert 10 < len(study.short) <= 110
+        assert "|" not in study.short
 
 
 def test_half_written_and_foreign_files_of_points_are_started_anew(tmp_path: Path) -> None:
@@ -207,6 +243,8 @@ def test_a_study_has_several_spellings() -> None:
         assert [study.name for study in studies_named(PAPERS["joint"], name)] == ["figure-4"]
     for name in ("2.2", "Theorem 2.2"):
         assert [study.name for study in studies_named(PAPERS["oneshot"], name)] == ["theorem-2.2"]
+    for name in ("7.3", "Section 7.3"):
+        assert [study.name for study in studies_named(PAPERS["canonical"], name)] == ["section-7.3"]
 
 
 def test_generated_counts_have_the_shape_they_say() -> None:
@@ -251,27 +289,37 @@ def checks(*held: bool, group: str = "Foods, k =") -> list[Claim]:
 
 
 def test_a_claim_holds_only_if_it_is_true_in_every_setting() -> None:
-    verdict = counted(checks(True, True, True), "Text.")
-    assert (verdict.holds, verdict.word, verdict.text) == (True, "holds", "Text.")
+    verdict = counted(checks(True, True, True), "three", "Text.")
+    assert (verdict.holds, verdict.word, verdict.text) == (True, "holds in all 3 settings", "Text.")
+    assert verdict.figure == "three"
 
 
 def test_one_exception_is_counted_and_named() -> None:
-    verdict = counted(checks(*[True] * 99, False), "Text.")
+    verdict = counted(checks(*[True] * 99, False), "", "Text.")
     assert not verdict.holds
-    assert verdict.word == "holds in 99 of 100 settings"
+    assert verdict.word == "holds in 99 of 100 settings, fails in 1"
     assert verdict.text == "Text. Exceptions: Foods, k = 500."
 
 
-def test_a_claim_that_fails_in_most_settings_does_not_hold() -> None:
-    assert Verdict(2, 4, "").word == "holds in 2 of 4 settings"
-    assert Verdict(1, 4, "").word == "does not hold; it is true in 1 of 4 settings"
+def test_what_is_undecided_neither_holds_nor_fails() -> None:
+    verdict = counted(checks(True, None, True), "", "Text.")
+    assert (verdict.holds, verdict.failed, verdict.undecided) == (False, 0, 1)
+    assert (verdict.word, verdict.text) == ("holds in 2 of 3 settings, undecided in 1", "Text.")
+    assert counted(checks(None, None), "", "").word == "undecided in all 2 settings"
+    assert counted(checks(None), "", "").word == "undecided"
+
+
+def test_the_most_frequent_answer_comes_first() -> None:
+    assert Verdict(2, 4, "").word == "holds in 2 of 4 settings, fails in 2"
+    assert Verdict(1, 4, "").word == "fails in 3 of 4 settings, holds in 1"
+    assert Verdict(1, 6, "", undecided=3).word == "undecided in 3 of 6 settings, fails in 2, holds in 1"
     assert not Verdict(2, 4, "").holds
 
 
 def test_exceptions_are_named_by_group_and_runs_are_shortened() -> None:
     found = exceptions(
         [
-            *checks(False, False, True, False, False, False, True, False),
+            *checks(False, False, None, False, False, False, True, False),
             *checks(True, True, group="Games, k ="),
             *checks(True, False, group="Books, k ="),
         ]
@@ -281,4 +329,4 @@ def test_exceptions_are_named_by_group_and_runs_are_shortened() -> None:
 
 def test_a_claim_without_settings_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one setting"):
-        counted([], "Text.")
+        counted([], "", "Text.")

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpselect.multiselect import expected_cost
+from dpselect.multiselect import expected_cost, noise_cost
 from dpselect.reproduce import PAPERS, reproduce
+from dpselect.reproduce.features import films_and_viewers, zador_bound
 from dpselect.reproduce.multi_selection import ANSWERS, proof_curve
 from dpselect.reproduce.study import Study
 
@@ -25,8 +26,13 @@ def rows_of(study: Study) -> list[dict[str, Any]]:
 @pytest.mark.slow
 def test_every_figure_is_computed_without_any_data_set(tmp_path: Path) -> None:
     outcomes = list(reproduce("multi-selection", data=tmp_path, out=tmp_path / "out", quick=True))
-    assert [outcome.study.name for outcome in outcomes] == ["figure-2", "figure-3", "figure-4"]
-    assert [(outcome.verdict.held, outcome.verdict.settings) for outcome in outcomes] == [(15, 15), (2, 2), (1, 4)]
+    assert [outcome.study.name for outcome in outcomes] == ["figure-2", "figure-3", "figure-4", "features"]
+    assert [(outcome.verdict.held, outcome.verdict.settings) for outcome in outcomes] == [
+        (15, 15),
+        (2, 2),
+        (1, 4),
+        (6, 6),
+    ]
     for outcome in outcomes:
         assert all(path.stat().st_size > 0 for path in outcome.files)
     with (tmp_path / "out" / "multi-selection" / "figure-4.csv").open(encoding="utf-8", newline="") as file:
@@ -72,3 +78,38 @@ def test_the_ring_is_judged_by_its_costs() -> None:
         own = [row for row in rows if (row["epsilon"], row["noise"]) == key]
         assert sum(row["density"] for row in own) * (own[1]["t"] - own[0]["t"]) == pytest.approx(1)
         assert sum(row["answer"] for row in own) == 2
+
+
+@pytest.fixture(scope="module")
+def feature_rows() -> list[dict[str, Any]]:
+    return rows_of(STUDIES["features"])
+
+
+@pytest.mark.slow
+def test_the_error_of_feature_vectors_is_judged_with_its_standard_error(feature_rows: list[dict[str, Any]]) -> None:
+    study = STUDIES["features"]
+    assert study.judge(feature_rows).holds
+    assert "ours" in study.title
+    slower = [{**row, "error": row["error"] * row["k"] ** 0.5} for row in feature_rows]
+    assert not study.judge(slower).holds, "an error that falls more slowly is noticed"
+    unsure = [{**row, "standard_error": row["bound"]} for row in feature_rows]
+    assert study.judge(unsure).held == 0, "too few draws prove nothing"
+    at = {(row["dimensions"], row["k"]): row["error"] for row in feature_rows}
+    assert at[1, 1] > 2 * at[1, 4] > 4 * at[1, 16]
+    assert all(row["sigma"] == feature_rows[0]["sigma"] for row in feature_rows)
+
+
+def test_zadors_bound_holds_for_the_best_points_of_a_normal_law() -> None:
+    """On a line `k` times the cost tends to `√(π/2)`, half of the bound, whose points are drawn at random."""
+    assert zador_bound(1, 1, 1.0) == pytest.approx(math.sqrt(2 * math.pi))
+    for k in (1, 3, 9, 33):
+        assert noise_cost(k, "gaussian") < zador_bound(k, 1, 1.0)
+    assert zador_bound(8, 3, 2.0) == pytest.approx(zador_bound(1, 3, 1.0))
+
+
+def test_generated_films_tell_tastes_apart() -> None:
+    films, viewers = films_and_viewers()
+    assert (films.shape, viewers.shape) == ((2000, 10), (150, 10))
+    apart = np.linalg.norm(viewers - np.roll(viewers, 1, axis=0), axis=1)
+    assert apart.mean() == pytest.approx(1)
+    assert np.linalg.norm(viewers, axis=1).min() > 0

@@ -31,6 +31,11 @@ SMALLEST_CELL = 5.0
 both_noises = pytest.mark.parametrize("noise", ["exponential", pytest.param("gumbel", marks=pytest.mark.long)])
 """Exponential noise in every run; gumbel noise, through the same code, in long runs."""
 
+raced_noises = pytest.mark.parametrize(
+    "noise", ["exponential", "laplace", pytest.param("gumbel", marks=pytest.mark.long)]
+)
+"""Laplace noise too, whose lower half has bounds of its own."""
+
 coarse_and_fine = pytest.mark.parametrize("widest", [0.01, 1e9], ids=["cut to pieces", "not cut"])
 
 
@@ -101,7 +106,7 @@ CUTS = [
 
 
 @pytest.mark.slow
-@both_noises
+@raced_noises
 @pytest.mark.parametrize("cut", CUTS)
 def test_the_law_by_counting_bits(noise, cut):
     """With two bits per noise nearly every comparison is contested at first."""
@@ -111,7 +116,7 @@ def test_the_law_by_counting_bits(noise, cut):
     assert contradictions(blocks.law(NOISES[noise]), decided, undecided) == []
 
 
-@both_noises
+@raced_noises
 @pytest.mark.parametrize("size", [2, 3])
 def test_the_second_noise_of_a_block_changes_the_winner_at_the_right_word(noise, size):
     """Words: the block's largest noise, and the next; two bits say who holds the first, and then the second.
@@ -140,7 +145,7 @@ def test_counting_rejects_a_law_with_one_alternative_more():
 
 
 @pytest.mark.slow
-@both_noises
+@raced_noises
 @pytest.mark.parametrize("loose", [pytest.param(0.0, marks=pytest.mark.long), 3.0], ids=["tight", "loose"])
 @pytest.mark.parametrize("width", [2, 64])
 def test_bounds_and_widths_do_not_change_the_law(noise, loose, width):

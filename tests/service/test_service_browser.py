@@ -20,7 +20,8 @@ from serving import Served, served
 
 from dpselect.multiselect.noise import GridNoise
 from dpselect.multiselect.offsets import expected_cost
-from dpselect.service import Offer, coast
+from dpselect.multiselect.quality import QualityModel
+from dpselect.service import Offer, VectorOffer, coast
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 OPTIONS = [
@@ -32,6 +33,7 @@ OPTIONS = [
     "--disable-sync",
 ]
 PRIVATE = 61.80339887
+FILMS = VectorOffer([[0.0, 1.0], [1.0, 0.0]], k=1)
 
 pytestmark = [
     pytest.mark.slow,
@@ -137,6 +139,42 @@ def test_numbers_become_the_exact_fractions_of_python(page: Any) -> None:
         return values.map((value) => fraction(value).map(String));
     }"""
     assert page.evaluate(program, values) == [[str(part) for part in value.as_integer_ratio()] for value in values]
+
+
+def test_a_model_chooses_in_the_browser_as_in_python(page: Any) -> None:
+    model = QualityModel([[1.0, -2.0], [0.5, 3.0]], linear=[0.1, 0.2], squares=[-1.0, -0.5])
+    program = """async ({ model, user, results }) => {
+        const { Client, qualityOf } = await import("/dpselect.js");
+        const client = new Client({ epsilon: 1, grid: 0.5 });
+        client.signal(3);
+        const tied = [{ position: 1 }, { position: 5 }, { position: 9 }];
+        const refused = (() => { try { client.choose(tied, () => NaN); } catch (error) { return error.message; } })();
+        return {
+            qualities: results.map((result) => qualityOf(model)(user, result)),
+            nearest: client.choose(tied, qualityOf({ bilinear: [[2]], linear: [0], squares: [-1] })).position,
+            farthest: client.choose(tied, (value, result) => Math.abs(value - result.position)).position,
+            refused,
+        };
+    }"""
+    user, results = [1.5, -0.25], [{"vector": [0.5, 2.0]}, {"vector": [-1.0, 0.0]}]
+    found = page.evaluate(program, {"model": model.to_dict(), "user": user, "results": results})
+    assert found["qualities"] == pytest.approx([model(user, result) for result in results])
+    assert (found["nearest"], found["farthest"]) == (1, 9), "the first of equals"
+    assert found["refused"] == "the quality of every result needs to be a finite number"
+
+
+def test_the_page_shows_the_first_catalogue_on_a_line(browser: Any) -> None:
+    for offers, shown in (
+        ({"films": FILMS, "coast": coast(1000)}, ""),
+        ({"films": FILMS}, "this service has no catalogue on a line"),
+    ):
+        with served(offers) as running:
+            context = browser.new_context()
+            opened = context.new_page()
+            opened.goto(running.url)
+            opened.wait_for_selector("#status:not(:empty)" if shown else "#ask:not([disabled])", state="attached")
+            assert shown in opened.text_content("#status")
+            context.close()
 
 
 def test_when_a_client_refuses_depends_on_the_number_of_requests_alone(page: Any) -> None:

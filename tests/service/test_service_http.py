@@ -20,7 +20,8 @@ from serving import Served, served
 import dpselect as dps
 from dpselect.multiselect import Catalogue, Client, Server, expected_cost
 from dpselect.service import Offer, RemoteServer, create_app
-from dpselect.service.app import LARGEST_BODY
+
+LARGEST_BODY = Offer.largest_body
 
 POSITIONS = np.arange(-200, 200) / 4
 

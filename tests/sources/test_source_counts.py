@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from source_files import FILMS, ROWS, TABLES, Row, arrow, histogram, members, plain_histogram, write_csv
 
 from dpselect.sources import Domain, Unseen, open_counts
+from dpselect.sources.duckdb import EmbeddedEngine
 
 ODD = [
     "",
@@ -91,20 +92,20 @@ def test_unseen_items_are_numbered_within_the_answer() -> None:
 def crossings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Record how many rows each result that reaches Python has, by every way out of the engine."""
     sizes: list[int] = []
-    backend = importlib.import_module("ibis.backends.duckdb").Backend
-    to_pyarrow = backend.to_pyarrow
+    arrow_of = EmbeddedEngine._arrow
 
-    def counted(self: Any, expression: Any, /, **options: Any) -> Any:
-        result = to_pyarrow(self, expression, **options)
+    def counted(self: EmbeddedEngine, expression: Any) -> Any:
+        result = arrow_of(self, expression)
         sizes.append(result.num_rows)
         return result
 
     def refused(*_: Any, **__: Any) -> Any:
         raise AssertionError("another way out of the engine was used")
 
-    monkeypatch.setattr(backend, "to_pyarrow", counted)
-    for name in ("execute", "to_pyarrow_batches", "to_pandas", "to_polars", "raw_sql"):
-        monkeypatch.setattr(backend, name, refused if name != "raw_sql" else getattr(backend, name))
+    monkeypatch.setattr(EmbeddedEngine, "_arrow", counted)
+    backend = importlib.import_module("ibis.backends.duckdb").Backend
+    for name in ("execute", "to_pyarrow", "to_pyarrow_batches", "to_pandas", "to_polars"):
+        monkeypatch.setattr(backend, name, refused)
     return sizes
 
 

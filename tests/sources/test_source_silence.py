@@ -16,9 +16,9 @@ import pyarrow.parquet
 import pytest
 from source_files import TABLES, Row, write_csv, write_json, write_parquet
 
+from dpselect import top
 from dpselect.errors import DpSelectError
 from dpselect.sources import Unseen
-from dpselect.top import top
 
 BASE: list[Row] = [(film, f"viewer {i}") for i in range(40) for film in ("Heat", "Up", "Her") if i % len(film)]
 DOMAIN = ["Heat", "Up", "Her", "Alien", ""]

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, Any
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup
 
 import dpselect
-from dpselect.cli import demo, forecast, plan, rank, reproduce, top
-from dpselect.cli.ledger import ledger_commands
-from dpselect.cli.multiselect import SERVE_EXAMPLES, multiselect_commands, serve_command
 from dpselect.cli.options import examples
 from dpselect.cli.output import note
-from dpselect.cli.verify import verify_command
 from dpselect.errors import has_password
 
 REFUSED, BAD_INPUT, INTERNAL_ERROR, INTERRUPTED, CLOSED_PIPE = 1, 2, 70, 130, 141
@@ -31,12 +28,80 @@ _OPTIONS = {
     "domain_header": "--domain-no-header",
     "paper": "PAPER",
     "guarantee": "the release",
+    "margin": "--no-margin",
 }
 """Arguments of the package whose name on the command line is not --NAME."""
 
 
+class Command(NamedTuple):
+    """A sub-command: its line in the list of commands, and where to find its function or group, and its examples."""
+
+    help: str
+    module: str
+    function: str
+    examples: str = "EXAMPLES"
+
+
+COMMANDS = {
+    "top": Command(
+        "Publish the K items that most people have, without revealing whether any one person is in the data.",
+        "top",
+        "top_command",
+    ),
+    "rank": Command(
+        "Publish the K best items from comparisons of pairs, without revealing any one vote.", "rank", "rank_command"
+    ),
+    "demo": Command(
+        "Generate viewers and films, publish the private top 10, and show it beside the true one.",
+        "demo",
+        "demo_command",
+    ),
+    "plan": Command(
+        "Show which epsilon each mechanism needs, or what it can do with one, before any private row is read.",
+        "plan",
+        "plan_command",
+        "PLAN_EXAMPLES",
+    ),
+    "forecast": Command(
+        "Show how likely each mechanism is to return exactly the right items.",
+        "forecast",
+        "forecast_command",
+        "FORECAST_EXAMPLES",
+    ),
+    "verify": Command(
+        "Check the guarantee of every mechanism on all neighbours of small domains.", "verify", "verify_command", ""
+    ),
+    "reproduce": Command(
+        "Compute the figures and tables of a paper again, and show whether its claims hold.",
+        "reproduce",
+        "reproduce_command",
+    ),
+    "serve": Command(
+        "Answer noisy signals over HTTP, and show the page that sends them.",
+        "serve",
+        "serve_command",
+        "SERVE_EXAMPLES",
+    ),
+    "ledger": Command(
+        "Keep a budget per data set, which no crash or race can overdraw.", "ledger", "ledger_commands", ""
+    ),
+    "multiselect": Command(
+        "Recommend without seeing the user: a noisy signal, k answers, a private choice.",
+        "multiselect",
+        "multiselect_commands",
+        "",
+    ),
+}
+"""The sub-commands, in the order of the help. A module is imported when its command is called, not before."""
+
+
 class Commands(TyperGroup):
     """The group of all sub-commands, which turns every failure into a short message and an exit status."""
+
+    def resolve_command(self, context: Any, arguments: list[str]) -> Any:
+        """Return the sub-command that is called, imported now."""
+        name, _, rest = super().resolve_command(context, arguments)
+        return name, name and imported(name), rest
 
     def invoke(self, context: Any) -> Any:
         """Run the sub-command."""
@@ -77,16 +142,21 @@ app = typer.Typer(
         title="Start with generated data, then ask a question about it:",
     ),
 )
-app.command("top", epilog=top.EXAMPLES)(top.top_command)
-app.command("rank", epilog=rank.EXAMPLES)(rank.rank_command)
-app.command("demo", epilog=demo.EXAMPLES)(demo.demo_command)
-app.command("plan", epilog=plan.PLAN_EXAMPLES)(plan.plan_command)
-app.command("forecast", epilog=forecast.FORECAST_EXAMPLES)(forecast.forecast_command)
-app.command("verify")(verify_command)
-app.command("reproduce", epilog=reproduce.EXAMPLES)(reproduce.reproduce_command)
-app.command("serve", epilog=SERVE_EXAMPLES)(serve_command)
-app.add_typer(ledger_commands, name="ledger")
-app.add_typer(multiselect_commands, name="multiselect")
+for name, command in COMMANDS.items():
+    # Stands for the command in the list of commands; `Commands.resolve_command` imports the real one.
+    app.command(name, help=command.help)(lambda: None)
+
+
+def imported(name: str) -> Any:
+    """Return a sub-command from its module."""
+    command = COMMANDS[name]
+    module = import_module(f"dpselect.cli.{command.module}")
+    found = getattr(module, command.function)
+    if isinstance(found, typer.Typer):
+        return typer.main.get_command(found)
+    alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    alone.command(name, epilog=getattr(module, command.examples, None))(found)
+    return typer.main.get_command(alone)
 
 
 def _show_version(wanted: bool) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import dpselect
+from dpselect.cli.unknown import UNKNOWN
 from dpselect.errors import plain
 from dpselect.sources import Domain, check_not_rows, open_counts, read_columns
 
@@ -41,9 +42,10 @@ def counts_of_rows(
     *,
     domain_column: str | None = None,
     domain_header: bool = True,
+    pool: int | None = None,
 ) -> dpselect.Scores:
-    """Return how many people have each item of the domain, counted as `top` counts them."""
-    given = int(domain) if domain.isdecimal() else Path(domain)
+    """Return how many people have each item of the domain, or of the pool and one more if it is unknown, as `top`."""
+    given = dpselect.UNKNOWN if domain == UNKNOWN else int(domain) if domain.isdecimal() else Path(domain)
     possible = Domain.of(given, column=domain_column, header=domain_header)
     try:
         check_not_rows(table, None, possible)
@@ -55,6 +57,9 @@ def counts_of_rows(
         ) from None
     try:
         with open_counts(table, item=item, person=person, domain=possible, k=k, progress=progress) as counts:
+            if possible.unknown:
+                highest = counts.highest((pool or 10 * k) + 1)[1]
+                return dpselect.Scores.of(highest or [0])
             return dpselect.Scores.from_histogram(*counts.histogram())
     except dpselect.InvalidInput as error:
         if error.argument != "table":

@@ -14,6 +14,7 @@ from dpselect._format import shown_below, shown_probability, three_digits
 from dpselect.cli.inputs import files_read
 from dpselect.cli.options import Aim, Delta, DomainColumn, DomainNoHeader, Length, examples, number, whole_number
 from dpselect.cli.output import Format, as_csv, as_json, as_text, check_output, note, progress_bar, publish
+from dpselect.cli.unknown import UNKNOWN, check_unknown, forecast_text
 from dpselect.errors import plain
 
 FORECAST_EXAMPLES = examples(
@@ -33,6 +34,10 @@ ItemsPerPerson = Annotated[
         help="Largest number of items per person; adds laplace and, with --delta, gaussian.",
         metavar="N",
     ),
+]
+PoolSize = Annotated[
+    int | None,
+    typer.Option(parser=whole_number, help="Items considered with --domain unknown. Default: 10 times K.", metavar="N"),
 ]
 Plot = Annotated[
     str | None,
@@ -70,11 +75,14 @@ def forecast_command(
     domain: Annotated[
         str | None,
         typer.Option(
-            help="The possible items of people's rows: a file that lists them, or their number.", metavar="FILE|N"
+            help="The possible items of people's rows: a file that lists them, or their number. For counts or rows: "
+            "unknown if they cannot be listed (needs --delta).",
+            metavar="FILE|N|unknown",
         ),
     ] = None,
     domain_column: DomainColumn = None,
     domain_no_header: DomainNoHeader = False,
+    pool: PoolSize = None,
     delta: Delta = 0.0,
     ordered: OrderMatters = False,
     aim: Aim = "most",
@@ -102,12 +110,18 @@ def forecast_command(
         raise dpselect.InvalidInput(
             "max_items_per_person", max_items_per_person, "must be left out with --item; it describes a file of counts"
         )
+    unknown = domain == UNKNOWN
+    check_unknown(unknown, pool=pool, plot=plot if unknown else None)
     with progress_bar("Computing") as progress:
         scores = _scores(
-            file, count, item, person, domain, k, progress, column=domain_column, header=not domain_no_header
+            file, count, item, person, domain, k, progress, column=domain_column, header=not domain_no_header, pool=pool
         )
         note(dpselect.forecast.WARNING)
         progress(None)
+        if unknown:
+            asked = {"pool": pool, "ordered": ordered, "max_items_per_person": max_items_per_person}
+            text = forecast_text(scores, k, epsilon, delta, draws, form, **asked)
+            return publish(text, None)
         compared = dpselect.forecast.compare(
             scores,
             k,
@@ -139,13 +153,14 @@ def _scores(
     *,
     column: str | None,
     header: bool,
+    pool: int | None,
 ) -> dpselect.Scores:
     from dpselect.cli.counts_file import counts_in_file, counts_of_rows
 
     if item is None and person is None:
-        if domain is not None:
+        if domain not in (None, UNKNOWN):
             raise dpselect.InvalidInput(
-                "domain", domain, "must be left out for a file of counts; or add --item and --person"
+                "domain", domain, "must be unknown or left out for a file of counts; or add --item and --person"
             )
         if column is not None or not header:
             raise dpselect.InvalidInput(
@@ -158,7 +173,7 @@ def _scores(
                 argument, plain("nothing"), "must be stated for people's rows, with --item, --person and --domain"
             )
     return counts_of_rows(
-        file, str(item), str(person), str(domain), k, progress, domain_column=column, domain_header=header
+        file, str(item), str(person), str(domain), k, progress, domain_column=column, domain_header=header, pool=pool
     )
 
 

@@ -1,10 +1,10 @@
-"""`dpselect multiselect` and `dpselect serve`: the best answers to a noisy signal, their cost, and the HTTP service."""
+"""`dpselect multiselect`: the best answers to a noisy signal on a line and on a ring, and their cost."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import math
+from collections.abc import Sequence
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 from rich.table import Table
@@ -12,9 +12,7 @@ from rich.text import Text
 
 import dpselect
 from dpselect.cli.options import examples, number, whole_number
-from dpselect.cli.output import Format, as_csv, as_json, as_text, note, publish
-
-SERVE_EXAMPLES = examples("dpselect serve --port 8000")
+from dpselect.cli.output import Format, as_csv, as_json, as_text, publish
 
 multiselect_commands = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", add_completion=False)
 
@@ -40,19 +38,50 @@ def multiselect_command() -> None:
     """Recommend without seeing the user: a noisy signal, k answers, a private choice."""
 
 
-@multiselect_commands.command("offsets", epilog=examples("dpselect multiselect offsets -k 5 --epsilon 0.5"))
+@multiselect_commands.command(
+    "offsets",
+    epilog=examples(
+        "dpselect multiselect offsets -k 5 --epsilon 0.5",
+        "dpselect multiselect offsets -k 5 --epsilon 0.5 --privacy exponential \\",
+        "    --threshold 10 --grid 0.25",
+    ),
+)
 def offsets_command(
     k: AnswerCount,
     epsilon: EpsilonPerDistance,
     disutility: Disutility = "linear",
+    privacy: Annotated[
+        str | None,
+        typer.Option(
+            help="Bound on the privacy loss at distance t, with slope epsilon at 0: linear, quadratic or exponential.",
+            metavar="NAME",
+        ),
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            parser=number, help="With --privacy: distance beyond which nothing is required.", metavar="NUMBER"
+        ),
+    ] = None,
+    grid: Annotated[
+        float | None,
+        typer.Option(parser=number, help="With --privacy: step of the grid on which signals lie.", metavar="NUMBER"),
+    ] = None,
     plot: Plot = None,
     form: ResultFormat = Format.table,
 ) -> None:
-    """Show where the best k answers to a signal lie, relative to the signal."""
+    """Show where the best k answers to a signal lie, relative to the signal.
+
+    With --privacy the loss is bounded by another function of the distance
+    than epsilon times it, and the noise has the largest rate that keeps it.
+    """
     if plot is not None:
         dpselect.forecast.check_plot(plot)
+    promise = _promise(privacy, epsilon, threshold, grid)
+    if promise is not None:
+        epsilon = promise["rate"]
     answers = dpselect.multiselect.best_answers(k, epsilon, disutility)
-    publish(_offsets_text(answers, form), None)
+    publish(_offsets_text(answers, promise, form), None)
     if plot is not None:
         title = f"The best {k} answers to a signal at epsilon = {epsilon:g}"
         dpselect.forecast.write_plot(plot, answers, title)
@@ -81,24 +110,169 @@ def simulate_command(
         dpselect.forecast.write_plot(plot, found, title)
 
 
-def _offsets_text(answers: Any, form: Format) -> str:
+@multiselect_commands.command("quantiles", epilog=examples("dpselect multiselect quantiles -k 5 --noise gaussian:2.5"))
+def quantiles_command(
+    k: AnswerCount,
+    noise: Annotated[
+        str,
+        typer.Option(
+            help="Noise that users add: laplace, gaussian, logistic or secant, as NAME or NAME:SCALE.", metavar="NOISE"
+        ),
+    ],
+    disutility: Disutility = "linear",
+    plot: Plot = None,
+    form: ResultFormat = Format.table,
+) -> None:
+    """Show k answers at the quantiles of a noise that users add, and their cost.
+
+    For servers whose users do not send Laplace noise; for those who do, the
+    answers of `offsets` are better. The clients of this package send neither.
+    """
+    if plot is not None:
+        dpselect.forecast.check_plot(plot)
+    answers = dpselect.multiselect.quantile_answers(k, noise, disutility)
+    publish(_quantiles_text(answers, form), None)
+    if plot is not None:
+        dpselect.forecast.write_plot(plot, answers, f"{k} answers at the quantiles of {noise} noise")
+
+
+@multiselect_commands.command("ring", epilog=examples("dpselect multiselect ring -k 2 --epsilon 0.375"))
+def ring_command(
+    k: AnswerCount,
+    epsilon: EpsilonPerDistance,
+    circumference: Annotated[
+        float,
+        typer.Option(parser=number, help="Length of the ring. Default: 2 pi.", metavar="NUMBER", show_default=False),
+    ] = math.tau,
+    places: Annotated[int, typer.Option(parser=whole_number, help="Number of places of the ring.", metavar="N")] = 240,
+    disutility: Disutility = "linear",
+    plot: Plot = None,
+    form: ResultFormat = Format.table,
+) -> None:
+    """Show the best noise on a ring beside Laplace noise, each with its best k answers.
+
+    Hours of the day and directions lie on a ring. The best noise there is the
+    solution of a linear program; k is at most 4.
+    """
+    if plot is not None:
+        dpselect.forecast.check_plot(plot)
+    found = dpselect.multiselect.compare_rings(
+        k, epsilon, circumference=circumference, places=places, disutility=disutility
+    )
+    publish(_ring_text(found, form), None)
+    if plot is not None:
+        title = f"{k} answers on a ring of length {circumference:g} at epsilon = {epsilon:g}"
+        dpselect.forecast.write_plot(plot, found, title)
+
+
+def _promise(privacy: str | None, epsilon: float, threshold: float | None, grid: float | None) -> dict[str, Any] | None:
+    """Return the promise of --privacy as plain data, with the rate of the noise that keeps it."""
+    if privacy is None:
+        for name, given in (("threshold", threshold), ("grid", grid)):
+            if given is not None:
+                raise dpselect.InvalidInput(name, given, "must be left out; or name the promise with --privacy")
+        return None
+    wanted = dpselect.multiselect.Geographic.named(privacy, epsilon, math.inf if threshold is None else threshold)
+    return {
+        "name": privacy,
+        "loss": wanted.formula,
+        "slope": wanted.slope,
+        "threshold": threshold,
+        "grid": grid,
+        "rate": wanted.rate(grid),
+    }
+
+
+def _offsets_text(answers: Any, promise: dict[str, Any] | None, form: Format) -> str:
+    if form is Format.json:
+        return as_json({**answers.to_dict(), **({} if promise is None else {"privacy": promise})})
+    if form is Format.csv:
+        return as_csv([{"answer": place, "offset": offset} for place, offset in enumerate(answers.offsets, start=1)])
+    lines = [
+        f"Expected cost of the best of them: {answers.cost:.4g} ({answers.disutility}). "
+        f"A single answer costs {answers.single:.4g}."
+    ]
+    if promise is not None:
+        reach = "" if promise["threshold"] is None else f" up to t = {promise['threshold']:g}, and is unbounded beyond"
+        where = "without a grid" if promise["grid"] is None else f"on a grid of {promise['grid']:g}"
+        lines.append(
+            f"The privacy loss at distance t is at most {promise['loss']}{reach}. "
+            f"Noise of rate {promise['rate']:.4g} {where} keeps this."
+        )
+    title = f"The best {answers.k} answers to a signal at epsilon = {answers.epsilon:.4g}"
+    return as_text(Text(title, style="bold"), _offsets_table(answers.offsets), *(Text(line) for line in lines))
+
+
+def _quantiles_text(answers: Any, form: Format) -> str:
     if form is Format.json:
         return as_json(answers.to_dict())
     if form is Format.csv:
         return as_csv([{"answer": place, "offset": offset} for place, offset in enumerate(answers.offsets, start=1)])
+    bound = "" if answers.bound is None else f" It is at most {answers.bound:.4g} by theorem 24."
+    privacy = (
+        "This noise has no privacy loss per unit of distance: its guarantee needs a delta."
+        if answers.rate is None
+        else f"Privacy loss of this noise: {answers.rate:.4g} per unit of distance."
+    )
+    return as_text(
+        Text(
+            f"{answers.k} answers at the quantiles of {answers.noise.name} noise of scale {answers.noise.scale:g}",
+            style="bold",
+        ),
+        _offsets_table(answers.offsets),
+        Text(
+            f"Expected cost of the best of them: {answers.cost:.4g} ({answers.disutility}).{bound} "
+            f"A single answer costs {answers.single:.4g}."
+        ),
+        Text(privacy),
+    )
+
+
+def _ring_text(found: Any, form: Format) -> str:
+    data = found.to_dict()
+    if form is Format.json:
+        return as_json(data)
+    if form is Format.csv:
+        return as_csv(
+            [
+                {"noise": noise["noise"], "cost": noise["cost"], "answer": place, "offset": offset}
+                for noise in data["noises"]
+                for place, offset in enumerate(noise["offsets"], start=1)
+            ]
+        )
+    table = Table()
+    table.add_column("noise")
+    table.add_column("answers, from the signal", justify="right")
+    table.add_column("expected cost", justify="right")
+    for noise in data["noises"]:
+        offsets = ", ".join(_shown(offset) for offset in noise["offsets"])
+        table.add_row(noise["noise"], offsets, f"{noise['cost']:.4g}")
+    best, laplace = (noise["cost"] for noise in data["noises"])
+    return as_text(
+        Text(
+            f"The best {data['k']} answers on a ring of length {data['circumference']:.4g} at epsilon = "
+            f"{data['epsilon']:g}",
+            style="bold",
+        ),
+        table,
+        Text(
+            f"Laplace noise costs {max(0.0, 100 * (laplace / best - 1)):.2g}% more than the best noise "
+            f"({data['disutility']}, {data['places']} places)."
+        ),
+    )
+
+
+def _offsets_table(offsets: Sequence[float]) -> Table:
     table = Table()
     table.add_column("answer", justify="right")
     table.add_column("offset from the signal", justify="right")
-    for place, offset in enumerate(answers.offsets, start=1):
-        table.add_row(str(place), f"{offset:.4f}" if 0.001 <= abs(offset) < 1e6 or offset == 0 else f"{offset:.4g}")
-    return as_text(
-        Text(f"The best {answers.k} answers to a signal at epsilon = {answers.epsilon:g}", style="bold"),
-        table,
-        Text(
-            f"Expected cost of the best of them: {answers.cost:.4g} ({answers.disutility}). "
-            f"A single answer costs {answers.single:.4g}."
-        ),
-    )
+    for place, offset in enumerate(offsets, start=1):
+        table.add_row(str(place), _shown(offset))
+    return table
+
+
+def _shown(offset: float) -> str:
+    return f"{offset:.4f}" if 0.001 <= abs(offset) < 1e6 or offset == 0 else f"{offset:.4g}"
 
 
 def _simulations_text(found: Any, form: Format) -> str:
@@ -117,68 +291,3 @@ def _simulations_text(found: Any, form: Format) -> str:
         table,
         Text(f"{first.trials:,} simulated users each. Theory is for noise without a grid."),
     )
-
-
-@multiselect_commands.command("serve", epilog=SERVE_EXAMPLES)
-def serve_command(
-    catalogue: Annotated[
-        str | None,
-        typer.Argument(
-            help="CSV, JSON lines or Parquet file with a position for each result. Default: a generated coast.",
-            metavar="FILE",
-            show_default=False,
-        ),
-    ] = None,
-    position: Annotated[str, typer.Option(help="Column with the positions.", metavar="COLUMN")] = "position",
-    item: Annotated[str, typer.Option(help="Column with the results.", metavar="COLUMN")] = "item",
-    name: Annotated[
-        str | None, typer.Option(help="Name of the catalogue in the URL. Default: that of the file.", metavar="NAME")
-    ] = None,
-    k: AnswerCount = 5,
-    epsilon: EpsilonPerDistance = 1.0,
-    grid: Grid = None,
-    unit: Annotated[str, typer.Option(help="Unit of distances.", metavar="TEXT")] = "unit",
-    host: Annotated[str, typer.Option(help="Address to listen on.", metavar="HOST")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(parser=whole_number, help="Port to listen on; 0 takes a free one.", metavar="N")
-    ] = 8000,
-) -> None:
-    """Answer noisy signals over HTTP, and show the page that sends them.
-
-    Without a file it serves a generated coast of a million places. Requests
-    are not logged. Stop it with Ctrl-C.
-    """
-    from dpselect.service import Offer, coast, run
-
-    if not isinstance(port, int) or not 0 <= port < 65536:
-        raise dpselect.InvalidInput("port", port, "must be a whole number from 0 to 65535")
-    if catalogue is None:
-        offers = {name or "coast": coast(k=k, epsilon=epsilon, grid=grid)}
-    else:
-        results = _catalogue_in_file(catalogue, position, item)
-        offer = Offer(results, k=k, epsilon=epsilon, grid=grid, unit=unit, title=Path(catalogue).stem)
-        offers = {name or Path(catalogue).stem.split(".")[0]: offer}
-    run(offers, host=host, port=port, ready=lambda address: _announce(address, offers))
-
-
-def _announce(address: str, offers: dict[str, Any]) -> None:
-    for name, offer in offers.items():
-        note(f"serving {len(offer):,} results as {address}v1/multiselect/{quote(name)}")
-    note(f"the page is at {address}; stop with Ctrl-C")
-
-
-def _catalogue_in_file(path: str, position: str, item: str) -> Any:
-    """Return the results in a file; without a column of items they are numbered."""
-    from dpselect.multiselect import Catalogue
-    from dpselect.sources import read_columns
-
-    table = read_columns(
-        path,
-        [position, item],
-        numbers=[position],
-        optional=[item],
-        argument="catalogue",
-        advice="name another column with --position",
-    )
-    items = table[item].to_pylist() if item in table.column_names else None
-    return Catalogue(table[position].to_numpy(), items)

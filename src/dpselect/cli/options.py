@@ -12,6 +12,9 @@ import typer
 
 from dpselect.cli.output import Format, note
 
+MECHANISM = "Mechanism"
+"""Title of the group of options of the mechanism in the help."""
+
 
 def whole_number(text: Any) -> Any:
     """Return a whole number, or the text itself, which the package then refuses in its own words."""
@@ -80,8 +83,38 @@ Where = Annotated[
 Aim = Annotated[
     str,
     typer.Option(
-        help="What auto aims at: most (the most right items) or exact (exactly the right answer).", metavar="AIM"
+        help="What auto aims at: most (the most right items) or exact (exactly the right answer).",
+        metavar="AIM",
+        rich_help_panel=MECHANISM,
     ),
+]
+Noise = Annotated[
+    str | None,
+    typer.Option(
+        help="Noise of the mechanism: exponential, gumbel, laplace, logistic or half-logistic; needs --mechanism.",
+        metavar="NAME",
+        rich_help_panel=MECHANISM,
+    ),
+]
+GammaOption = Annotated[
+    float | None,
+    typer.Option(
+        parser=number,
+        help="Gamma of --mechanism canonical, as plan --like may advise.",
+        metavar="NUMBER",
+        rich_help_panel=MECHANISM,
+    ),
+]
+NoMargin = Annotated[
+    bool,
+    typer.Option(
+        "--no-margin",
+        help="Leave out the margin of --mechanism canonical or joint, as the papers do.",
+        rich_help_panel=MECHANISM,
+    ),
+]
+Lowest = Annotated[
+    bool, typer.Option("--lowest", help="Publish the lowest instead of the highest; needs a list of items.")
 ]
 Ordered = Annotated[bool, typer.Option("--ordered", help="Publish a ranked list instead of a set.")]
 Seed = Annotated[
@@ -146,6 +179,12 @@ def note_json(source: str, columns: str) -> None:
             "JSON has no header, so a misspelt field is not detected, and the answer is then random. "
             f"Check the spelling of {columns}."
         )
+
+
+def mechanism_options(*, no_margin: bool, **given: Any) -> dict[str, Any]:
+    """Return the options of the mechanism that were given on the command line."""
+    stated = {name: value for name, value in given.items() if value is not None}
+    return {**stated, "margin": False} if no_margin else stated
 
 
 def domain_of(text: str) -> str | Path:

@@ -13,7 +13,7 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console, RenderableType
@@ -21,9 +21,12 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 from rich.text import Text
 
-from dpselect import Guarantee, InvalidInput, Release
 from dpselect._format import three_digits
+from dpselect.errors import InvalidInput
 from dpselect.writing import is_same_file, is_writable, write_whole
+
+if TYPE_CHECKING:
+    from dpselect import Guarantee, Release
 
 
 class Format(enum.StrEnum):
@@ -135,7 +138,8 @@ def release_text(release: Release, form: Format) -> str:
         return as_json(release.to_dict())
     if form is Format.csv:
         return as_csv(_release_rows(release), _release_columns(release))
-    return as_text(Text(f"Private top {release.k}", style="bold"), _release_table(release), facts(release))
+    title = f"Private {'lowest' if release.lowest else 'top'} {release.k}"
+    return as_text(Text(title, style="bold"), _release_table(release), facts(release))
 
 
 def _release_columns(release: Release) -> list[str]:
@@ -180,7 +184,7 @@ def facts(release: Release) -> Table:
     limit = described.get("max_items_per_person")
     kept = "" if limit is None else f"at most {limit} item{'s' if limit > 1 else ''} per person"
     order = (
-        "highest first, up to noise; the order is part of the private answer"
+        f"{'lowest' if release.lowest else 'highest'} first, up to noise; the order is part of the private answer"
         if release.ordered
         else "random, without meaning"
     )

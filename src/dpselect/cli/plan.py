@@ -13,9 +13,10 @@ from rich.text import Text
 
 import dpselect
 from dpselect._format import shown_above, shown_below
-from dpselect.cli.forecast import ItemsPerPerson, OrderMatters, Plot, cell, forecast_rows, mechanism_table
+from dpselect.cli.forecast import ItemsPerPerson, OrderMatters, Plot, PoolSize, cell, forecast_rows, mechanism_table
 from dpselect.cli.options import Aim, Delta, Length, examples, number, whole_number
 from dpselect.cli.output import Format, as_csv, as_json, as_text, check_output, note, protection, publish
+from dpselect.cli.unknown import UNKNOWN, check_unknown, plan_text
 from dpselect.errors import plain
 
 PLAN_EXAMPLES = examples(
@@ -68,6 +69,19 @@ def plan_command(
             metavar="N",
         ),
     ] = None,
+    domain: Annotated[
+        str | None,
+        typer.Option(help="unknown, if the possible items cannot be listed (needs --delta).", metavar="unknown"),
+    ] = None,
+    pool: PoolSize = None,
+    expect: Annotated[
+        float | None,
+        typer.Option(
+            parser=number,
+            help="With --domain unknown and --like: show the epsilon that returns so many items on average.",
+            metavar="N",
+        ),
+    ] = None,
     delta: Delta = 0.0,
     ordered: OrderMatters = False,
     aim: Aim = "most",
@@ -81,6 +95,16 @@ def plan_command(
     """
     from dpselect.cli.counts_file import counts_in_file
 
+    if domain not in (None, UNKNOWN):
+        raise dpselect.InvalidInput(
+            "domain", domain, "must be unknown or left out; state the number of items as --items"
+        )
+    gap_given = {"gap": gap, "accuracy": accuracy, "items": items, "people": people, "like_people": like_people}
+    check_unknown(domain == UNKNOWN, pool=pool, expect=expect, **({"plot": plot, **gap_given} if domain else {}))
+    if domain is not None:
+        asked = {"pool": pool, "ordered": ordered, "max_items_per_person": max_items_per_person}
+        similar = None if like is None else counts_in_file("like", like, count)
+        return publish(plan_text(k, epsilon, delta, similar, expect, form, **asked), None)
     if plot is not None:
         if epsilon is not None and like is None:
             raise dpselect.InvalidInput("plot", plot, "must be left out with --epsilon, unless --like is given")

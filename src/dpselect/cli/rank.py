@@ -8,14 +8,19 @@ import typer
 
 from dpselect.cli.inputs import check_answer
 from dpselect.cli.options import (
+    MECHANISM,
     Aim,
     DataSet,
     Delta,
     DomainColumn,
     DomainNoHeader,
     Epsilon,
+    GammaOption,
     LedgerPlace,
     Length,
+    Lowest,
+    Noise,
+    NoMargin,
     Ordered,
     Output,
     OutputFormat,
@@ -27,6 +32,7 @@ from dpselect.cli.options import (
     domain_of,
     engine_notes,
     examples,
+    mechanism_options,
     note_json,
     number,
     whole_number,
@@ -109,8 +115,16 @@ def rank_command(
     where: Where = None,
     delta: Delta = 0.0,
     mechanism: Annotated[
-        str, typer.Option(help="One of auto, canonical, gamma, joint, oneshot, peeling.", metavar="NAME")
+        str,
+        typer.Option(
+            help="One of auto, canonical, gamma, joint, oneshot, peeling.",
+            metavar="NAME",
+            rich_help_panel=MECHANISM,
+        ),
     ] = "auto",
+    noise: Noise = None,
+    gamma: GammaOption = None,
+    no_margin: NoMargin = False,
     values: Annotated[
         float | None,
         typer.Option(
@@ -122,6 +136,7 @@ def rank_command(
         typer.Option(help="What one value of --person stands for, as stated in the guarantee.", metavar="TEXT"),
     ] = None,
     ordered: Ordered = False,
+    lowest: Lowest = False,
     aim: Aim = "most",
     seed: Seed = None,
     ledger: LedgerPlace = None,
@@ -156,6 +171,7 @@ def rank_command(
             max_degree=max_degree,
             damping=ranking.DEFAULT_DAMPING if damping is None else damping,
             mechanism=mechanism,
+            options=mechanism_options(noise=noise, gamma=gamma, no_margin=no_margin),
             max_votes_per_person=max_votes_per_person,
             domain=possible,
             domain_column=domain_column,
@@ -166,6 +182,7 @@ def rank_command(
             tie=tie,
             promised_rho=promised_rho,
             ordered=ordered,
+            lowest=lowest,
             aim=aim,
             values=values,
             protects=protects,

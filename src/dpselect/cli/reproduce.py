@@ -50,20 +50,21 @@ def reproduce_command(
     figure: Annotated[
         str | None,
         typer.Option(
-            help="Compute only this figure or table, such as 4 or table-1. Default: all.",
+            help="Compute only this figure, table or section, such as 4, table-1 or 7.3. Default: all.",
             metavar="NAME",
             show_default=False,
         ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Compute fewer points and draws; takes a few minutes at most.")
+        bool, typer.Option("--quick", help="Compute fewer points and draws; about a minute per paper.")
     ] = False,
     plot_format: Annotated[PlotFormat, typer.Option(help="Format of the pictures.")] = PlotFormat.svg,
     form: Annotated[Format, typer.Option("--format", help="Format of the verdicts.")] = Format.table,
 ) -> None:
     """Compute the figures and tables of a paper again, and show whether its claims hold.
 
-    Each writes a picture, its numbers as CSV and a verdict to FOLDER/PAPER.
+    Each prints the paper's claim, our figure and the verdict in one line, and
+    writes a picture, its numbers as CSV and the verdict to FOLDER/PAPER.
     An interrupted run continues where it stopped if the same command is run
     again.
     """

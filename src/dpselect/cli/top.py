@@ -9,14 +9,19 @@ import typer
 import dpselect
 from dpselect.cli.inputs import check_answer
 from dpselect.cli.options import (
+    MECHANISM,
     Aim,
     DataSet,
     Delta,
     DomainColumn,
     DomainNoHeader,
     Epsilon,
+    GammaOption,
     LedgerPlace,
     Length,
+    Lowest,
+    Noise,
+    NoMargin,
     Ordered,
     Output,
     OutputFormat,
@@ -28,17 +33,12 @@ from dpselect.cli.options import (
     domain_of,
     engine_notes,
     examples,
+    mechanism_options,
     note_json,
     number,
     whole_number,
 )
 from dpselect.cli.output import chosen_format, note_seed, progress_bar, publish, release_text
-
-_MECHANISMS: dict[str, Any] = {
-    kind.name: kind
-    for kind in vars(dpselect).values()
-    if isinstance(kind, type) and issubclass(kind, dpselect.Mechanism) and kind is not dpselect.Mechanism
-}
 
 EXAMPLES = examples(
     "dpselect top demo/views.parquet --item film --person viewer \\",
@@ -94,17 +94,34 @@ def top_command(
         ),
     ] = None,
     delta: Delta = 0.0,
-    mechanism: Annotated[str, typer.Option(help=f"One of auto, {', '.join(_MECHANISMS)}.", metavar="NAME")] = "auto",
-    noise: Annotated[
+    mechanism: Annotated[
+        str,
+        typer.Option(
+            help="One of auto, canonical, gamma, gaussian, joint, laplace, oneshot, peeling; for an unknown "
+            "domain auto, limited, restricted, top-stable.",
+            metavar="NAME",
+            rich_help_panel=MECHANISM,
+        ),
+    ] = "auto",
+    noise: Noise = None,
+    gamma: GammaOption = None,
+    no_margin: NoMargin = False,
+    inner: Annotated[
         str | None,
         typer.Option(
-            help="Noise: exponential, gumbel, laplace, logistic or half-logistic; needs --mechanism.", metavar="NAME"
+            help="Mechanism that chooses inside --mechanism restricted: canonical, gamma, gaussian, joint, laplace, "
+            "oneshot or peeling.",
+            metavar="NAME",
+            rich_help_panel=MECHANISM,
         ),
     ] = None,
-    gamma: Annotated[
+    test_share: Annotated[
         float | None,
         typer.Option(
-            parser=number, help="Gamma of --mechanism canonical, as plan --like may advise.", metavar="NUMBER"
+            parser=number,
+            help="Share of epsilon for the tests of --mechanism restricted, such as 0.3.",
+            metavar="SHARE",
+            rich_help_panel=MECHANISM,
         ),
     ] = None,
     values: Annotated[
@@ -120,6 +137,7 @@ def top_command(
         str, typer.Option(help="What one value of --person stands for, as stated in the guarantee.", metavar="TEXT")
     ] = "one person",
     ordered: Ordered = False,
+    lowest: Lowest = False,
     aim: Aim = "most",
     seed: Seed = None,
     ledger: LedgerPlace = None,
@@ -133,8 +151,6 @@ def top_command(
     Each person counts at most once per item. Rows without an item or a person,
     and items outside the domain, are ignored without a message.
     """
-    if values is not None and (noise is not None or gamma is not None):
-        raise dpselect.InvalidInput("values", values, "must be left out with --noise and --gamma")
     possible = _domain(domain)
     check_answer(output, source, table=table, domain=possible, ledger=ledger)
     form = chosen_format(form, output)
@@ -156,8 +172,12 @@ def top_command(
             weight=weight,
             max_items_per_person=max_items_per_person,
             pool=pool,
-            mechanism=_mechanism(mechanism, noise, gamma, k, epsilon, delta, clip, max_items_per_person, pool, ordered),
+            mechanism=mechanism,
+            options=mechanism_options(
+                noise=noise, gamma=gamma, no_margin=no_margin, inner=inner, test_share=test_share
+            ),
             ordered=ordered,
+            lowest=lowest,
             aim=aim,
             values=values,
             protects=protects,
@@ -178,36 +198,3 @@ def _domain(text: str) -> Any:
         return dpselect.UNKNOWN
     size = whole_number(text)
     return size if isinstance(size, int) else domain_of(text)
-
-
-def _mechanism(
-    name: str,
-    noise: str | None,
-    gamma: float | None,
-    k: int,
-    epsilon: float,
-    delta: float,
-    clip: tuple[float, float] | None,
-    max_items_per_person: int | None,
-    pool: int | None,
-    ordered: bool,
-) -> Any:
-    """Return the name of the mechanism, or itself if a noise or gamma is stated, with the parameters it has."""
-    if noise is None and gamma is None:
-        return name
-    if gamma is not None and name != "canonical":
-        raise dpselect.InvalidInput("gamma", gamma, "must be used with --mechanism canonical")
-    noisy = [kind for kind in _MECHANISMS if hasattr(_MECHANISMS[kind], "noise")]
-    if name not in noisy:
-        raise dpselect.InvalidInput("noise", noise, f"must be used with --mechanism and one of {', '.join(noisy)}")
-    kind = _MECHANISMS[name]
-    usable = hasattr(kind, "delta") and noise in getattr(kind, "noises_with_delta", (noise,))
-    extras: dict[str, Any] = {"delta": delta} if usable else {}
-    extras |= {key: given for key, given in (("noise", noise), ("gamma", gamma)) if given is not None}
-    if kind is dpselect.OneShot:
-        extras["ordered"] = ordered
-    if clip is not None:
-        extras["sensitivity"] = dpselect.Sensitivity(min(clip[0], 0), max(clip[1], 0))
-    own = {"max_items_per_person": max_items_per_person, "pool": pool}
-    extras |= {name: given for name, given in own.items() if hasattr(kind, name)}
-    return kind(k=k, epsilon=epsilon, **extras)

@@ -7,9 +7,11 @@
 * `smallest_epsilon(scores, mechanism, accuracy)`, `success(scores, mechanism)`: one mechanism's need and curve
 * `expected_leap`, `tail_loss_bound`, `success_bound`, `full_answer_gap`, `signed_error_bound`: the papers' utility
   theorems, from public facts alone
+* `compare_unknown(scores, k, epsilon=..., delta=...)`, `epsilon_for_items`: how many items of an unknown domain to
+  expect; `plan_unknown(k, epsilon=..., delta=...)`: what it takes to release one, from public facts alone
 
-All but `plan`, `reach` and the theorems are computed from the scores themselves and have no privacy guarantee: for the
-curator, not for release.
+All but `plan`, `plan_unknown`, `reach` and the theorems are computed from the scores themselves and have no privacy
+guarantee: for the curator, not for release.
 """
 
 from dpselect.forecast.compare import LIMIT_WORDS, Comparison, Need, compare
@@ -22,6 +24,7 @@ from dpselect.forecast.metrics import (
     relative_error,
     score_ratio,
     signed_error,
+    total_error,
 )
 from dpselect.forecast.outcome import TITLES, WARNING, Forecast, forecast
 from dpselect.forecast.plan import GAMMAS, LEAD_PROBABILITIES, Lead, Leads, Plan, plan
@@ -35,6 +38,15 @@ from dpselect.forecast.theorems import (
     success_bound,
     tail_loss_bound,
 )
+from dpselect.forecast.unknown import (
+    UNKNOWN_TITLES,
+    UnknownComparison,
+    UnknownFacts,
+    UnknownOutlook,
+    compare_unknown,
+    epsilon_for_items,
+    plan_unknown,
+)
 
 __all__ = [
     "GAMMAS",
@@ -42,6 +54,7 @@ __all__ = [
     "LIMIT_WORDS",
     "PROBABILITIES",
     "TITLES",
+    "UNKNOWN_TITLES",
     "WARNING",
     "Comparison",
     "Figure",
@@ -52,8 +65,13 @@ __all__ = [
     "Plan",
     "Reach",
     "Success",
+    "UnknownComparison",
+    "UnknownFacts",
+    "UnknownOutlook",
     "check_plot",
     "compare",
+    "compare_unknown",
+    "epsilon_for_items",
     "expected_leap",
     "f1_score",
     "forecast",
@@ -62,6 +80,7 @@ __all__ = [
     "items_returned",
     "largest_error",
     "plan",
+    "plan_unknown",
     "proven_limit",
     "reach",
     "relative_error",
@@ -73,5 +92,6 @@ __all__ = [
     "success_bound",
     "swap_yardstick",
     "tail_loss_bound",
+    "total_error",
     "write_plot",
 ]

@@ -272,7 +272,8 @@ def smallest_epsilon(scores: Any, mechanism: Mechanism, accuracy: float, *, orde
     '0.1089'
     """
     table, wanted = Scores.of(scores), wanted_accuracy(accuracy)
-    if isinstance(mechanism, OneShot | Peeling) and mechanism.delta and mechanism.noise != "laplace":
+    by_theorem = isinstance(mechanism, OneShot) and mechanism.noise == "laplace"
+    if isinstance(mechanism, OneShot | Peeling) and mechanism.delta and not by_theorem:
         pure = smallest_epsilon(table, replace(mechanism, delta=0.0), wanted, ordered=ordered)
         return _with_delta(mechanism, pure)
     curve, gap = success(table, mechanism, ordered=ordered), deciding_gap(mechanism, table)

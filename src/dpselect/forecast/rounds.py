@@ -2,7 +2,8 @@
 
 *Peeling*: a product over its rounds (mathematics, section 2). In a round N items are left of the best group, and m_i
 items stand `b_i` e-folds below it. With `p = e^{−b}` and `W = Σ m p`, Gumbel noise keeps the best group with
-probability `N / (N + W)`, and exponential noise with `∫ e^{−v} Π (1 − p u)^m dv`, `u = 1 − e^{−v/N}`.
+probability `N / (N + W)`, and exponential noise with `∫ e^{−v} Π (1 − p u)^m dv`, `u = 1 − e^{−v/N}`. A round with
+Laplace noise is one-shot with k = 1.
 
 *Noisy scores* (one-shot, Gaussian): nested integrals. With V_0(z) the probability that all items below rank k's score
 are below z, and the items of the top k taken one by one, the lowest first, `V_j(z) = ∫_{−∞}^z V_{j−1} f dz` is the
@@ -26,7 +27,7 @@ from dpselect._arrays import FloatArray
 from dpselect.forecast.noisy import REACH, NoisyItems, added_noise, log_cdf
 from dpselect.mechanisms import Mechanism, Peeling
 from dpselect.sampling.bounds import scaled
-from dpselect.sampling.noise import Noise
+from dpselect.sampling.noise import NOISES, Noise
 from dpselect.scores import Scores
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
@@ -35,6 +36,9 @@ _WIDEST = 2000.0
 
 _NEAR, _TERMS = 0.1, 16
 """Products p u above 0.1 are taken one by one, the others through 16 power sums: an error of 0.1^17."""
+
+_TOLERANCE = 1e-10
+"""Relative error of the integral of a round with Laplace noise."""
 
 _DEPTH = 50.0
 """Integrals end where exp(-v) is e^-50."""
@@ -50,8 +54,18 @@ def peeling_in_order(table: Scores, mechanism: Peeling) -> tuple[float, float]:
     rounds = _Rounds(sizes, np.append(0.0, np.cumsum(gaps)), _power_sums(sizes, gaps))
     log_exact = 0.0
     for group, left in zip(groups.tolist(), (ends[groups] - ranks).tolist(), strict=True):
-        log_exact += rounds.log_kept(group, left, mechanism.noise)
+        if mechanism.noise == "laplace":
+            log_exact += _log_kept_by_laplace(table, mechanism, group, int(left))
+        else:
+            log_exact += rounds.log_kept(group, left, mechanism.noise)
     return math.exp(log_exact), -math.expm1(log_exact)
+
+
+def _log_kept_by_laplace(table: Scores, mechanism: Peeling, group: int, left: int) -> float:
+    """Return the log-probability that a round of report noisy max takes one of the `left` items of its best group."""
+    rest = Scores.from_histogram(table.values[group:], [left, *table.multiplicities[group + 1 :].tolist()])
+    right, wrong = NoisyItems.of(rest, 1, mechanism.rate(), NOISES["laplace"]).exact(_TOLERANCE)
+    return math.log(max(right, 5e-324)) if right < 0.5 else math.log1p(-wrong)
 
 
 def _power_sums(sizes: FloatArray, gaps: FloatArray) -> FloatArray:

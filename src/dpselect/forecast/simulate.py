@@ -106,6 +106,8 @@ def simulated(
         "exact": metrics.is_exact,
         "great": lambda top, chosen: metrics.is_within(top, chosen, **great),
         "good": lambda top, chosen: metrics.is_within(top, chosen, **good),
+        "returned": metrics.items_returned,
+        "full": lambda top, chosen: len(chosen) == len(top),
         "correct": metrics.number_correct,
         "f1": metrics.f1_score,
         "score_ratio": metrics.score_ratio,
@@ -119,7 +121,7 @@ def simulated(
         for name, values in found.items():
             values.append(float(judges[name](top, answer)))
     return {
-        name: _proportion(values) if name in PROBABILITIES else _mean(values, signed=name == "score_ratio")
+        name: _proportion(values) if name in (*PROBABILITIES, "full") else _mean(values, signed=name == "score_ratio")
         for name, values in found.items()
     }
 

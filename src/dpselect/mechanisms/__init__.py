@@ -1,6 +1,7 @@
 """The mechanisms, one module each with its proof beside it."""
 
 from dpselect.mechanisms.base import Mechanism
+from dpselect.mechanisms.black_box import BlackBox
 from dpselect.mechanisms.canonical import Canonical
 from dpselect.mechanisms.gamma import Gamma
 from dpselect.mechanisms.gaussian import Gaussian
@@ -10,7 +11,7 @@ from dpselect.mechanisms.limited import LimitedDomain
 from dpselect.mechanisms.noisy_vector import NoisyVector
 from dpselect.mechanisms.oneshot import OneShot
 from dpselect.mechanisms.peeling import Peeling
-from dpselect.mechanisms.registry import FOR_UNKNOWN_DOMAINS, MECHANISMS, mechanism_for
+from dpselect.mechanisms.registry import FOR_UNKNOWN_DOMAINS, MECHANISMS, check_options, mechanism_for
 from dpselect.mechanisms.restricted import Restricted, RestrictedGumbel, RestrictedNormal
 from dpselect.mechanisms.top_stable import TopStable
 from dpselect.mechanisms.unknown import UnknownDomain
@@ -18,6 +19,7 @@ from dpselect.mechanisms.unknown import UnknownDomain
 __all__ = [
     "FOR_UNKNOWN_DOMAINS",
     "MECHANISMS",
+    "BlackBox",
     "Canonical",
     "Gamma",
     "Gaussian",
@@ -33,5 +35,6 @@ __all__ = [
     "RestrictedNormal",
     "TopStable",
     "UnknownDomain",
+    "check_options",
     "mechanism_for",
 ]

@@ -94,11 +94,20 @@ class Mechanism(ABC):
         """The privacy guarantee of a release, whatever the data."""
         return Guarantee(epsilon=self.epsilon)
 
+    @property
+    def promise(self) -> str:
+        """What the guarantee takes on trust from the caller, such as "F is 1-Lipschitz"; empty if nothing."""
+        return ""
+
+    @property
+    def exact(self) -> bool:
+        """Whether draws follow the stated law exactly; if not, a release is not secure and no ledger takes it."""
+        return True
+
     @abstractmethod
     def draw(self, scores: Scores, bits: BitSource) -> Members:
         """Return the chosen items: a sequence in its private order, a set in uniformly random order."""
 
-    @abstractmethod
     def law(self, scores: Any) -> Law:
         """Return the probability of every outcome, for small domains.
 
@@ -115,8 +124,9 @@ class Mechanism(ABC):
         Raises
         ------
         InvalidInput
-            If there are more than 10,000 outcomes.
+            If there are more than 10,000 outcomes, or the mechanism cannot state its law.
         """
+        raise InvalidInput("mechanism", self.name, "must be one that states its law")
 
     def select(self, scores: Any, *, seed: int | None = None) -> Array:
         """Return the positions of the chosen items: k of them, or fewer if `may_stop`.
@@ -138,8 +148,8 @@ class Mechanism(ABC):
 
     def describe(self) -> dict[str, Any]:
         """Return the name and all parameters as plain data; a delta of 0 is left out."""
-        parameters = asdict(self)
-        return {"name": self.name, **{key: value for key, value in parameters.items() if key != "delta" or value}}
+        parameters = {key: value for key, value in asdict(self).items() if key != "delta" or value}
+        return {"name": self.name, **parameters, **({"promise": self.promise} if self.promise else {})}
 
     def check_size(self, size: int) -> None:
         """Raise InvalidInput for a domain with fewer than k items; its size is public."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import permutations
-from math import prod
+from math import ceil, prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -123,6 +123,14 @@ class Joint(Mechanism):
         return max((values[other] - values[sequence[row]] for row, other in left), default=Fraction(0))
 
 
+LARGEST_TABLE = 1 << 20
+"""Largest difference of integer scores for which rows are looked up in a table instead of searched."""
+
+
+MOST_DOUBLINGS = 64
+"""Number of thresholds to start from; blocks beyond them hardly ever matter, and are split if they do."""
+
+
 @dataclass(frozen=True)
 class Thresholds:
     """The bounds that thresholds set for the rows.
@@ -157,7 +165,20 @@ class Thresholds:
         reach = thresholds[:, None]
         if self.ascending.dtype == np.int64:
             reach = np.minimum(reach, self.top[None, :] - self.ascending[0])
+        if self._table is not None:
+            found: Array = self._table[self.top - self.ascending[0] - reach]
+            return found
         return np.searchsorted(self.ascending, self.top[None, :] - reach, side="left")
+
+    @cached_property
+    def _table(self) -> Array | None:
+        """For integers that are not far apart: the index in `ascending` of the lowest score from each integer on."""
+        if self.ascending.dtype != np.int64 or self.top[0] - self.ascending[0] > LARGEST_TABLE:
+            return None
+        marks = np.zeros(int(self.top[0] - self.ascending[0]) + 1, dtype=np.int32)
+        marks[self.ascending - self.ascending[0]] = 1
+        table: Array = np.cumsum(marks, dtype=np.int32)
+        return table - marks
 
     def bounds(self, threshold: Any) -> Array:
         """Return for each row how many ranks a threshold allows."""
@@ -173,6 +194,22 @@ class Thresholds:
     def widest(self) -> Any:
         """A threshold that allows every sequence."""
         return np.inf if self.ascending.dtype == np.float64 else self.top[0] - self.ascending[0]
+
+    def doubling(self, step: Fraction) -> Array:
+        """Return ascending thresholds from `zero` to `widest`; those between double, from about `step` on,
+        which is rounded up to a power of two for whole numbers.
+        """
+        whole = self.ascending.dtype != np.float64 and not isinstance(self.zero, Fraction)
+        threshold: Any = float(step) if self.ascending.dtype == np.float64 else step
+        if whole:
+            threshold = 1 << (ceil(step) - 1).bit_length()
+        between: list[Any] = []
+        while threshold < self.top[0] - self.ascending[0] and len(between) < MOST_DOUBLINGS:
+            between.append(threshold)
+            threshold *= 2
+        edges = np.empty(len(between) + 2, dtype=self.ascending.dtype)
+        edges[:] = [self.zero, *between, self.widest]
+        return edges
 
 
 class SequenceBlocks:
@@ -194,8 +231,8 @@ class SequenceBlocks:
         finished: list[Array] = []
         measures = [np.array([[-SLACK], [SLACK], [best_size], [best_error]])]
         heaviest, total = best_size, 1
-        kind = thresholds.ascending.dtype
-        lower, upper = np.array([thresholds.zero], dtype=kind), np.array([thresholds.widest], dtype=kind)
+        edges = thresholds.doubling(1 / rate)
+        lower, upper = edges[:-1], edges[1:]
         while len(lower):
             measured, middle = self._measured(lower, upper)
             floor, ceiling, log_size = measured[:3]

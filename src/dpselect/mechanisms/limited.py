@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
 from typing import Any, ClassVar
@@ -10,15 +11,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpselect._arrays import Array
-from dpselect._numbers import exact_fraction, float_below, positive_integer
+from dpselect._numbers import exact_fraction, float_below, positive_integer, positive_number
 from dpselect.errors import InvalidInput
 from dpselect.mechanisms.base import FARTHEST, Law, check_noise
+from dpselect.mechanisms.oneshot import OneShot
 from dpselect.mechanisms.unknown import Pool, UnknownDomain, positive_delta
 from dpselect.privacy.calibration import gumbel_threshold, laplace_threshold, range_per_round
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.sampling import NOISES, BitSource, Field, top_k
 from dpselect.sampling.laws import sequence_law
-from dpselect.scores import Members
+from dpselect.scores import Members, Ranking, Scores
 
 WHOLE = 2**53
 """float64 holds all integers below this exactly."""
@@ -46,6 +48,10 @@ class LimitedDomain(UnknownDomain):
     noise
         "gumbel" has scale `w/ε₀`, where ε₀ is the cost of each of k rounds, and `u = (w/ε₀) log(m/δ_T)`. "laplace" has
         scale `w m/ε` and `u = (w m/ε) q` with `m · ¼ (2 + q) e^{−q} <= δ`; it needs max_items_per_person.
+    pool_epsilon
+        If above 0, this part of epsilon chooses the size of the pool privately, from k to `pool`: the one with the
+        lowest dummy, by permute-and-flip. 0 takes `pool` as it is, which returns more items on most data
+        (docs/unknown.md).
 
     Raises
     ------
@@ -65,6 +71,7 @@ class LimitedDomain(UnknownDomain):
     delta: float = 0.0
     max_items_per_person: int | None = None
     noise: str = "gumbel"
+    pool_epsilon: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -80,6 +87,21 @@ class LimitedDomain(UnknownDomain):
             )
         if self.noise == "laplace" and self.sensitivity.low:
             raise InvalidInput("sensitivity", self.sensitivity, "must have low = 0 for laplace noise; use gumbel noise")
+        if self.pool_epsilon:
+            self._check_choice()
+
+    def _check_choice(self) -> None:
+        """Check the part of ε that chooses the pool."""
+        part = positive_number("pool_epsilon", self.pool_epsilon)
+        object.__setattr__(self, "pool_epsilon", part)
+        if part >= self.epsilon:
+            raise InvalidInput(
+                "pool_epsilon", part, f"must be below epsilon = {self.epsilon:g}, of which it is a part; 0 for none"
+            )
+        if self.pool_size == self.k:
+            raise InvalidInput("pool", self.pool, f"must be above k = {self.k}, or there is no pool to choose")
+        self.with_pool(self.k)
+        self.choice_of_pool()
 
     @property
     def ordered(self) -> bool:
@@ -90,6 +112,25 @@ class LimitedDomain(UnknownDomain):
     def guarantee(self) -> Guarantee:
         """(ε, δ)."""
         return Guarantee(self.epsilon, self.delta)
+
+    def with_pool(self, size: int) -> LimitedDomain:
+        """Return the mechanism with a fixed pool, and the part of ε that the choice of the pool leaves."""
+        left = float_below(Fraction(self.epsilon) - Fraction(self.pool_epsilon))
+        return replace(self, epsilon=left, pool=size, pool_epsilon=0.0)
+
+    def choice_of_pool(self) -> OneShot:
+        """Return the mechanism that chooses among the sizes k … pool."""
+        return OneShot(k=1, epsilon=self.pool_epsilon, sensitivity=self.sensitivity)
+
+    def choice_law(self, heights: list[Fraction]) -> Law:
+        """Return the law of the chosen size, as an index of k … pool."""
+        return self.choice_of_pool().law(heights)
+
+    def leads(self) -> list[Fraction]:
+        """Return the lead of the dummy over x_[size+1] for each size of the pool, k … pool."""
+        last = max(self.k, min(self.max_items_per_person or self.pool_size, self.pool_size))
+        different = [self.with_pool(size).lead() for size in range(self.k, last + 1)]
+        return different + different[-1:] * (self.pool_size - last)
 
     def share(self) -> Fraction:
         """Return ε₀: the cost of one round, using half of δ if that helps; for laplace noise the cost of one item."""
@@ -114,7 +155,12 @@ class LimitedDomain(UnknownDomain):
         return exact_fraction(following) + self.lead()
 
     def draw_from(self, pool: Pool, bits: BitSource) -> Members:
-        """Return the items above the dummy."""
+        """Return the items above the dummy, after the choice of the pool if there is one."""
+        if self.pool_epsilon:
+            following = [*Ranking.of(pool.scores.distinct).scores(np.arange(self.k, self.pool_size)), pool.following]
+            heights = self._heights(following)
+            size = self.k + int(self.choice_of_pool().draw(Scores.of(heights), bits).positions()[0])
+            return self.with_pool(size).draw_from(pool if size == self.pool_size else pool.smaller(size), bits)
         groups, sizes = pool.entrants()
         values = with_dummy(pool.scores.values[groups], self.dummy(pool.following))
         # Groups must be in descending order of score; single entrants may be in any order.
@@ -126,7 +172,9 @@ class LimitedDomain(UnknownDomain):
         return pool.members(chosen[chosen < pool.named], bits)
 
     def ranked_law(self, scores: tuple[Fraction, ...], named: int, following: Fraction) -> Law:
-        """Return the law of the ranks above the dummy."""
+        """Return the law of the ranks above the dummy; after the choice of the pool its average over all sizes."""
+        if self.pool_epsilon:
+            return self._chosen_law(scores, named, following)
         values = [*scores, self.dummy(following)]
         locations = [float(max(self.rate() * (value - max(values)), -FARTHEST)) for value in values]
         law: Law = {}
@@ -134,6 +182,23 @@ class LimitedDomain(UnknownDomain):
             above = ranks[: ranks.index(len(scores))] if len(scores) in ranks else ranks
             answer = tuple(rank for rank in above if rank < named)
             law[answer] = law.get(answer, 0.0) + probability
+        return law
+
+    def _heights(self, following: Iterable[Any]) -> list[Fraction]:
+        """Return minus the dummy for each size of the pool, given x_[size+1] for each: the scores of the sizes."""
+        return [-exact_fraction(score) - lead for score, lead in zip(following, self.leads(), strict=True)]
+
+    def _chosen_law(self, scores: tuple[Fraction, ...], named: int, following: Fraction) -> Law:
+        """Return the law of the ranks if the pool is chosen; ties at the edge of a smaller one are broken uniformly."""
+        law: Law = {}
+        heights = self._heights([*scores[self.k :], following])
+        for chosen, probability in self.choice_law(heights).items():
+            size = self.k + min(chosen)
+            fixed = self.with_pool(size)
+            whole = size == self.pool_size
+            given = fixed.ranked_law(scores, named, following) if whole else fixed.law(list(scores))
+            for answer, conditional in given.items():
+                law[answer] = law.get(answer, 0.0) + probability * conditional
         return law
 
 

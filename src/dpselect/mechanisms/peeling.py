@@ -36,7 +36,8 @@ class Peeling(Mechanism):
         As in `Mechanism`.
     noise
         "exponential" makes each round permute-and-flip (PNF-PEEL of the joint paper). "gumbel" makes it the exponential
-        mechanism; all rounds together are then the k largest of one noisy vector, in order.
+        mechanism; all rounds together are then the k largest of one noisy vector, in order. "laplace" makes it report
+        noisy max, with noise of scale w/ε₀ (the baseline of the one-shot paper).
     delta
         The δ of the guarantee. With gumbel noise and δ > 0 this is CDP-PEEL.
 
@@ -63,7 +64,7 @@ class Peeling(Mechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_noise(self.noise, ("exponential", "gumbel"))
+        check_noise(self.noise, ("exponential", "gumbel", "laplace"))
         object.__setattr__(self, "delta", probability_of_failure(self.delta))
 
     @property
@@ -72,7 +73,7 @@ class Peeling(Mechanism):
         if not self.delta:
             return super().guarantee
         share = self.per_round()
-        # Only the exponential mechanism has a range as small as its ε; permute-and-flip has up to twice that.
+        # Only the exponential mechanism has a range as small as its ε; others have up to twice that.
         width = share if self.noise == "gumbel" else 2 * share
         return guarantee_of_rounds(self.epsilon, self.delta, self.k, share, width)
 
@@ -107,7 +108,7 @@ class Peeling(Mechanism):
         left = ItemsLeft(ranking, self.k, rate)
         ranks: list[Any] = []
         for _ in range(self.k):
-            ranks.append(race(left, NOISES["exponential"], bits).key)
+            ranks.append(race(left, NOISES[self.noise], bits).key)
             left.take(ranks[-1])
         return ranking.members(whole_numbers(ranks))
 

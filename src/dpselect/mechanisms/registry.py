@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -34,6 +35,10 @@ FOR_UNKNOWN_DOMAINS: dict[str, type[UnknownDomain]] = {
     mechanism.name: mechanism for mechanism in (Restricted, LimitedDomain, TopStable)
 }
 """Mechanisms that also hide which items exist."""
+
+
+OWN_ARGUMENTS = ("k", "epsilon", "delta", "sensitivity", "ordered", "pool", "max_items_per_person")
+"""Parameters of mechanisms that `select`, `top` and `rank` take as arguments of their own, not as options."""
 
 
 def mechanism_for(
@@ -103,11 +108,10 @@ def mechanism_for(
             chosen = automatic(**shared, delta=allowed, ordered=ordered, aim=aim, **parameters)
         else:
             kind = _named(mechanism)
-            make: Callable[..., Mechanism] = restricted_for if kind is Restricted else kind
             chosen_parameters = {"delta": allowed} if kind.may_stop else _with_delta(kind, allowed, parameters)
-            if kind is OneShot:
+            if kind in (OneShot, Restricted):
                 chosen_parameters["ordered"] = ordered
-            chosen = make(**shared, **{**chosen_parameters, **parameters})
+            chosen = _maker(kind)(**shared, **{**chosen_parameters, **parameters})
     if delta is not None and chosen.guarantee.delta > allowed:
         needed = shown_above(chosen.guarantee.delta)
         raise InvalidInput(
@@ -119,6 +123,35 @@ def mechanism_for(
             "mechanism", chosen.name, f"must have an ordered answer, such as {others}; or leave out ordered"
         )
     return chosen
+
+
+def check_options(mechanism: str | Mechanism, options: Any) -> None:
+    """Refuse options that the mechanism does not have, or that are not options but arguments of their own."""
+    if not isinstance(options, Mapping):
+        raise InvalidInput("options", options, 'must map names to values, such as {"noise": "laplace"}')
+    options_of = {name: _options(kind) for name, kind in {**MECHANISMS, **FOR_UNKNOWN_DOMAINS}.items()}
+    for option, given in options.items():
+        if option in OWN_ARGUMENTS:
+            raise InvalidInput("options", option, f"must not contain {option}, which is an argument of its own")
+        accepting = [name for name, accepted in options_of.items() if option in accepted]
+        if not accepting:
+            known = sorted(set().union(*options_of.values()))
+            raise InvalidInput("options", option, "must have names among " + ", ".join(known))
+        if isinstance(mechanism, Mechanism):
+            raise InvalidInput(option, given, "must be stated in the mechanism object; leave it out here")
+        if mechanism not in accepting:
+            raise InvalidInput(option, given, f"needs the mechanism {' or '.join(accepting)}")
+
+
+def _options(kind: type[Mechanism]) -> list[str]:
+    """Return the parameters of a mechanism that are options."""
+    parameters = inspect.signature(_maker(kind)).parameters.values()
+    return [each.name for each in parameters if each.kind is each.KEYWORD_ONLY and each.name not in OWN_ARGUMENTS]
+
+
+def _maker(kind: type[Mechanism]) -> Callable[..., Mechanism]:
+    """Return the function that makes a mechanism from k, ε and its further parameters."""
+    return restricted_for if kind is Restricted else kind
 
 
 def _named(name: Any) -> type[Mechanism]:

@@ -22,6 +22,7 @@ from dpselect.errors import InvalidInput
 from dpselect.mechanisms.auto import resolution
 from dpselect.mechanisms.base import FARTHEST, SCALE_RANGE, Law, Mechanism, check_agreement
 from dpselect.mechanisms.gaussian import Gaussian
+from dpselect.mechanisms.oneshot import OneShot
 from dpselect.mechanisms.peeling import Peeling
 from dpselect.mechanisms.unknown import Pool, UnknownDomain, positive_delta, total
 from dpselect.privacy.calibration import laplace_threshold, range_per_round
@@ -119,6 +120,16 @@ class Restricted(UnknownDomain):
         return Guarantee(total(inner.epsilon, self.test_epsilon), total(inner.delta, self.test_delta))
 
     @property
+    def promise(self) -> str:
+        """What the guarantee of the inner mechanism takes on trust."""
+        return self.inner.promise
+
+    @property
+    def exact(self) -> bool:
+        """Whether the inner mechanism draws exactly; the tests do."""
+        return self.inner.exact
+
+    @property
     def max_items_per_person(self) -> int | None:
         """The maximum number of items per person, if the noise of the inner mechanism depends on it."""
         return getattr(self.inner, "max_items_per_person", None)
@@ -143,6 +154,7 @@ class Restricted(UnknownDomain):
             "pool": self.pool,
             "test_epsilon": self.test_epsilon,
             "test_delta": self.test_delta,
+            **({"promise": self.promise} if self.promise else {}),
         }
 
     def draw_from(self, pool: Pool, bits: BitSource) -> Members:
@@ -310,30 +322,85 @@ def restricted_for(
     sensitivity: Sensitivity = COUNTS,
     pool: int | None = None,
     max_items_per_person: int | None = None,
-    **parameters: Any,
+    ordered: bool = False,
+    inner: str | None = None,
+    noise: str | None = None,
+    test_share: float | None = None,
+    test_epsilon: float | None = None,
+    test_delta: float | None = None,
 ) -> Restricted:
     """Return the mechanism for the name "restricted", and for "auto" on an unknown domain, from public facts alone.
 
-    It is RestrictedGumbel. If the rounds are so few that δ does not pay for gumbel noise, exponential noise is used
-    instead. If a maximum of m items per person is given and normal noise tells two items apart at a smaller gap, it is
-    RestrictedNormal with the same ε_R (docs/unknown.md explains the choice).
+    Without `inner` it is RestrictedGumbel. If the rounds are so few that δ does not pay for gumbel noise, exponential
+    noise is used instead. If a maximum of m items per person is given and normal noise tells two items apart at a
+    smaller gap, it is RestrictedNormal with the same ε_R (docs/unknown.md explains the choice).
+
+    `inner` names another mechanism for known domains, with its own `noise`. It gets half of δ, and the tests what it
+    does not use. `test_share` is the share of ε for the tests; left out, it is that of RestrictedGumbel.
     """
+    if noise is not None and inner is None:
+        raise InvalidInput("noise", noise, "must be used with inner, the mechanism whose noise it is")
+    epsilon, delta = positive_number("epsilon", epsilon), positive_delta("delta", delta)
     totals: dict[str, Any] = {"k": k, "epsilon": epsilon, "delta": delta, "sensitivity": sensitivity, "pool": pool}
-    composed = RestrictedGumbel(**totals, **parameters)
-    inner = composed.inner
-    assert isinstance(inner, Peeling)
-    plain = Peeling(k=inner.k, epsilon=inner.epsilon, sensitivity=sensitivity)
-    gap = min(resolution(inner), resolution(plain))
+    split: dict[str, Any] = {"test_epsilon": _stated_share(epsilon, test_share, test_epsilon), "test_delta": test_delta}
+    composed = RestrictedGumbel(**totals, **split)
+    if inner is not None:
+        left = float_below(Fraction(epsilon) - Fraction(composed.test_epsilon)), _for_choice(delta, test_delta)
+        limits: dict[str, Any] = {"max_items_per_person": max_items_per_person, "sensitivity": sensitivity}
+        with _parts_of(epsilon, split["test_epsilon"]):
+            chosen = _named_inner(inner, noise, ordered, k=k, epsilon=left[0], delta=left[1], **limits)
+            return _with_tests(chosen, delta, composed.test_epsilon, test_delta, pool)
+    peeling = composed.inner
+    assert isinstance(peeling, Peeling)
+    plain = Peeling(k=peeling.k, epsilon=peeling.epsilon, sensitivity=sensitivity)
+    gap = min(resolution(peeling), resolution(plain))
     if gap == resolution(plain):
-        left = positive_delta("delta", delta)
-        composed = _with_tests(plain, left, composed.test_epsilon, parameters.get("test_delta"), pool)
+        composed = _with_tests(plain, delta, composed.test_epsilon, test_delta, pool)
     if max_items_per_person is not None:
-        shared = {**totals, **parameters, "test_epsilon": composed.test_epsilon}
-        normal = RestrictedNormal(**shared, max_items_per_person=max_items_per_person)
+        split["test_epsilon"] = composed.test_epsilon
+        normal = RestrictedNormal(**totals, **split, max_items_per_person=max_items_per_person)
         assert isinstance(normal.inner, Gaussian)
         if resolution(normal.inner) < gap:
             return normal
     return composed
+
+
+def _stated_share(epsilon: float, share: float | None, test_epsilon: float | None) -> float | None:
+    """Return ε_R if it is stated, as a part of ε or as itself."""
+    if share is None:
+        return test_epsilon
+    if test_epsilon is not None:
+        raise InvalidInput("test_share", share, "must be left out with test_epsilon; state one of them")
+    part = positive_number("test_share", share)
+    if part >= 1:
+        raise InvalidInput("test_share", share, "must be above 0 and below 1: the share of epsilon for the tests")
+    return float_below(Fraction(part) * Fraction(epsilon))
+
+
+def _named_inner(
+    inner: Any, noise: str | None, ordered: bool, *, delta: float, max_items_per_person: int | None, **shared: Any
+) -> Mechanism:
+    """Return the mechanism for known domains with a name, which need not use δ."""
+    from dpselect.mechanisms.registry import MECHANISMS, mechanism_for  # the registry in turn names this module
+
+    if not isinstance(inner, str) or inner not in MECHANISMS:
+        raise InvalidInput("inner", inner, "must be one of " + ", ".join(MECHANISMS))
+    kind = MECHANISMS[inner]
+    if noise is not None:
+        if not hasattr(kind, "noise"):
+            raise InvalidInput("noise", noise, f"must be left out with inner = {inner}, whose noise is fixed")
+        shared["noise"] = noise
+    if hasattr(kind, "max_items_per_person"):
+        shared["max_items_per_person"] = max_items_per_person
+    in_order = ordered and kind is OneShot
+    if in_order and noise == "laplace":
+        delta = 0.0  # its theorem with a delta covers sets only
+    chosen = mechanism_for(inner, delta=delta, ordered=in_order, **shared)
+    if ordered and not chosen.ordered:
+        raise InvalidInput(
+            "inner", inner, "must have an ordered answer, such as peeling or joint; or leave out ordered"
+        )
+    return chosen
 
 
 def _with_tests(

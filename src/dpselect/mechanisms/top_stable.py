@@ -22,7 +22,7 @@ from dpselect.privacy.guarantee import Guarantee
 from dpselect.sampling import BitSource
 from dpselect.sampling.laws import threshold_probability
 from dpselect.sampling.threshold import MeasuredField, first_exceeding
-from dpselect.scores import Members, Scores
+from dpselect.scores import Members
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +107,7 @@ class TopStable(UnknownDomain):
         upwards = self.pool_size - self.k + 1
         size = 0 if passed is None else self.k + passed if passed < upwards else self.k - 1 - (passed - upwards)
         if size > self.k and self.choice:
-            groups = self.choice.draw(_top(pool.scores, size), bits).groups
+            groups = self.choice.draw(pool.top(size), bits).groups
         else:
             held = np.minimum(pool.scores.multiplicities, self.k).astype(np.int64)
             groups = in_random_order(np.repeat(np.arange(len(held)), held)[:size], bits)
@@ -169,12 +169,3 @@ def _answers(
         else:
             for chosen, probability in mechanism.choice.law([scores[rank] for rank in ranks]).items():
                 yield frozenset(ranks[place] for place in chosen), probability / ways
-
-
-def _top(scores: Scores, size: int) -> Scores:
-    """Return the scores of the `size` highest items of a pool."""
-    reached = np.cumsum(scores.multiplicities)
-    groups = int(np.searchsorted(reached, size)) + 1
-    sizes = scores.multiplicities[:groups].copy()
-    sizes[-1] -= int(reached[groups - 1]) - size
-    return Scores(None, (scores.values[:groups], sizes), int)

@@ -20,7 +20,7 @@ from dpselect.mechanisms.base import LARGEST_LAW, Law, Mechanism, spread_over_me
 from dpselect.privacy.conversion import float_above
 from dpselect.privacy.guarantee import probability_of_failure
 from dpselect.sampling import BitSource
-from dpselect.scores import Grouping, Members, Scores
+from dpselect.scores import Grouping, Members, Ranking, Scores
 
 POOL_FOR_EACH = 10
 """Default size of the pool, as a multiple of k (docs/unknown.md)."""
@@ -93,6 +93,19 @@ class Pool:
     def named(self) -> int:
         """The number of distinct scores of items that exist."""
         return int(np.count_nonzero(self.scores.values > 0))
+
+    def top(self, size: int) -> Scores:
+        """Return the scores of the `size` highest items."""
+        reached = np.cumsum(self.scores.multiplicities)
+        groups = int(np.searchsorted(reached, size)) + 1
+        sizes = self.scores.multiplicities[:groups].copy()
+        sizes[-1] -= int(reached[groups - 1]) - size
+        return Scores(None, (self.scores.values[:groups], sizes), int)
+
+    def smaller(self, size: int) -> Pool:
+        """Return the pool of the `size` highest scores, which must be fewer than in this one."""
+        following = Ranking.of(self.scores.distinct).scores(np.array([size]))[0]
+        return Pool(self.top(size), following, self.everybody)
 
     def entrants(self) -> tuple[Array, Array | None]:
         """Return the index of the distinct score of each entrant, and None; or each index once, and its entrants.

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from dpselect._numbers import finite_number, seed_or_none
 from dpselect.errors import BudgetExceeded, InvalidInput, plain
 from dpselect.multiselect.account import SignalBudget
-from dpselect.multiselect.noise import DistanceGuarantee, GridNoise
+from dpselect.multiselect.noise import PRIVATE_VALUE, DistanceGuarantee, GridNoise
 from dpselect.sampling.bits import bit_source
+
+Signal = TypeVar("Signal")
+
+Quality = Callable[[Any, Any], Any]
+"""How good a result is for a private value, `quality(value, result)`; the higher, the better."""
 
 STAYING = (
     "the user stays at one place: after the budget is spent the client answers at earlier places only, "
@@ -20,7 +25,111 @@ STAYING = (
 """The premise of a guarantee with `reuse=True`."""
 
 
-class Client:
+class SignalClient(Generic[Signal]):
+    """What all clients share: they charge each signal, draw its noise, and choose among the answers.
+
+    `noise` has `epsilon`, `guarantee`, `nearest(value)`, `draw(place, bits)` and `position(place)`. Subclasses state
+    which value they keep and how far a result is from it.
+    """
+
+    def __init__(self, noise: Any, budget: float | None, seed: int | None) -> None:
+        self._noise = noise
+        self._account = SignalBudget(budget)
+        self._bits = bit_source(seed_or_none(seed))
+        self._value: Any = None
+
+    @property
+    def epsilon(self) -> float:
+        """The cost of one signal."""
+        return float(self._noise.epsilon)
+
+    @property
+    def guarantee(self) -> Any:
+        """The guarantee of one signal."""
+        return self._noise.guarantee
+
+    @property
+    def secure(self) -> bool:
+        """False if a seed was given."""
+        return self._bits.secure
+
+    @property
+    def signals(self) -> int:
+        """The number of signals drawn, without repeated ones."""
+        return self._account.charges
+
+    @property
+    def spent(self) -> float:
+        """The sum of the epsilons of all signals, rounded up."""
+        return self._account.spent
+
+    @property
+    def remaining(self) -> float | None:
+        """The remaining budget, rounded down; None without a budget."""
+        return self._account.remaining
+
+    def signal(self, value: Any) -> Signal:
+        """Return what to send in place of a private value: a point of the public grid, with noise.
+
+        The value stays in the client, for `choose`. The cost is charged before the noise is drawn.
+        """
+        private = self._checked(value)
+        place = self._noise.nearest(private)
+        signal = self._drawn(place) if self._account.charge(self.epsilon) else self._unpaid(place)
+        self._value = private
+        return signal
+
+    def choose(self, results: Any, quality: Quality | None = None) -> Any:
+        """Return the result that is best for the latest private value, the first of equals. Nothing is sent.
+
+        Do not fetch the chosen result from the server afterwards: that would tell which one it was.
+
+        Parameters
+        ----------
+        results
+            What the server answered, or the JSON of the service.
+        quality
+            How good a result is, `quality(value, result)`: a finite number, the higher the better. `QualityModel` is
+            one that a server may send. Default: the nearest result is the best.
+
+        Returns
+        -------
+        object
+            One of the results.
+
+        Raises
+        ------
+        InvalidInput
+            If no signal was drawn before, the results are not those of a server, or a quality is not a finite number.
+        """
+        value = self._value
+        if value is None:
+            raise InvalidInput("results", plain("an answer"), "must follow a signal; call signal() first")
+        if quality is None:
+            return min(listed_results(results), key=lambda result: self._distance(value, result))
+        if not callable(quality):
+            raise InvalidInput("quality", quality, "must be a function of the private value and a result")
+        return max(listed_results(results), key=lambda result: _checked_quality(quality(value, result)))
+
+    def _checked(self, value: Any) -> Any:
+        """Return the private value as the client keeps it; no error shows it."""
+        raise NotImplementedError
+
+    def _distance(self, value: Any, result: Any) -> Any:
+        """Return the distance of a result from a private value."""
+        raise NotImplementedError
+
+    def _drawn(self, place: Any) -> Signal:
+        """Return a signal for a grid point, with new noise."""
+        signal: Signal = self._noise.position(self._noise.draw(place, self._bits))
+        return signal
+
+    def _unpaid(self, place: Any) -> Signal:
+        """Refuse a signal that would exceed the budget."""
+        raise BudgetExceeded(self.epsilon, self._account.remaining or 0.0)
+
+
+class Client(SignalClient[float]):
     """Sends signals about private positions, adds up their privacy loss, and chooses among the answers.
 
     One signal costs ε per unit of distance (`guarantee`), m signals at most m ε. A signal that would exceed the budget
@@ -68,76 +177,43 @@ class Client:
         *,
         reuse: bool = False,
     ) -> None:
-        self._noise = GridNoise(epsilon, grid)
-        self._account = SignalBudget(budget)
-        self._bits = bit_source(seed_or_none(seed))
+        super().__init__(GridNoise(epsilon, grid), budget, seed)
         self._reuse = reuse
         self._remembered: dict[int, float] = {}
-        self._value: Fraction | None = None
-
-    @property
-    def epsilon(self) -> float:
-        """The cost of one signal per unit of distance."""
-        return self._noise.epsilon
 
     @property
     def grid(self) -> float:
         """The step of the public grid that signals lie on."""
-        return self._noise.step
+        return float(self._noise.step)
 
     @property
     def guarantee(self) -> DistanceGuarantee:
         """The guarantee of one signal, with the premise of `reuse=True` if that applies."""
+        stated: DistanceGuarantee = self._noise.guarantee
         if self._reuse and self._account.limited:
-            return replace(self._noise.guarantee, premise=STAYING)
-        return self._noise.guarantee
+            return replace(stated, premise=STAYING)
+        return stated
 
-    @property
-    def secure(self) -> bool:
-        """False if a seed was given."""
-        return self._bits.secure
+    def _checked(self, value: Any) -> Any:
+        try:
+            return finite_number("value", value)
+        except InvalidInput:
+            raise InvalidInput("value", PRIVATE_VALUE, "must be a finite number") from None
 
-    @property
-    def signals(self) -> int:
-        """The number of signals drawn, without repeated ones."""
-        return self._account.charges
+    def _distance(self, value: Any, result: Any) -> Fraction:
+        return abs(position_of(result) - Fraction(value))
 
-    @property
-    def spent(self) -> float:
-        """The cost of all signals together per unit of distance, rounded up."""
-        return self._account.spent
-
-    @property
-    def remaining(self) -> float | None:
-        """The remaining budget, rounded down; None without a budget."""
-        return self._account.remaining
-
-    def signal(self, value: Any) -> float:
-        """Return what to send in place of a private position: a multiple of the grid step, with noise.
-
-        The position stays in the client, for `choose`. The cost is charged before the noise is drawn.
-        """
-        place = self._noise.nearest(value)
-        if self._account.charge(self.epsilon):
-            signal = self._noise.position(self._noise.draw(place, self._bits))
-            if self._account.limited and self._reuse:
-                self._remembered[place] = signal
-        elif place in self._remembered:
-            signal = self._remembered[place]
-        else:
-            raise BudgetExceeded(self.epsilon, self._account.remaining or 0.0)
-        self._value = Fraction(finite_number("value", value))
+    def _drawn(self, place: int) -> float:
+        signal = super()._drawn(place)
+        if self._account.limited and self._reuse:
+            self._remembered[place] = signal
         return signal
 
-    def choose(self, results: Any) -> Any:
-        """Return the result nearest to the latest private position, the first of equals. Nothing is sent.
-
-        `results` is what `Server.answer` returns, or the JSON of the service.
-        """
-        value = self._value
-        if value is None:
-            raise InvalidInput("results", plain("an answer"), "must follow a signal; call signal() first")
-        return min(listed_results(results), key=lambda result: abs(_position(result) - value))
+    def _unpaid(self, place: int) -> float:
+        """Repeat the last signal for the same grid point if `reuse` allows it."""
+        if place in self._remembered:
+            return self._remembered[place]
+        return super()._unpaid(place)
 
     def __repr__(self) -> str:
         """Show public settings only; positions and signals are private."""
@@ -152,7 +228,19 @@ def listed_results(results: Any) -> Sequence[Any]:
     return answers
 
 
-def _position(result: Any) -> Fraction:
+def _checked_quality(given: Any) -> Fraction:
+    """Return a quality as an exact number; no error shows it, since it depends on the private value."""
+    try:
+        return Fraction(finite_number("quality", given))
+    except InvalidInput:
+        requirement = "must return a finite number for every result, the higher the better"
+        raise InvalidInput(
+            "quality", plain("a function that returned something else (not shown)"), requirement
+        ) from None
+
+
+def position_of(result: Any) -> Fraction:
+    """Return the position of a result, which is a Result or the JSON of one."""
     position = result.get("position") if isinstance(result, Mapping) else getattr(result, "position", None)
     try:
         return Fraction(finite_number("results", position))

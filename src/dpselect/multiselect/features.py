@@ -1,4 +1,4 @@
-"""Multi-selection with feature vectors: ε per unit of ℓ1 distance, and k results in a few dimensions.
+"""Multi-selection with feature vectors: noise on every coordinate, and k results in a few dimensions.
 
 The client adds noise to every coordinate. The server looks at the directions in which its catalogue varies most, where
 less of the noise is left. The proofs are in features.md.
@@ -8,29 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
 from fractions import Fraction
 from functools import lru_cache
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpselect._arrays import FloatArray, IntArray
-from dpselect._format import shown_above
-from dpselect._numbers import finite_number, positive_integer, seed_or_none
-from dpselect.errors import BudgetExceeded, InvalidInput, plain
-from dpselect.multiselect.account import SignalBudget
-from dpselect.multiselect.client import listed_results
+from dpselect._numbers import positive_integer
+from dpselect.errors import InvalidInput, plain
+from dpselect.multiselect.client import SignalClient
 from dpselect.multiselect.disutility import checked_rate
-from dpselect.multiselect.noise import GridNoise
+from dpselect.multiselect.vectors import LARGEST_FEATURE, checked_vector, floats_or_nan, vector_noise
 from dpselect.privacy.conversion import float_above
-from dpselect.sampling import BitSource, bit_source
-
-GridPoint = tuple[int, ...]
-
-LARGEST_FEATURE = 1e100
-"""Larger numbers are refused: squares of distances between them might not be floats."""
 
 SAMPLES = 20_000
 """Number of draws of the noise from which offsets are computed."""
@@ -39,117 +30,35 @@ ROUNDS = 60
 """Number of rounds in which offsets are improved."""
 
 SHORTEST_DISTANCE = 0.1
-"""Shorter distances, in units of 1/ε, count as this, so that no offset gets stuck at a sample."""
+"""Shorter distances, in units of the scale, count as this, so that no offset gets stuck at a sample."""
 
 STRIDE = 1.9
 """Step length of an offset, as a multiple of Weiszfeld's step, which alone converges too slowly."""
 
 
-@dataclass(frozen=True)
-class VectorGuarantee:
-    """ε-geographic differential privacy of vectors: ε per unit of ℓ1 distance.
-
-    For vectors v and v' with grid step r, and for every set of signals S,
-    `P[S | v] <= exp(ε r Σ_i ⌈|v_i − v'_i| / r⌉) · P[S | v']`: ε times the ℓ1 distance, with each coordinate rounded up
-    to whole steps.
-    """
-
-    epsilon: float
-    step: float
-    dimensions: int
-
-    delta = 0.0
-    protects = "one feature vector"
-    neighbours = "per unit of l1 distance"
-
-    def loss(self, difference: Sequence[float]) -> float:
-        """Return the largest privacy loss between two vectors with this difference, rounded up."""
-        if len(difference) != self.dimensions:
-            given = plain(f"{len(difference)} numbers")
-            raise InvalidInput("difference", given, f"must be {self.dimensions} numbers, one for each coordinate")
-        step = Fraction(self.step)
-        steps = sum(math.ceil(abs(Fraction(finite_number("difference", part))) / step) for part in difference)
-        return float_above(Fraction(self.epsilon) * step * steps)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the guarantee as plain data."""
-        names = ("epsilon", "delta", "protects", "neighbours", "step", "dimensions")
-        return {name: getattr(self, name) for name in names}
-
-    def __str__(self) -> str:
-        """Return the guarantee in words."""
-        epsilon = shown_above(self.epsilon)
-        return (
-            f"epsilon = {epsilon} per unit of l1 distance: protects {self.protects}; another at distance t changes the "
-            f"probability of any signal by a factor of at most exp({epsilon} t), every coordinate rounded up to whole "
-            f"steps of {self.step:g}"
-        )
-
-
-@dataclass(frozen=True)
-class VectorNoise:
-    """Independent two-sided geometric noise on every coordinate, each on the multiples of a public step (noise.md)."""
-
-    epsilon: float
-    dimensions: int
-    step: float
-
-    def __init__(self, epsilon: float, dimensions: int, step: float | None = None) -> None:
-        single = GridNoise(epsilon, step)
-        object.__setattr__(self, "epsilon", single.epsilon)
-        object.__setattr__(self, "dimensions", positive_integer("dimensions", dimensions))
-        object.__setattr__(self, "step", single.step)
-
-    @property
-    def single(self) -> GridNoise:
-        """The noise of one coordinate."""
-        return GridNoise(self.epsilon, self.step)
-
-    @property
-    def guarantee(self) -> VectorGuarantee:
-        """The guarantee of one signal; it depends on no vector."""
-        return VectorGuarantee(self.epsilon, self.step, self.dimensions)
-
-    def nearest(self, vector: Any) -> GridPoint:
-        """Return the grid point nearest to a vector; no error shows the vector."""
-        return tuple(self.single.nearest(part) for part in _checked_vector("vector", vector, self.dimensions))
-
-    def draw(self, places: GridPoint, bits: BitSource) -> GridPoint:
-        """Return a grid point drawn from the law around another."""
-        single = self.single
-        return tuple(single.draw(place, bits) for place in places)
-
-    def position(self, places: GridPoint) -> FloatArray:
-        """Return the position of a grid point."""
-        return np.array([self.single.position(place) for place in places])
-
-    def law(self, vector: Any, low: int, high: int) -> dict[GridPoint, float]:
-        """Return the product of the laws of the coordinates, each cut to low..high as in `GridNoise.law`."""
-        laws = [self.single.law(part, low, high) for part in vector]
-        return {
-            places: math.prod(law[place] for law, place in zip(laws, places, strict=True))
-            for places in product(range(low, high + 1), repeat=self.dimensions)
-        }
-
-
-class FeatureClient:
+class FeatureClient(SignalClient[FloatArray]):
     """Sends noisy feature vectors, adds up their privacy loss, and chooses among the answers.
 
-    One signal costs ε per unit of ℓ1 distance (`guarantee`), m signals at most m ε. A signal that would exceed the
-    budget is refused with BudgetExceeded, whatever the vector.
+    With Laplace noise one signal costs ε per unit of ℓ1 distance, m signals at most m ε. With Gaussian noise one signal
+    is (ε, δ)-private for vectors at Euclidean distance at most 1, m signals (m ε, m δ); `guarantee` states either. A
+    signal that would exceed the budget is refused with BudgetExceeded, whatever the vector.
 
     Parameters
     ----------
     epsilon
-        Privacy loss of one signal per unit of ℓ1 distance.
+        Privacy loss of one signal, per unit of ℓ1 distance or at Euclidean distance 1.
     dimensions
         Number of coordinates.
     grid
-        Step of the public grid that signals lie on; see `GridNoise` for the default.
+        Step of the public grid that signals lie on. Default: less than 1/128 of the scale of the noise.
     budget
         Largest sum of the epsilons of all signals; unlimited by default.
     seed
         Makes signals reproducible, for tests and examples; `secure` is then False.
+    noise
+        "laplace" (two-sided geometric on the grid, pure) or "gaussian" (discrete Gaussian on the grid).
+    delta
+        The δ of Gaussian noise, above 0.
 
     Raises
     ------
@@ -164,6 +73,8 @@ class FeatureClient:
     >>> results = server.answer(client.signal([0.9, 0.2]))
     >>> client.choose(results).item in [result.item for result in results]
     True
+    >>> FeatureClient(epsilon=4.0, dimensions=2, noise="gaussian", delta=1e-6).guarantee.neighbours
+    'Euclidean distance at most 1'
     """
 
     def __init__(
@@ -173,48 +84,29 @@ class FeatureClient:
         grid: float | None = None,
         budget: float | None = None,
         seed: int | None = None,
+        *,
+        noise: str = "laplace",
+        delta: float = 0.0,
     ) -> None:
-        self._noise = VectorNoise(epsilon, dimensions, grid)
-        self._account = SignalBudget(budget)
-        self._bits = bit_source(seed_or_none(seed))
-        self._vector: FloatArray | None = None
+        super().__init__(vector_noise(noise, epsilon, dimensions, grid, delta), budget, seed)
 
     @property
-    def guarantee(self) -> VectorGuarantee:
-        """The guarantee of one signal."""
-        return self._noise.guarantee
+    def spent_delta(self) -> float:
+        """The sum of the deltas of all signals, rounded up; 0 with Laplace noise."""
+        return float_above(Fraction(self.guarantee.delta) * self.signals)
 
     @property
-    def secure(self) -> bool:
-        """False if a seed was given."""
-        return self._bits.secure
+    def scale(self) -> float:
+        """The scale of the noise on each coordinate: 1/ε for Laplace noise, the standard deviation σ for Gaussian."""
+        return float(1 / self._noise.rate)
 
-    @property
-    def spent(self) -> float:
-        """The cost of all signals together per unit of ℓ1 distance, rounded up."""
-        return self._account.spent
+    def _checked(self, value: Any) -> FloatArray:
+        private = checked_vector("vector", value, self._noise.dimensions)
+        private.setflags(write=False)
+        return private
 
-    def signal(self, vector: Any) -> FloatArray:
-        """Return what to send in place of a private vector: multiples of the grid step, with noise.
-
-        The vector stays in the client, for `choose`. The cost is charged before the noise is drawn.
-        """
-        private = _checked_vector("vector", vector, self._noise.dimensions)
-        places = self._noise.nearest(private)
-        if not self._account.charge(self._noise.epsilon):
-            raise BudgetExceeded(self._noise.epsilon, self._account.remaining or 0.0)
-        self._vector = private
-        return self._noise.position(self._noise.draw(places, self._bits))
-
-    def choose(self, results: Any) -> Any:
-        """Return the result whose vector is nearest to the latest private one, the first of equals. Nothing is sent."""
-        vector = self._vector
-        if vector is None:
-            raise InvalidInput("results", plain("an answer"), "must follow a signal; call signal() first")
-        return min(
-            listed_results(results),
-            key=lambda result: float(np.linalg.norm(_vector_of(result, len(vector)) - vector)),
-        )
+    def _distance(self, value: FloatArray, result: Any) -> float:
+        return float(np.linalg.norm(_vector_of(result, len(value)) - value))
 
     def __repr__(self) -> str:
         """Show public settings only; vectors and signals are private."""
@@ -252,9 +144,9 @@ class FeatureServer:
     """Answers noisy vectors of R^n with k results, found in the d' directions in which the catalogue varies most.
 
     With W the n × d' matrix of principal directions and μ the mean of the catalogue, a signal s becomes
-    `z = Wᵀ(s − μ)`. Noise of rate ε on each coordinate has variance 2/ε² in every direction, so less of it is left than
-    in R^n. The answers are the results nearest to `z + a_1, …, z + a_k`, all different; the offsets a are those at
-    which k points serve the projected noise best (`feature_offsets`).
+    `z = Wᵀ(s − μ)`. The noise of the coordinates is independent, so it has the same variance in every direction (2/ε²
+    or σ²), and less of it is left than in R^n. The answers are the results nearest to `z + a_1, …, z + a_k`, all
+    different; the offsets a are those at which k points serve the projected noise best (`feature_offsets`).
 
     The privacy loss is that of the signal; computing answers from it adds nothing. The catalogue, and the data it was
     learnt from, are not protected.
@@ -266,11 +158,13 @@ class FeatureServer:
     k
         Number of results in an answer.
     epsilon
-        The epsilon of the clients, per unit of ℓ1 distance.
+        The epsilon of the clients.
     dimensions
         d', the number of directions.
     items
         What each result is; by default results are numbered.
+    noise, delta
+        The noise of the clients, as in `FeatureClient`.
 
     Raises
     ------
@@ -286,7 +180,15 @@ class FeatureServer:
     """
 
     def __init__(
-        self, vectors: Any, k: int, epsilon: float, *, dimensions: int = 2, items: Sequence[Any] | None = None
+        self,
+        vectors: Any,
+        k: int,
+        epsilon: float,
+        *,
+        dimensions: int = 2,
+        items: Sequence[Any] | None = None,
+        noise: str = "laplace",
+        delta: float = 0.0,
     ) -> None:
         from scipy.spatial import cKDTree
 
@@ -304,9 +206,27 @@ class FeatureServer:
         self._items = items
         self.mean = self._vectors.mean(axis=0)
         self.directions = principal_directions(self._vectors, dimensions)
-        self.offsets = feature_offsets(self.k, self.epsilon, self.directions)
+        self._noise, self._delta = noise, delta
+        self.offsets = self._best_offsets()
         self._reduced = self.reduce(self._vectors)
         self._tree = cKDTree(self._reduced)
+
+    def __len__(self) -> int:
+        """Return the number of results."""
+        return len(self._vectors)
+
+    def resized(self, k: int, epsilon: float) -> FeatureServer:
+        """Return a server of the same results for another number of answers and another epsilon."""
+        if positive_integer("k", k) > len(self):
+            raise InvalidInput("k", k, f"must be at most {len(self)} (the number of results)")
+        other = copy(self)
+        other.k, other.epsilon = k, checked_rate(epsilon)
+        other.offsets = other._best_offsets()
+        return other
+
+    def _best_offsets(self) -> FloatArray:
+        rate = vector_noise(self._noise, self.epsilon, len(self.mean), None, self._delta).rate
+        return feature_offsets(self.k, rate, self.directions, self._noise)
 
     def reduce(self, vectors: FloatArray) -> FloatArray:
         """Return vectors in the d' dimensions of the server: `Wᵀ(v − μ)`."""
@@ -314,7 +234,7 @@ class FeatureServer:
 
     def answer(self, signal: Any) -> list[FeatureResult]:
         """Return k different results for a signal."""
-        received = _checked_vector("signal", signal, len(self.mean))
+        received = checked_vector("signal", signal, len(self.mean))
         return [
             FeatureResult(place if self._items is None else self._items[place], self._vectors[place])
             for place in self.places(received)
@@ -341,29 +261,36 @@ def principal_directions(vectors: FloatArray, dimensions: int) -> FloatArray:
     return np.asarray(chosen * np.where(signs == 0, 1, signs))
 
 
-def feature_offsets(k: int, epsilon: float, directions: FloatArray) -> FloatArray:
-    """Return k offsets a_i with a small `E min_i ‖Wᵀ x − a_i‖`, x with independent Laplace(1/ε) coordinates.
+def feature_offsets(k: int, rate: float, directions: FloatArray, noise: str = "laplace") -> FloatArray:
+    """Return k offsets a_i with a small `E min_i ‖Wᵀ x − a_i‖`, x with independent coordinates of scale 1/rate.
 
     Each sample of noise is assigned to its nearest offset, each offset moves towards the geometric median of its
     samples (Weiszfeld's step, lengthened), and so on. This is a local optimum from a fixed seed, so it is public, as is
     the law of the noise. Offsets nearest to the signal come first. By Zador's theorem the best k points cost
-    O(k^{−1/d'}/ε) in d' dimensions.
+    O(k^{−1/d'}/rate) in d' dimensions.
     """
-    return _unit_offsets(positive_integer("k", k), directions.tobytes(), directions.shape) / epsilon
+    return _unit_offsets(positive_integer("k", k), directions.tobytes(), directions.shape, noise) / rate
 
 
-def offset_cost(offsets: FloatArray, epsilon: float, directions: FloatArray, draws: int = SAMPLES) -> float:
+def offset_cost(
+    offsets: FloatArray, rate: float, directions: FloatArray, draws: int = SAMPLES, noise: str = "laplace"
+) -> float:
     """Return the mean distance of projected noise to the nearest offset, over new draws from another fixed seed."""
-    noise = np.random.default_rng(1).laplace(size=(draws, len(directions))) @ directions
-    return float(_nearest_offsets(noise, offsets * epsilon)[0].mean() / epsilon)
+    drawn = _unit_draws(noise, np.random.default_rng(1), (draws, len(directions))) @ directions
+    return float(_nearest_offsets(drawn, offsets * rate)[0].mean() / rate)
+
+
+def _unit_draws(noise: str, generator: np.random.Generator, size: tuple[int, int]) -> FloatArray:
+    """Return draws of noise of scale 1 from NumPy; they are for offsets and never sent."""
+    return generator.standard_normal(size) if noise == "gaussian" else generator.laplace(size=size)
 
 
 @lru_cache(maxsize=64)
-def _unit_offsets(k: int, content: bytes, shape: tuple[int, int]) -> FloatArray:
-    """Return the offsets for ε = 1."""
+def _unit_offsets(k: int, content: bytes, shape: tuple[int, int], kind: str) -> FloatArray:
+    """Return the offsets for noise of scale 1."""
     directions = np.frombuffer(content).reshape(shape)
     generator = np.random.default_rng(0)
-    noise = generator.laplace(size=(SAMPLES, shape[0])) @ directions
+    noise = _unit_draws(kind, generator, (SAMPLES, shape[0])) @ directions
     offsets = np.zeros((1, shape[1]))
     nearest = np.linalg.norm(noise, axis=1)
     for _ in range(k - 1):
@@ -392,25 +319,8 @@ def _nearest_offsets(points: FloatArray, offsets: FloatArray) -> tuple[FloatArra
     return distances, owners
 
 
-def _floats_or_nan(given: Any) -> FloatArray:
-    """Return a copy as floats; a single NaN if it holds something else."""
-    try:
-        return np.array(given, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        return np.array(math.nan)
-
-
-def _checked_vector(argument: str, vector: Any, dimensions: int) -> FloatArray:
-    """Return a copy of a vector with numbers within ±LARGEST_FEATURE; no error shows what it holds."""
-    numbers = _floats_or_nan(vector)
-    if numbers.shape != (dimensions,) or not (np.abs(numbers) <= LARGEST_FEATURE).all():
-        requirement = f"must be {dimensions} finite numbers within ±{LARGEST_FEATURE:g}"
-        raise InvalidInput(argument, plain("something else (not shown)"), requirement)
-    return numbers
-
-
 def _checked_catalogue(vectors: Any) -> FloatArray:
-    numbers = _floats_or_nan(vectors)
+    numbers = floats_or_nan(vectors)
     if numbers.ndim != 2 or not numbers.size or not (np.abs(numbers) <= LARGEST_FEATURE).all():
         requirement = f"must be vectors of the same length, at least one, with numbers within ±{LARGEST_FEATURE:g}"
         raise InvalidInput("vectors", plain("something else"), requirement)
@@ -419,4 +329,4 @@ def _checked_catalogue(vectors: Any) -> FloatArray:
 
 def _vector_of(result: Any, dimensions: int) -> FloatArray:
     vector = result.get("vector") if isinstance(result, Mapping) else getattr(result, "vector", None)
-    return _checked_vector("results", vector, dimensions)
+    return checked_vector("results", vector, dimensions)

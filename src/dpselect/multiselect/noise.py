@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -30,6 +30,12 @@ PRIVATE_VALUE = plain("another value (private, so not shown)")
 """What an error shows in place of a private value."""
 
 _CONVEX = "must be an increasing convex function of distances with g(0) = 0 and a positive slope there"
+_NAMED: dict[str, tuple[str, Callable[[float], float]]] = {
+    "linear": ("{0:g} t", lambda scaled: scaled),
+    "quadratic": ("{0:g} t + ({0:g} t)^2", lambda scaled: scaled + scaled * scaled),
+    "exponential": ("exp({0:g} t) - 1", math.expm1),
+}
+"""Named functions g: the formula, and g in units of 1/slope."""
 _SAMPLES = [2.0**power for power in range(-10, 11)]
 _ROUNDING = 1e-12
 """Relative rounding error allowed in values of g; the rate is lowered by as much."""
@@ -81,8 +87,32 @@ class DistanceGuarantee:
         )
 
 
+class Grid:
+    """The multiples of a public step r, each given by its number n."""
+
+    step: float
+
+    def nearest(self, value: Any) -> int:
+        """Return the number of the grid point nearest to a position, `⌊u/r + ½⌋`.
+
+        Every finite number has one: refusing some positions would reveal that the user is at one of them.
+        """
+        try:
+            exact = Fraction(finite_number("value", value)) / Fraction(self.step)
+        except InvalidInput:
+            raise InvalidInput("value", PRIVATE_VALUE, "must be a finite number") from None
+        return math.floor(exact + Fraction(1, 2))
+
+    def position(self, place: int) -> float:
+        """Return the position of a grid point: the float nearest to `r n`, limited to the range of floats."""
+        try:
+            return float(Fraction(self.step) * place)
+        except OverflowError:
+            return math.copysign(sys.float_info.max, place)
+
+
 @dataclass(frozen=True)
-class GridNoise:
+class GridNoise(Grid):
     """Two-sided geometric noise on the multiples of a public step r.
 
     A position u is rounded to `n = ⌊u/r + ½⌋`, and the signal is `r (n + y)` with `P[y] = (1 − q)/(1 + q) · q^|y|`,
@@ -116,7 +146,7 @@ class GridNoise:
     def __init__(self, epsilon: float, step: float | None = None) -> None:
         rate = positive_number("epsilon", epsilon)
         object.__setattr__(self, "epsilon", rate)
-        object.__setattr__(self, "step", _default_step(rate) if step is None else positive_number("grid", step))
+        object.__setattr__(self, "step", default_step(rate) if step is None else positive_number("grid", step))
 
     @property
     def guarantee(self) -> DistanceGuarantee:
@@ -128,27 +158,9 @@ class GridNoise:
         """The scale of the noise in steps, 1/(ε r)."""
         return 1 / (Fraction(self.epsilon) * Fraction(self.step))
 
-    def nearest(self, value: Any) -> int:
-        """Return the number of the grid point nearest to a position, `⌊u/r + ½⌋`.
-
-        Every finite number has one: refusing some positions would reveal that the user is at one of them.
-        """
-        try:
-            exact = Fraction(finite_number("value", value)) / Fraction(self.step)
-        except InvalidInput:
-            raise InvalidInput("value", PRIVATE_VALUE, "must be a finite number") from None
-        return math.floor(exact + Fraction(1, 2))
-
     def draw(self, place: int, bits: BitSource) -> int:
         """Return a grid point drawn from the law around another."""
         return place + discrete_laplace(self.scale, bits)
-
-    def position(self, place: int) -> float:
-        """Return the position of a grid point: the float nearest to `r n`, limited to the range of floats."""
-        try:
-            return float(Fraction(self.step) * place)
-        except OverflowError:
-            return math.copysign(sys.float_info.max, place)
 
     def law(self, value: Any, low: int, high: int) -> dict[int, float]:
         """Return the probability of each grid point from low to high, low < high, for a position.
@@ -171,7 +183,7 @@ def _tail(rate: float, distance: int) -> float:
     return 1 - _tail(rate, 1 - distance)
 
 
-def _default_step(epsilon: float) -> float:
+def default_step(epsilon: float) -> float:
     """Return the largest power of two r with `ε r FINENESS < 1`, kept well inside the range of floats."""
     _, exponent = math.frexp(epsilon)
     return math.ldexp(1.0, max(-900, min(900, 1 - exponent - FINENESS.bit_length())))
@@ -191,6 +203,8 @@ class Geographic:
         Distance beyond which nothing is required (g = ∞).
     slope
         g'(0). It is needed only without a grid, and has to be stated, because no number of values of g determines it.
+    formula
+        g as text, for display.
 
     Raises
     ------
@@ -209,6 +223,7 @@ class Geographic:
     function: Callable[[float], float] = field(repr=False)
     threshold: float = math.inf
     slope: float | None = None
+    formula: str = "a function of its own"
 
     def __post_init__(self) -> None:
         """Refuse what is not increasing and convex from g(0) = 0, as far as samples show."""
@@ -218,6 +233,44 @@ class Geographic:
             positive_number("slope", self.slope)
         reach = self.threshold if math.isfinite(self.threshold) else _SAMPLES[-1]
         self._check([0.0, *(reach * sample / _SAMPLES[-1] for sample in _SAMPLES)])
+
+    @classmethod
+    def named(cls, name: str, epsilon: float, threshold: float = math.inf) -> Geographic:
+        """Return a promise of a named function with the slope ε at 0.
+
+        "linear" is `ε t`, "quadratic" is `ε t + (ε t)²`, "exponential" is `exp(ε t) − 1`: nearby positions are
+        protected as with ε per unit of distance, and the protection fades faster with the distance.
+
+        Parameters
+        ----------
+        name
+            "linear", "quadratic" or "exponential".
+        epsilon
+            The slope at 0.
+        threshold
+            Distance beyond which nothing is required.
+
+        Returns
+        -------
+        Geographic
+
+        Raises
+        ------
+        InvalidInput
+            If an argument is out of range.
+
+        Examples
+        --------
+        >>> from dpselect.multiselect import Geographic
+        >>> wanted = Geographic.named("exponential", 0.5, threshold=10.0)
+        >>> wanted.formula, round(wanted.rate(grid=0.25), 4), wanted.rate()
+        ('exp(0.5 t) - 1', 0.5326, 0.5)
+        """
+        if name not in _NAMED:
+            raise InvalidInput("privacy", name, f"must be one of {', '.join(_NAMED)}")
+        slope = positive_number("epsilon", epsilon)
+        formula, unit = _NAMED[name]
+        return cls(lambda distance: unit(slope * distance), threshold, slope, formula.format(slope))
 
     def loss(self, distance: float) -> float:
         """Return the largest privacy loss allowed at a distance: g, and ∞ beyond the threshold."""
@@ -240,6 +293,37 @@ class Geographic:
         ends = [self.threshold] if step < self.threshold < math.inf else []
         self._check([0.0, *(step * count for count in (1, 2, 3, 5, 10, 100)), *ends])
         return self.loss(step) / step * (1 - _ROUNDING)
+
+    def largest(self, epsilons: Iterable[float], grid: float | None = None) -> float:
+        """Return the largest of some epsilons whose noise loses at most g(d) at every distance d.
+
+        Parameters
+        ----------
+        epsilons
+            The values to choose from, such as those that a service offers.
+        grid
+            Step of the grid of the signals, as in `rate`.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        InvalidInput
+            If all are too large.
+
+        Examples
+        --------
+        >>> from dpselect.multiselect import Geographic
+        >>> Geographic.named("exponential", 0.5).largest([0.1, 0.2, 0.5, 1.0], grid=0.25)
+        0.5
+        """
+        rate, offered = self.rate(grid), sorted(epsilons)
+        if not offered or offered[0] > rate:
+            given = plain(", ".join(f"{each:g}" for each in offered) or "none")
+            raise InvalidInput("epsilons", given, f"must include one of at most {rate:g} to keep this promise")
+        return max(each for each in offered if each <= rate)
 
     def _value(self, distance: float) -> float:
         """Return g, infinite where it is too large for a float."""

@@ -157,7 +157,8 @@ class Answers:
         """Draw the density of the noise with the answers on it, and return the axes."""
         from dpselect.multiselect.picture import draw_answers
 
-        return draw_answers(self, axes)
+        epsilon = self.epsilon
+        return draw_answers(self, axes, density=lambda x: epsilon / 2 * np.exp(-epsilon * np.abs(x)), reach=3 / epsilon)
 
     def _repr_html_(self) -> str:
         from dpselect._show import table_html

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,23 +10,50 @@ import numpy as np
 from dpselect._show import new_axes
 
 if TYPE_CHECKING:
+    from dpselect.multiselect.comparison import RingComparison
     from dpselect.multiselect.offsets import Answers
+    from dpselect.multiselect.quantiles import QuantileAnswers
     from dpselect.multiselect.simulation import Simulation
 
 
-def draw_answers(answers: Answers, axes: Any = None) -> Any:
+Density = Callable[[Any], Any]
+
+
+def draw_answers(answers: Answers | QuantileAnswers, axes: Any = None, *, density: Density, reach: float) -> Any:
     """Draw the density of the user's position around the signal, with the answers as dots on it."""
     axes = _light_axes() if axes is None else axes
-    offsets, epsilon = np.array(answers.offsets), answers.epsilon
-    reach = max(1.15 * offsets[-1], 3 / epsilon)
+    offsets = np.array(answers.offsets)
+    reach = max(1.15 * offsets[-1], reach)
     places = np.linspace(-reach, reach, 801)
-    axes.plot(places, _laplace(places, epsilon), color="black", linewidth=1.4)
-    axes.vlines(offsets, 0, _laplace(offsets, epsilon), color="0.6", linewidth=0.8, linestyle=":")
-    axes.plot(offsets, _laplace(offsets, epsilon), "o", color="black", markersize=6)
+    axes.plot(places, density(places), color="black", linewidth=1.4)
+    axes.vlines(offsets, 0, density(offsets), color="0.6", linewidth=0.8, linestyle=":")
+    axes.plot(offsets, density(offsets), "o", color="black", markersize=6)
     axes.set(xlabel="position, counted from the signal", ylabel="density of the user's position")
     axes.set_ylim(0, None)
     shown = f"expected cost {answers.cost:.3g}\nwith one answer {answers.single:.3g}"
     axes.text(0.98, 0.95, shown, transform=axes.transAxes, ha="right", va="top")
+    return axes
+
+
+def draw_rings(comparison: RingComparison, axes: Any = None) -> Any:
+    """Draw the density of the user's position around the signal for both noises, with the answers as marks on it."""
+    axes = _light_axes() if axes is None else axes
+    styles = ({"color": "black", "linestyle": "-", "marker": "o"}, {"color": "0.45", "linestyle": "--", "marker": "s"})
+    for (name, ring), style in zip(comparison.rings.items(), styles, strict=True):
+        half = ring.places // 2
+        turned = np.arange(-half, ring.places - half + 1)
+        density = ring.noise / ring.step
+        marker = style.pop("marker")
+        axes.plot(turned * ring.step, density[turned % ring.places], **style, linewidth=1.4)
+        answers = (np.array(ring.answers) + half) % ring.places - half
+        label = f"{name} noise: expected cost {ring.cost:.3g}"
+        heights = density[answers % ring.places]
+        axes.plot(answers * ring.step, heights, marker, color=style["color"], markersize=7, markerfacecolor="white")
+        axes.plot([], [], **style, marker=marker, markerfacecolor="white", label=label)
+    axes.set(xlabel="position along the ring, counted from the signal; marks: answers")
+    axes.set_ylabel("density of the user's position")
+    axes.set_ylim(0, None)
+    axes.legend(frameon=False, loc="lower center")
     return axes
 
 
@@ -64,10 +91,6 @@ def draw_costs(simulations: Sequence[Simulation], axes: Any = None) -> Any:
     axes.set(xlabel="k, the number of answers", ylabel="expected cost")
     axes.legend(frameon=False)
     return axes
-
-
-def _laplace(places: Any, epsilon: float) -> Any:
-    return epsilon / 2 * np.exp(-epsilon * np.abs(places))
 
 
 def _light_axes() -> Any:

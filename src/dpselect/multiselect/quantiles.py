@@ -198,6 +198,98 @@ def noise_cost(answers: int | npt.ArrayLike, noise: object, disutility: object =
     return total
 
 
+@dataclass(frozen=True)
+class QuantileAnswers:
+    """The k answers at the quantiles of a noise, with expected costs; made by `quantile_answers`.
+
+    Attributes
+    ----------
+    k, noise, disutility
+        What was asked for; the disutility by its name.
+    offsets
+        Positions of the answers relative to the signal, ascending.
+    cost
+        Expected cost of the best of them.
+    single
+        Expected cost of a single answer.
+    bound
+        The upper bound of theorem 24 on the cost; None if the disutility is not linear.
+
+    Examples
+    --------
+    >>> from dpselect.multiselect import quantile_answers
+    >>> quantile_answers(3, "gaussian:2").to_dict()["rate"] is None
+    True
+    """
+
+    k: int
+    noise: Noise
+    disutility: str
+    offsets: tuple[float, ...]
+    cost: float
+    single: float
+    bound: float | None
+
+    @property
+    def rate(self) -> float | None:
+        """The privacy loss per unit of distance of this noise; None if it has none without a delta."""
+        rate = self.noise.rate
+        return rate if rate is not None and math.isfinite(rate) else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answers as plain data."""
+        noise = {"noise": self.noise.name, "scale": self.noise.scale, "rate": self.rate}
+        rest = {name: getattr(self, name) for name in ("disutility", "cost", "single", "bound")}
+        return {"k": self.k, **noise, **rest, "offsets": list(self.offsets)}
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the density of the noise with the answers on it, and return the axes."""
+        from dpselect.multiselect.picture import draw_answers
+
+        reach = float(self.noise.distribution.isf(0.02))
+        return draw_answers(self, axes, density=self.noise.distribution.pdf, reach=reach)
+
+    def _repr_html_(self) -> str:
+        from dpselect._show import table_html
+
+        rows = [[str(number), f"{offset:.4g}"] for number, offset in enumerate(self.offsets, start=1)]
+        note = f"expected cost {self.cost:.4g}, with a single answer {self.single:.4g}"
+        title = f"{self.k} answers at the quantiles of {self.noise.name} noise of scale {self.noise.scale:g}"
+        return table_html(title, ["answer", "offset"], rows, note=note)
+
+
+def quantile_answers(k: int, noise: object, disutility: object = "linear") -> QuantileAnswers:
+    """Return the k answers at the quantiles of a noise, with their costs.
+
+    Parameters
+    ----------
+    k, noise
+        As in `quantile_offsets`.
+    disutility
+        What a distance costs: see `as_disutility`.
+
+    Returns
+    -------
+    QuantileAnswers
+
+    Raises
+    ------
+    InvalidInput
+        As in `quantile_offsets` and `noise_cost`.
+
+    Examples
+    --------
+    >>> from dpselect.multiselect import quantile_answers
+    >>> found = quantile_answers(5, "laplace:2")
+    >>> round(found.cost, 3), found.rate
+    (0.848, 0.5)
+    """
+    wanted, h = _as_noise(noise), as_disutility(disutility)
+    offsets = tuple(quantile_offsets(k, wanted).tolist())
+    bound = quantile_bound(k, wanted) if h.is_distance else None
+    return QuantileAnswers(k, wanted, h.name, offsets, noise_cost(offsets, wanted, h), noise_cost(1, wanted, h), bound)
+
+
 def _as_noise(given: object) -> Noise:
     """Return the noise of a name, of a frozen SciPy distribution, or a Noise unchanged."""
     if isinstance(given, Noise):

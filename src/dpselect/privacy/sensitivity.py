@@ -62,6 +62,10 @@ class Sensitivity:
         """`max(|low|, |high|)`, the most that one score can move; noise on the scores themselves follows it."""
         return max(abs(Fraction(self.low)), abs(Fraction(self.high)))
 
+    def negated(self) -> Sensitivity:
+        """Return the sensitivity of the negated scores, [−high, −low]."""
+        return Sensitivity(0 - self.high, 0 - self.low)
+
     def __str__(self) -> str:
         """Say what one person can do to a score."""
         return f"adding a person moves each score by {self.low:g} to {self.high:g}"

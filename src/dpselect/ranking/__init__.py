@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dpselect.ranking.bounds import DEFAULT_DAMPING, Bounds
 
 if TYPE_CHECKING:
-    from dpselect.rank import rank
+    from dpselect._rank import rank
 
 __all__ = ["DEFAULT_DAMPING", "Bounds", "rank"]
 
@@ -18,5 +18,5 @@ __all__ = ["DEFAULT_DAMPING", "Bounds", "rank"]
 def __getattr__(name: str) -> Any:
     """Return `dpselect.rank`, which is built on this package, on first use."""
     if name == "rank":
-        return import_module("dpselect.rank").rank
+        return import_module("dpselect._rank").rank
     raise AttributeError(f"module 'dpselect.ranking' has no attribute {name!r}")

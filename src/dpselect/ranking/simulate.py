@@ -1,4 +1,4 @@
-"""Simulated comparisons, and maximum likelihood estimates of strengths. Nothing here is private.
+"""Simulated comparisons, and estimates of strengths without noise. Nothing here is private.
 
 The model is that of Bradley, Terry and Luce: i wins against j with probability `ω_i / (ω_i + ω_j)`.
 """
@@ -113,6 +113,60 @@ def strengths_of_greatest_likelihood(contests: Contests, *, prior: float = 0.1) 
         raise DpSelectError("the maximum of the likelihood was not found; simulate fewer comparisons")
     strengths: FloatArray = np.exp(found.x)
     return strengths
+
+
+def transition_matrix(contests: Contests, max_degree: int) -> FloatArray:
+    """Return P with `P_ij = y_ij / D`, y_ij being the share of their comparisons in which j won against i. NOT private.
+
+    The rest of each row is on the diagonal (oneshot, equation 3.2). D, `max_degree`, is at least the largest number of
+    others that an item was compared with.
+
+    >>> from dpselect.ranking.simulate import ladder, simulate_comparisons
+    >>> contests = simulate_comparisons(ladder(3, ratio=4.0), comparisons_per_pair=8, seed=1)
+    >>> transition_matrix(contests, 2).sum(axis=1).tolist()
+    [1.0, 1.0, 1.0]
+    """
+    degree = positive_integer("max_degree", max_degree)
+    some = contests.wins + contests.losses > 0
+    first, second, wins, losses = (
+        column[some] for column in (contests.first, contests.second, contests.wins, contests.losses)
+    )
+    largest = int(np.bincount(np.concatenate([first, second]), minlength=1).max())
+    if degree < largest:
+        raise InvalidInput("max_degree", max_degree, f"must be at least {largest}, the largest number of opponents")
+    matrix = np.zeros((contests.items, contests.items))
+    matrix[first, second] = losses / ((wins + losses) * degree)
+    matrix[second, first] = wins / ((wins + losses) * degree)
+    matrix[np.diag_indices(contests.items)] = 1 - matrix.sum(axis=1)
+    return matrix
+
+
+def stationary_distribution(matrix: FloatArray) -> FloatArray:
+    """Return π with `π = π P`, the scores of the spectral method (oneshot, algorithm 2). NOT private.
+
+    `rank` has the private scores. If several distributions are stationary, this is one of them.
+
+    >>> from dpselect.ranking.simulate import ladder, simulate_comparisons, transition_matrix
+    >>> contests = simulate_comparisons(ladder(4, ratio=8.0), comparisons_per_pair=1000, seed=1)
+    >>> stationary_distribution(transition_matrix(contests, 3)).argsort()[::-1].tolist()
+    [0, 1, 2, 3]
+    """
+    size = len(matrix)
+    equations = np.vstack([matrix.T - np.eye(size), np.ones(size)])
+    found: FloatArray = np.linalg.lstsq(equations, np.append(np.zeros(size), 1.0), rcond=None)[0]
+    return found
+
+
+def ergodicity_coefficient(matrix: FloatArray) -> float:
+    """Return `τ₁(P) = ½ max_ij Σ_l |P_il − P_jl|` (oneshot, Definition 3.1). NOT private.
+
+    It is between 0 (all rows are equal: rank one) and 1. If it is at most ρ < 1, a change of P moves its stationary
+    distribution by at most `‖P − P'‖_∞ / (1 − ρ)` (Lemma 3.3).
+
+    >>> ergodicity_coefficient(np.array([[0.5, 0.5], [0.25, 0.75]]))
+    0.25
+    """
+    return max(float(np.abs(matrix - row).sum(axis=1).max()) for row in matrix) / 2
 
 
 def _drawn_pairs(items: int, share: float, generator: np.random.Generator) -> tuple[IntArray, IntArray]:

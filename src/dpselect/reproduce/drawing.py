@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -71,6 +72,18 @@ def line(axes: Axes, places: Sequence[float], values: Sequence[float], style: St
     axes.plot(
         places, values, **style, label=label, linewidth=1.5, markersize=4.5, markerfacecolor="white", markevery=step
     )
+
+
+def bars(
+    axes: Axes, places: Sequence[float], values: Sequence[float], deviations: Sequence[float], style: Style
+) -> None:
+    """Draw thin vertical bars of one standard deviation on either side of each value."""
+    # One broken line instead of a line per bar, which keeps the file small.
+    across = [part for place in places for part in (place, place, math.nan)]
+    along = [
+        part for value, one in zip(values, deviations, strict=True) for part in (value - one, value + one, math.nan)
+    ]
+    axes.plot(across, along, color=style["color"], linewidth=0.8, alpha=0.4)
 
 
 def legend(figure: Figure, axes: Axes, columns: int = 3) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import dpselect as dps
 from dpselect._arrays import Array
 from dpselect.reproduce.data import Data, as_histogram, look_alike
 from dpselect.reproduce.drawing import STYLES, legend, line, log_axis, panels
+from dpselect.reproduce.judging import is_at_most, median_interval
 from dpselect.reproduce.study import Claim, Point, Row, Study, Verdict, counted, seed_of
 from dpselect.sampling import bit_source
 
@@ -31,6 +31,11 @@ GENERATED: dict[str, tuple[int, float, float, float, float]] = {
     "Tweets": (52_000, 3_500_000, 5, 0.6, 3),
 }
 """Generated look-alikes of the others: size (the paper's), highest count, bend, steepness, droop."""
+
+MEDIAN_ERROR = 1e-5
+"""The probability that the interval for a median misses it; a study has at most 720 medians, so 0.99 for all."""
+
+DECIDED = "A setting is decided if intervals for the medians do not overlap, which are right together with P = 0.99"
 
 GAPS = 200
 """The number of gaps shown; larger than every k."""
@@ -87,9 +92,9 @@ def lengths(quick: bool) -> list[int]:
 
 
 def error_points(sets: tuple[str, ...], mechanisms: tuple[str, ...]) -> Callable[[bool], list[Point]]:
-    """Return the points of a study of errors: 50 draws each, 9 with `quick`."""
+    """Return the points of a study of errors: 100 draws each, 20 with `quick`. The paper has 50."""
     return lambda quick: [
-        {"data": name, "k": k, "mechanism": mechanism, "draws": 9 if quick else 50}
+        {"data": name, "k": k, "mechanism": mechanism, "draws": 20 if quick else 100}
         for name in sets
         for mechanism in mechanisms
         for k in lengths(quick)
@@ -102,7 +107,7 @@ def gap_points(quick: bool) -> list[Point]:
 
 
 def compute(point: Point, data: Data) -> Iterator[Row]:
-    """Yield the quartiles of every error over the draws of a point, or the gaps of a set."""
+    """Yield the quartiles of every error over the draws of a point and an interval for its median, or a set's gaps."""
     counts = counts_of(point["data"], data)
     if "gaps" in point:
         gaps = counts[: point["gaps"]] - counts[1 : point["gaps"] + 1]
@@ -117,6 +122,7 @@ def compute(point: Point, data: Data) -> Iterator[Row]:
     for metric, values in errors(counts[:k], chosen).items():
         for name, share in (("low", 25), ("median", 50), ("high", 75)):
             row[f"{metric}_{name}"] = float(np.percentile(values, share))
+        row[f"{metric}_at_least"], row[f"{metric}_at_most"] = median_interval(values, MEDIAN_ERROR)
     yield row
 
 
@@ -159,16 +165,29 @@ def median(rows: list[Row], name: str, mechanism: str, metric: str) -> dict[int,
     }
 
 
+def intervals(rows: list[Row], name: str, mechanism: str, metric: str) -> dict[int, tuple[float, float]]:
+    """Return the interval for the median error at every k."""
+    return {
+        row["k"]: (row[f"{metric}_at_least"], row[f"{metric}_at_most"])
+        for row in rows
+        if row["data"] == name and row.get("mechanism") == mechanism
+    }
+
+
 def at_most(rows: list[Row], name: str, better: str, worse: str, metric: str) -> list[Claim]:
     """Claim at every k whether the median error of one mechanism is at most that of another."""
-    low, high = median(rows, name, better, metric), median(rows, name, worse, metric)
+    low, high = intervals(rows, name, better, metric), intervals(rows, name, worse, metric)
     group = f"{METRICS[metric]} of {better} above that of {worse} on {name}, k ="
-    return [Claim(group, str(k), low[k] <= high[k]) for k in low]
+    return [Claim(group, str(k), is_at_most(low[k], high[k])) for k in low]
+
+
+def held_of(checks: list[Claim]) -> str:
+    """Return in how many settings a claim is clearly true, such as "19 of 20"."""
+    return f"{sum(one.held is True for one in checks)} of {len(checks)}"
 
 
 def _each(rows: list[Row], sets: tuple[str, ...], metric: str) -> str:
-    found = {name: at_most(rows, name, "Joint", "CDP-PEEL", metric) for name in sets}
-    return ", ".join(f"{name} {sum(one.held for one in own)} of {len(own)}" for name, own in found.items())
+    return ", ".join(f"{name} {held_of(at_most(rows, name, 'Joint', 'CDP-PEEL', metric))}" for name in sets)
 
 
 def _beside_approximate(rows: list[Row], metric: str) -> list[Claim]:
@@ -186,14 +205,20 @@ def judge_errors(rows: list[Row]) -> Verdict:
         metric: [one for name in SETS for one in at_most(rows, name, "Joint", "PNF-PEEL", metric)]
         for metric in ("linf", "l1")
     }
-    linf, l1 = (f"{sum(one.held for one in own)} of {len(own)}" for own in pure.values())
+    linf, l1 = (held_of(own) for own in pure.values())
     text = (
-        f"The median ℓ∞ error of Joint is at most that of PNF-PEEL at {linf} pairs of set and k, its ℓ1 error at {l1}. "
-        f"Against CDP-PEEL, which spends a delta of {DELTA:g}, the ℓ∞ error of Joint is at most as large at this many "
+        f"The median ℓ∞ error of Joint is clearly at most that of PNF-PEEL at {linf} pairs of set and k, its ℓ1 error "
+        f"at {l1}. "
+        f"Against CDP-PEEL, which spends a delta of {DELTA:g}, the ℓ∞ error of Joint is clearly at most as large at "
+        "this many "
         f"values of k: {_each(rows, LARGE_GAPS, 'linf')} (large gaps); {_each(rows, SMALL_GAPS, 'linf')} (small gaps). "
-        "Books and Games are the paper's sets, the other four generated."
+        f"{DECIDED}. Books and Games are the paper's sets, the other four generated."
     )
-    return counted([*pure["linf"], *pure["l1"], *_beside_approximate(rows, "linf")], text)
+    beside = _beside_approximate(rows, "linf")
+    figure = (
+        f"no worse than PNF-PEEL in ℓ∞ at {linf}, as stated beside CDP-PEEL at {held_of(beside)} pairs of set and k"
+    )
+    return counted([*pure["linf"], *pure["l1"], *beside], figure, text)
 
 
 def judge_ranks(rows: list[Row]) -> Verdict:
@@ -204,35 +229,46 @@ def judge_ranks(rows: list[Row]) -> Verdict:
     steps: dict[str, list[Claim]] = {}
     for mechanism in ("Joint", "PNF-PEEL", "CDP-PEEL"):
         for name in SETS:
-            ranks = [(k, rank) for k, rank in median(rows, name, mechanism, "worst_rank").items() if rank]
+            middle, found = median(rows, name, mechanism, "worst_rank"), intervals(rows, name, mechanism, "worst_rank")
+            ranks = [(k, interval) for k, interval in found.items() if middle[k]]
             steps.setdefault(mechanism, []).extend(
-                Claim(f"{mechanism} moves back on {name} at k =", str(k), rank >= before)
-                for (_, before), (k, rank) in pairwise(ranks)
+                Claim(f"{mechanism} moves back on {name} at k =", str(k), _no_lower(ranks[: place + 1], interval))
+                for place, (k, interval) in enumerate(ranks[1:])
             )
-    falls = {name: [one for one in own if not one.held] for name, own in steps.items()}
-    said = ", ".join(f"{name} {len(falls[name])} of {len(own)}" for name, own in steps.items())
+    falls = {name: sum(one.held is False for one in own) for name, own in steps.items()}
+    said = ", ".join(f"{name} {falls[name]} of {len(own)}" for name, own in steps.items())
     ways = []
     for name in SMALL_GAPS:
         for mechanism in steps:
             places = median(rows, name, mechanism, "worst_rank")
             ways.append(f"{mechanism} on {name} {max(places.values()):g} and {places[max(places)]:g}")
     text = (
-        f"The median rank of the largest error moves back towards the top at this many steps from one k to the next: "
-        f"{said}. The lowest rank that it reaches, and that at the largest k: {'; '.join(ways)}. Medians of few draws "
-        "jump about, which is counted as it is."
+        "The median rank of the largest error is clearly nearer to the top than at some smaller k at this many values "
+        f"of k: {said}. The lowest median rank, and that at the largest k: {'; '.join(ways)}. {DECIDED}; a step of "
+        "Joint is undecided if its rank neither clearly grows nor clearly moves back."
     )
-    peels = [Claim("never moves back:", name, bool(falls[name])) for name in steps if name != "Joint"]
-    return counted([*steps["Joint"], *peels], text)
+    peels = [Claim("never moves back:", name, True if falls[name] else None) for name in steps if name != "Joint"]
+    figure = "moves back at " + ", ".join(f"{falls[name]} of {len(own)} k ({name})" for name, own in steps.items())
+    return counted([*steps["Joint"], *peels], figure, text)
+
+
+def _no_lower(before: list[tuple[int, tuple[float, float]]], interval: tuple[float, float]) -> bool | None:
+    """Return whether a rank is at least that of the k before it, and False if clearly below that of any k before."""
+    if any(is_at_most(earlier, interval) is False for _, earlier in before):
+        return False
+    return is_at_most(before[-1][1], interval)
 
 
 def judge_relative(rows: list[Row]) -> Verdict:
     """Judge Figure 5."""
     pure = [one for name in SETS for one in at_most(rows, name, "Joint", "PNF-PEEL", "k_relative")]
     text = (
-        f"The median k-relative error of Joint is at most that of PNF-PEEL at {sum(one.held for one in pure)} of "
-        f"{len(pure)} pairs of set and k. Against CDP-PEEL: {_each(rows, SETS, 'k_relative')} values of k."
+        f"The median k-relative error of Joint is clearly at most that of PNF-PEEL at {held_of(pure)} pairs of set and "
+        f"k. Against CDP-PEEL: {_each(rows, SETS, 'k_relative')} values of k. {DECIDED}."
     )
-    return counted([*pure, *_beside_approximate(rows, "k_relative")], text)
+    beside = _beside_approximate(rows, "k_relative")
+    figure = f"no worse than PNF-PEEL at {held_of(pure)}, as stated beside CDP-PEEL at {held_of(beside)} pairs"
+    return counted([*pure, *beside], figure, text)
 
 
 def judge_baselines(rows: list[Row]) -> Verdict:
@@ -241,12 +277,13 @@ def judge_baselines(rows: list[Row]) -> Verdict:
         worse: [one for metric in ERRORS for one in at_most(rows, "Movies", better, worse, metric)]
         for worse, better in (("Gamma", "PNF-PEEL"), ("Laplace", "CDP-PEEL"))
     }
-    gamma, laplace = (f"{sum(one.held for one in own)} of {len(own)}" for own in pairs.values())
+    gamma, laplace = (held_of(own) for own in pairs.values())
     text = (
-        f"PNF-PEEL's median error is at most Gamma's at {gamma} pairs of metric and k, CDP-PEEL's at most Laplace's at "
-        f"{laplace}, on a look-alike of Movies."
+        f"PNF-PEEL's median error is clearly at most Gamma's at {gamma} pairs of metric and k, CDP-PEEL's at most "
+        f"Laplace's at {laplace}, on a look-alike of Movies. {DECIDED}."
     )
-    return counted([*pairs["Gamma"], *pairs["Laplace"]], text)
+    figure = f"Gamma no better at {gamma}, Laplace no better at {laplace} pairs of metric and k"
+    return counted([*pairs["Gamma"], *pairs["Laplace"]], figure, text)
 
 
 def title_of(name: str) -> str:
@@ -323,10 +360,14 @@ def draw_baselines(rows: list[Row]) -> Figure:
 _main_points = error_points(SETS, COMPARED)
 
 
+QUICK_LENGTHS = f"k = {', '.join(map(str, lengths(True)))} only"
+
+
 def _study(
     number: int,
     title: str,
     claim: str,
+    short: str,
     judge: Callable[[list[Row]], Verdict],
     draw: Callable[[list[Row]], Figure],
     points: Callable[[bool], list[Point]] = _main_points,
@@ -335,6 +376,8 @@ def _study(
         name=f"figure-{number}",
         title=title,
         claim=claim,
+        short=short,
+        quick_only=QUICK_LENGTHS,
         data=tuple(REAL.values()),
         points=points,
         compute=compute,
@@ -350,6 +393,7 @@ FIGURE_1 = _study(
     "Joint matches or beats the other pure mechanism, PNF-PEEL, in both errors. In ℓ∞ error it also "
     "beats CDP-PEEL, which has a delta, over a wide range of k where gaps are large (Books, Movies, News, "
     "Tweets), and only up to about k = 30 where they are small (Foods, Games).",
+    "Joint no worse than PNF-PEEL, and than CDP-PEEL where gaps are large or k is at most 30",
     judge_errors,
     draw_errors,
     lambda quick: gap_points(quick) + _main_points(quick),
@@ -359,6 +403,7 @@ FIGURE_2 = _study(
     "the rank at which the ℓ∞ error occurs",
     "With growing k the rank of Joint's largest error changes monotonically, while those of PNF-PEEL and "
     "CDP-PEEL may move down the list and back, because they divide their budget by k.",
+    "the rank of the largest error never moves back for Joint, but does for PNF-PEEL and CDP-PEEL",
     judge_ranks,
     draw_each_set("worst_rank"),
 )
@@ -367,6 +412,7 @@ FIGURE_5 = _study(
     "errors relative to the k-th count at epsilon = 1",
     "As in Figure 1, with smaller differences: Joint matches or beats PNF-PEEL, mostly beats CDP-PEEL "
     "where gaps are large, and is mostly beaten by it where they are small, unless k is small.",
+    "as in Figure 1, for the error relative to the k-th count",
     judge_relative,
     draw_each_set("k_relative"),
 )
@@ -374,6 +420,7 @@ FIGURE_6 = _study(
     6,
     "the Gamma and Laplace mechanisms beside the others, on Movies",
     "Gamma is dominated by PNF-PEEL and Laplace by CDP-PEEL.",
+    "Gamma dominated by PNF-PEEL, Laplace by CDP-PEEL",
     judge_baselines,
     draw_baselines,
     error_points(("Movies",), ALL),

@@ -7,7 +7,7 @@ import io
 import json
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,11 @@ class Outcome:
     verdict: Verdict
     files: Sequence[Path]
 
+    @property
+    def line(self) -> str:
+        """The paper's claim, our figure and the verdict, in one line."""
+        return line_of(self.study, self.verdict)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that json.dumps accepts."""
         return {
@@ -50,8 +55,13 @@ class Outcome:
             "study": self.study.name,
             "title": self.study.title,
             "claim": self.study.claim,
+            "short_claim": self.study.short,
+            "figure": self.verdict.figure,
+            "judgement": self.verdict.word,
             "holds": self.verdict.holds,
             "held": self.verdict.held,
+            "failed": self.verdict.failed,
+            "undecided": self.verdict.undecided,
             "settings": self.verdict.settings,
             "verdict": self.verdict.text,
             "files": [str(path) for path in self.files],
@@ -81,7 +91,8 @@ def reproduce(
     out : str or Path
         Folder for the results.
     figure : str, optional
-        Compute only this study: "4", "figure-4", "table-1", or "2.2" for a theorem. Default: all.
+        Compute only this study: "4", "figure-4", "table-1", or "2.2" and "7.3" for a theorem and a section. Default:
+        all.
     quick : bool
         Compute fewer points and draws.
     plot_format : str
@@ -132,12 +143,12 @@ def paper_named(name: str) -> Paper:
 
 
 def studies_named(paper: Paper, figure: str | None) -> Sequence[Study]:
-    """Return all studies of a paper, or the one named "4", "figure-4", "table-1" or, for a theorem, "2.2"."""
+    """Return all studies of a paper, or the one named "4", "figure-4", "table-1", or "2.2" for a theorem or section."""
     if figure is None:
         return paper.studies
     wanted = str(figure).strip().lower().replace(" ", "-")
     for study in paper.studies:
-        if study.name in (wanted, f"figure-{wanted}", f"theorem-{wanted}"):
+        if study.name in (wanted, *(f"{kind}-{wanted}" for kind in ("figure", "theorem", "section"))):
             return [study]
     names = [study.name.removeprefix("figure-") for study in paper.studies]
     raise InvalidInput("figure", figure, f"must be one of {', '.join(names)} for the {paper.name} paper")
@@ -170,7 +181,7 @@ def _outcomes(
 
 
 def _written(paper: Paper, study: Study, rows: list[Row], folder: Path, quick: bool, plot_format: str) -> Outcome:
-    verdict = study.judge(rows)
+    verdict = replace(study.judge(rows), only=study.quick_only if quick else "")
     files = _files(folder, study, plot_format)
     write_result(files[0], as_table(rows))
     write_result(files[1], _page(paper, study, verdict, quick))
@@ -186,11 +197,17 @@ def _files(folder: Path, study: Study, plot_format: str) -> list[Path]:
 
 
 def _page(paper: Paper, study: Study, verdict: Verdict, quick: bool) -> str:
-    """Return the verdict as a page in Markdown."""
+    """Return the verdict as a page in Markdown: one line, then the claim and the numbers."""
     note = " Computed with --quick: fewer points or draws." if quick else ""
-    texts = [f"The paper: {study.claim}", f"Here the claim {verdict.word}. {verdict.text}{note}"]
+    texts = [f"The paper: {study.claim}", f"Here: {verdict.text}{note}"]
     heading = f"# {paper.name}, {study.name.replace('-', ' ')}: {study.title}"
-    return "\n\n".join([heading, *("\n".join(textwrap.wrap(text, 110)) for text in texts)]) + "\n"
+    paragraphs = ["\n".join(textwrap.wrap(text, 110)) for text in texts]
+    return "\n\n".join([heading, line_of(study, verdict), *paragraphs]) + "\n"
+
+
+def line_of(study: Study, verdict: Verdict) -> str:
+    """Return the paper's claim, our figure and the verdict, in one line."""
+    return f"Claim: {study.short} · Here: {verdict.figure} · Verdict: {verdict.word}"
 
 
 def as_table(rows: Sequence[Row]) -> str:

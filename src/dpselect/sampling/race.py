@@ -63,7 +63,7 @@ class Blocks(Protocol):
 
 
 def race(blocks: Blocks, noise: Noise, bits: BitSource, *, width: int = WORD) -> Alternative:
-    """Return the alternative with the largest location + noise; gumbel, exponential or half-logistic noise only."""
+    """Return the alternative with the largest location + noise; any noise of NOISES but logistic."""
     known = bits.integers(len(blocks.log_size), width)
     smallest, largest = exponential_bounds(known, width)
     with np.errstate(divide="ignore"):
@@ -192,8 +192,12 @@ def _noise_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     """Return bounds on a noise whose log-exponent lies between two values, each off by at most `error`.
 
-    |dz / d log E| <= 1 for gumbel, exponential and half-logistic noise (exactness.md, section 4), so z has the same
-    error.
+    |dz / d log E| <= 1 where z >= 0, and <= 1 + |z| below (exactness.md, section 6).
     """
+
+    def widening(z: FloatArray) -> FloatArray:
+        widened: FloatArray = (error + SLACK) * (1.0 + np.maximum(-z, 0.0)) + SLACK * np.maximum(z, 0.0)
+        return widened
+
     low, high = noise.log_quantile(log_largest), noise.log_quantile(log_smallest)
-    return low - error - SLACK * (1.0 + np.abs(low)), high + error + SLACK * (1.0 + np.abs(high))
+    return low - widening(low), high + widening(high)

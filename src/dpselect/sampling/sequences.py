@@ -145,24 +145,33 @@ def log_difference(larger: FloatArray, log_ratio: FloatArray) -> FloatArray:
     return result
 
 
+THIN = 1 / 64
+"""Slices that hold a smaller share of all subsets may be computed more precisely by their width."""
+
+
 def log_subsets(inner: Array, outer: Array, picks: Array) -> tuple[FloatArray, FloatArray]:
     """Return log(C(outer, picks) − C(inner, picks)) and a bound on its error.
 
-    Of two formulas the one with the smaller error bound is used: the difference of the two logarithms, precise if they
-    are well apart; or, for a thin slice, `outer − inner` times a term between C(inner, picks − 1) and
-    C(outer − 1, picks − 1).
+    It is the difference of the two logarithms, precise if they are well apart. For a thin slice it is, if that has the
+    smaller error bound, `outer − inner` times a term between C(inner, picks − 1) and C(outer − 1, picks − 1).
     """
+    inner, outer, picks = np.broadcast_arrays(inner, outer, picks)
     orderings = log_falling(picks, picks)
-    whole, whole_error = log_falling(outer, picks), log_falling_error(outer, picks)
+    whole, error = log_falling(outer, picks), log_falling_error(outer, picks)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         ratio = np.minimum(log_falling(inner, picks) - whole, 0.0)
         share = -np.expm1(ratio)
-        by_difference = log_difference(whole - orderings, ratio)
-        difference_error = 2 * whole_error + np.where(share > 0, 4 * whole_error / share, np.inf)
-        low = log_falling(inner, picks - 1)
-        high = log_falling(outer - 1, picks - 1)
-        slice_low = np.log((outer - inner).astype(np.float64)) + low - (orderings - np.log(picks.astype(np.float64)))
-        by_slice = slice_low + (high - low) / 2
-        slice_error = (high - low) / 2 + 4 * whole_error
-    thin = slice_error < difference_error
-    return np.where(thin, by_slice, by_difference), np.where(thin, slice_error, difference_error)
+        result = log_difference(whole - orderings, ratio)
+        result_error = 2 * error + np.where(share > 0, 4 * error / share, np.inf)
+    thin = share < THIN
+    if thin.any():
+        inner, outer, picks, orderings, error = (part[thin] for part in (inner, outer, picks, orderings, error))
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            low = log_falling(inner, picks - 1)
+            high = log_falling(outer - 1, picks - 1)
+            first = np.log((outer - inner).astype(np.float64)) + low - (orderings - np.log(picks.astype(np.float64)))
+            slice_error = (high - low) / 2 + 4 * error
+            better = slice_error < result_error[thin]
+        result[thin] = np.where(better, first + (high - low) / 2, result[thin])
+        result_error[thin] = np.where(better, slice_error, result_error[thin])
+    return result, result_error

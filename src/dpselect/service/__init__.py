@@ -1,6 +1,7 @@
 """The HTTP service of multi-selection: it receives noisy signals and returns results, and never sees a position.
 
-* `Offer(catalogue)`: results with their public settings; `coast()` is a generated example
+* `Offer(catalogue)`: results on a line with their public settings; `coast()` is a generated example
+* `RingOffer(catalogue, circumference=24)`, `VectorOffer(vectors)`: results on a ring, and with feature vectors
 * `create_app({"name": offer})`: the application, for any ASGI server; `run` serves it
 * `RemoteServer(url, catalogue)`: the service as seen by a Python client
 """
@@ -14,14 +15,24 @@ from dpselect.errors import DpSelectError
 
 if TYPE_CHECKING:
     from dpselect.service.app import create_app as create_app
+    from dpselect.service.kinds import RingOffer as RingOffer
+    from dpselect.service.kinds import VectorOffer as VectorOffer
     from dpselect.service.offer import Offer as Offer
     from dpselect.service.offer import coast as coast
     from dpselect.service.remote import RemoteServer as RemoteServer
     from dpselect.service.serve import run as run
 
-_MODULES = {"Offer": "offer", "RemoteServer": "remote", "coast": "offer", "create_app": "app", "run": "serve"}
+_MODULES = {
+    "Offer": "offer",
+    "RemoteServer": "remote",
+    "RingOffer": "kinds",
+    "VectorOffer": "kinds",
+    "coast": "offer",
+    "create_app": "app",
+    "run": "serve",
+}
 
-__all__ = ["Offer", "RemoteServer", "coast", "create_app", "run"]
+__all__ = ["Offer", "RemoteServer", "RingOffer", "VectorOffer", "coast", "create_app", "run"]
 
 
 def __getattr__(name: str) -> Any:

@@ -17,10 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dpselect.errors import InvalidInput
-from dpselect.service.offer import Offer
-
-LARGEST_BODY = 256
-"""Largest body in bytes; a signal needs about thirty."""
+from dpselect.service.settings import PublicSettings
 
 LONGEST_WAIT = 10.0
 """Seconds within which a body must arrive."""
@@ -48,11 +45,11 @@ PAGE = {
 
 
 class Signal(BaseModel):
-    """The only thing that a client may send."""
+    """The only thing that a client may send: a number, or a list of numbers for a catalogue of vectors."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
-    signal: float
+    signal: float | list[float]
 
 
 SIGNAL_SCHEMA = {
@@ -65,12 +62,12 @@ SIGNAL_SCHEMA = {
 }
 
 
-def create_app(offers: Mapping[str, Offer]) -> FastAPI:
+def create_app(offers: Mapping[str, PublicSettings]) -> FastAPI:
     """Return an ASGI application that serves offers by name.
 
     Parameters
     ----------
-    offers : mapping of str to Offer
+    offers : mapping of str to Offer, RingOffer or VectorOffer
         The offers; names must not be empty or contain a slash.
 
     Returns
@@ -85,6 +82,7 @@ def create_app(offers: Mapping[str, Offer]) -> FastAPI:
 
     Examples
     --------
+    >>> from dpselect.service import Offer
     >>> create_app({"numbers": Offer([0.0, 1.0, 2.0], k=2)}).title
     'dpselect'
     """
@@ -100,7 +98,7 @@ def create_app(offers: Mapping[str, Offer]) -> FastAPI:
         try:
             offer = _found(known, request.path_params["catalogue"])
             settings = offer.settings(request.query_params.multi_items())
-            return Response(offer.answer(await _signal(request), *settings), media_type="application/json")
+            return Response(offer.answer(await _signal(request, offer), *settings), media_type="application/json")
         except InvalidInput as error:
             return _refusal(error)
 
@@ -161,15 +159,15 @@ class Guard:
             await _error(500, "the service failed; nothing of the request was kept")(scope, receive, guarded)
 
 
-async def _signal(request: Request) -> float:
-    """Read a body of the form {"signal": number}, and never more bytes than a signal needs."""
+async def _signal(request: Request, offer: PublicSettings) -> Any:
+    """Read a body of the form {"signal": …}, and never more bytes than a signal of this offer needs."""
     body = b""
     try:
         async with asyncio.timeout(LONGEST_WAIT):
             async for part in request.stream():
                 body += part
-                if len(body) > LARGEST_BODY:
-                    raise HTTPException(413, f"body must have at most {LARGEST_BODY} bytes")
+                if len(body) > offer.largest_body:
+                    raise HTTPException(413, f"body must have at most {offer.largest_body} bytes")
     except TimeoutError:
         raise HTTPException(408, f"body must arrive within {LONGEST_WAIT:g} seconds") from None
     try:
@@ -178,7 +176,7 @@ async def _signal(request: Request) -> float:
         signal = None
     # JSON may repeat a field, and parsers keep the last; the others could contain anything.
     if signal is None or body.count(b":") != 1:
-        raise HTTPException(422, 'body must be {"signal": a finite number}, without any other field')
+        raise HTTPException(422, f'body must be {{"signal": {offer.signal_form}}}, without any other field')
     return signal
 
 
@@ -189,7 +187,7 @@ def _checked_name(name: str) -> str:
     raise InvalidInput("name", name, "must have at least one character and no slash")
 
 
-def _found(offers: Mapping[str, Offer], name: str) -> Offer:
+def _found(offers: Mapping[str, PublicSettings], name: str) -> PublicSettings:
     if name in offers:
         return offers[name]
     raise HTTPException(404, "no such catalogue; GET /v1/multiselect lists them")

@@ -12,7 +12,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dpselect.errors import InvalidInput, plain
 from dpselect.service.app import create_app
-from dpselect.service.offer import Offer
+from dpselect.service.settings import PublicSettings
 
 MOST_CONNECTIONS = 1000
 """Open connections above which requests get status 503; a process may usually open 1024 files."""
@@ -25,7 +25,7 @@ LARGEST_HEAD = 16 << 10
 
 
 def run(
-    offers: Mapping[str, Offer],
+    offers: Mapping[str, PublicSettings],
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
@@ -35,7 +35,7 @@ def run(
 
     Parameters
     ----------
-    offers : mapping of str to Offer
+    offers : mapping of str to Offer, RingOffer or VectorOffer
         The offers by name.
     host : str
         Address to listen on.

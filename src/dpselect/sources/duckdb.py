@@ -141,6 +141,12 @@ class EmbeddedEngine(ThreadedEngine):
             with contextlib.suppress(Exception):
                 self.connection.unregister(name)
 
+    def _arrow(self, expression: Any) -> Any:
+        """Return the rows as Ibis' `to_pyarrow` does, without the pandas that it imports."""
+        self.backend._run_pre_execute_hooks(expression)
+        rows = self.connection.sql(self.backend.compile(expression)).to_arrow_table()
+        return rows.cast(expression.as_table().schema().to_pyarrow())
+
     def _share(self) -> float | None:
         percent = self.connection.query_progress()
         return percent / 100 if 0 <= percent <= 100 else None

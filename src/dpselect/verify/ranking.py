@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpselect._arrays import Array
+from dpselect._rank import scores_of
 from dpselect.mechanisms import Mechanism, mechanism_for
 from dpselect.privacy import COUNTS, Guarantee, Sensitivity
-from dpselect.rank import scores_of
 from dpselect.ranking.bounds import Bounds
 from dpselect.ranking.walk import Pairs, Walk, stationary
 from dpselect.sampling import bit_source

@@ -13,9 +13,10 @@ import numpy as np
 from dpselect._arrays import Array
 from dpselect.errors import BudgetExceeded
 from dpselect.multiselect.client import Client
-from dpselect.multiselect.features import FeatureClient, VectorNoise
+from dpselect.multiselect.features import FeatureClient
 from dpselect.multiselect.noise import GridNoise
 from dpselect.multiselect.ring import Ring
+from dpselect.multiselect.vectors import GaussianVectorNoise, VectorNoise
 from dpselect.privacy import Guarantee, Sensitivity
 from dpselect.sampling import BitSource
 from dpselect.scores import Scores
@@ -146,6 +147,48 @@ class VectorSignals(SignalSubject):
 
 
 @dataclass(frozen=True, kw_only=True)
+class GaussianSignals(SignalSubject):
+    """One signal about two features with Gaussian noise; outcomes and neighbours as in `VectorSignals`.
+
+    Counting grid points beyond low and high as the bound can only hide a loss, so the bounds are far out.
+    """
+
+    noise: ClassVar[str] = "discrete Gaussian, two features"
+    places_are_items: ClassVar[bool] = False
+    k: ClassVar[int] = 2
+    low: ClassVar[int] = -9
+    high: ClassVar[int] = 11
+
+    epsilon: float
+    delta: float
+    step: float
+    distance: float = 0.5
+
+    @property
+    def added(self) -> GaussianVectorNoise:
+        """The noise under test."""
+        return GaussianVectorNoise(self.epsilon, self.delta, 2, self.step)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The claim for neighbouring vectors."""
+        return Guarantee(self.stated_loss(), self.delta, protects="one position", neighbours="positions nearby")
+
+    def stated_loss(self) -> float:
+        """Return the privacy loss claimed for one signal, at the stated δ."""
+        return self.added.guarantee.loss([self.distance] * 2)
+
+    def law(self, scores: Any) -> dict[Any, float]:
+        """Return the probability of every pair of grid points."""
+        return dict(self.added.law(floats(scores), self.low, self.high))
+
+    def select(self, scores: Any, *, seed: int | None = None) -> Array:
+        """Let a client send the signal."""
+        client = FeatureClient(self.epsilon, 2, grid=self.step, seed=seed, noise="gaussian", delta=self.delta)
+        return np.clip(np.round(client.signal(floats(scores)) / self.step).astype(np.int64), self.low, self.high)
+
+
+@dataclass(frozen=True, kw_only=True)
 class RingSignals(SignalSubject):
     """One signal about a position on a ring; neighbours are at most `distance` apart along the ring."""
 
@@ -248,6 +291,7 @@ QUICK_PAIRS: list[tuple[Subject, Domain]] = [
     (Signals(epsilon=0.5, step=1.0, k=4, drawn=2, reuse=True), positions_of(1, 1, 0.25, 2)),
     (MovingSignals(epsilon=1.0, step=0.5, distance=0.5, k=3, drawn=2), positions_of(3, 0.5, 0.5, 1)),
     (VectorSignals(epsilon=1.0, step=0.5), positions_of(2, 1, 0.25, 0.5)),
+    (GaussianSignals(epsilon=2.0, delta=0.01, step=0.5), positions_of(2, 0.5, 0.25, 0.5)),
     (RingSignals(epsilon=1.0, heights=TWO_PEAKS), positions_of(1, 1, 0.125, 5.5)),
 ]
 PAIRS: list[tuple[Subject, Domain]] = [
@@ -259,6 +303,7 @@ PAIRS: list[tuple[Subject, Domain]] = [
     (MovingSignals(epsilon=2.0, step=0.5, distance=0.25, k=3, drawn=1), positions_of(3, 0.25, 0.25, 1)),
     (MovingSignals(epsilon=0.5, step=0.5, distance=1.0, k=2, drawn=2), positions_of(2, 1, 0.25, 1)),
     (VectorSignals(epsilon=0.5, step=0.75, distance=0.5), positions_of(2, 0.5, 0.125, 0.75)),
+    (GaussianSignals(epsilon=1.0, delta=0.1, step=0.75, distance=0.75), positions_of(2, 0.75, 0.25, 0.75)),
     (RingSignals(epsilon=2.0, heights=TWO_PEAKS, distance=2.5), positions_of(1, 2.5, 0.25, 5.5)),
 ]
 """Positions on and between grid points, distances of whole and broken steps, users who stay (with and without reuse)
@@ -269,6 +314,7 @@ SAMPLES: list[tuple[Subject, list[float]]] = [
     (Signals(epsilon=0.5, step=1.0, k=3, drawn=2, reuse=True), [2]),
     (MovingSignals(epsilon=1.0, step=0.5, k=3, drawn=2), [1, 0, 1]),
     (VectorSignals(epsilon=4.0, step=0.5), [0.625, 1.0]),
+    (GaussianSignals(epsilon=4.0, delta=0.01, step=0.5), [0.625, 1.0]),
     (RingSignals(epsilon=1.0, heights=TWO_PEAKS), [1.3125]),
 ]
 """Clients and the positions to draw for."""

@@ -17,12 +17,14 @@ from dpselect.mechanisms.unknown import UnknownDomain
 from dpselect.privacy import COUNTS, Sensitivity
 from dpselect.sampling.noise import NOISES
 from dpselect.scores import Scores
+from dpselect.verify.boxes import KnownBox, box_around, favouring_box
 from dpselect.verify.domain import Domain
 from dpselect.verify.included import GaussianShown, LaplaceShown
 from dpselect.verify.sampler import oneshot_groups, peeling_groups, vector_groups
 
 BOTH_WAYS, RAISED = Sensitivity(-1, 1), Sensitivity(2, 3)
 RACES = ("exponential", "gumbel")
+PEELED = (*RACES, "laplace")
 
 
 @dataclass(frozen=True)
@@ -157,10 +159,10 @@ UNDER_TEST: dict[str, Tested] = {
         ],
     ),
     "peeling": Tested(
-        [Peeling(k=2, epsilon=1.0, noise=noise) for noise in RACES],
+        [Peeling(k=2, epsilon=1.0, noise=noise) for noise in PEELED],
         peeling_groups,
         approximate=[
-            Peeling(k=2, epsilon=0.5, noise=noise, delta=delta) for noise in RACES[::-1] for delta in (0.05, 1e-3)
+            Peeling(k=2, epsilon=0.5, noise=noise, delta=delta) for noise in PEELED[::-1] for delta in (0.05, 1e-3)
         ],
     ),
 }
@@ -223,6 +225,9 @@ UNKNOWN_UNDER_TEST: dict[str, list[UnknownPair]] = {
         _gaussian(3),
         _laplace(1),
         _laplace(2),
+        (_around(favouring_box(KnownBox, 1.0)), BOX),
+        (_around(box_around(Canonical(k=2, epsilon=1.0))), BOX),
+        (_around(box_around(Peeling(k=2, epsilon=0.5, noise="gumbel", delta=0.05))), BOX),
     ],
     "limited": [
         (LimitedDomain(k=2, epsilon=2.0, delta=0.1, pool=3), BOX),
@@ -232,6 +237,19 @@ UNKNOWN_UNDER_TEST: dict[str, list[UnknownPair]] = {
         (LimitedDomain(k=1, epsilon=4.0, delta=0.02, pool=1), BOX),
         (LimitedDomain(k=2, epsilon=0.5, delta=0.3, pool=2), BOX),
         (LimitedDomain(k=2, epsilon=2.0, delta=0.1, pool=2, sensitivity=BOTH_WAYS), Domain(3, 2, BOTH_WAYS)),
+        (LimitedDomain(k=1, epsilon=2.0, delta=1e-3, pool=3, pool_epsilon=1.0), BOX),
+        (LimitedDomain(k=2, epsilon=6.0, delta=0.2, pool=3, pool_epsilon=1.0), BOX),
+        (LimitedDomain(k=1, epsilon=4.0, delta=0.2, pool=4, pool_epsilon=2.0), Domain(5, 1, COUNTS)),
+        (
+            LimitedDomain(
+                k=1, epsilon=2.0, delta=0.1, pool=3, pool_epsilon=1.0, max_items_per_person=2, noise="laplace"
+            ),
+            Domain(4, 3, COUNTS, items_per_person=2),
+        ),
+        (
+            LimitedDomain(k=1, epsilon=2.0, delta=0.1, pool=2, pool_epsilon=1.0, sensitivity=BOTH_WAYS),
+            Domain(3, 2, BOTH_WAYS),
+        ),
     ],
     "top-stable": [
         (TopStable(k=1, epsilon=3.0, delta=0.1, pool=1), Domain(3, 6, COUNTS)),

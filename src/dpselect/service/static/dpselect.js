@@ -149,12 +149,25 @@ export class Client {
     return signal;
   }
 
-  // The result nearest to the last position; nothing is sent.
-  choose(results) {
+  // The best result for the last position, the first of equals; nothing is sent. Quality is a function of the position
+  // and a result, the higher the better; without one the nearest result is the best.
+  choose(results, quality = (value, result) => -Math.abs(result.position - value)) {
     if (this.#value === null || results.length === 0) throw new RangeError("a signal and its answer are needed first");
-    const distance = (result) => Math.abs(result.position - this.#value);
-    return results.reduce((best, result) => (distance(result) < distance(best) ? result : best));
+    const values = results.map((result) => quality(this.#value, result));
+    if (!values.every(Number.isFinite)) throw new TypeError("the quality of every result needs to be a finite number");
+    return results[values.indexOf(Math.max(...values))];
   }
+}
+
+// The quality of results by a model that a service sends as plain numbers: the sum of A[i][j] u[i] w[j], b[j] w[j] and
+// c[j] w[j]^2 over the coordinates u of the user and w of the result.
+export function qualityOf({ bilinear, linear, squares }) {
+  return (value, result) => {
+    const [user, own] = [[value].flat(), [result.vector ?? result.position].flat()];
+    if (user.length !== bilinear.length || own.length !== linear.length) throw new TypeError("this model does not fit");
+    const weights = linear.map((weight, j) => user.reduce((sum, part, i) => sum + part * bilinear[i][j], weight));
+    return own.reduce((sum, part, j) => sum + part * (weights[j] + squares[j] * part), 0);
+  };
 }
 
 // Sends a signal, and nothing else, and returns the results.

@@ -99,7 +99,8 @@ function say(text, refused) {
 
 async function start() {
   const reply = await fetch("/v1/multiselect");
-  [state.offer] = (await reply.json()).catalogues;
+  state.offer = (await reply.json()).catalogues.find(({ kind }) => kind === "line");
+  if (state.offer === undefined) throw new Error("this service has no catalogue on a line, and the page shows no others");
   const { epsilons, shown: [low, high], unit, most } = state.offer;
   // The page starts with noise of about a twentieth of the map.
   const far = (each) => Math.abs(Math.log((each * (high - low)) / 20));

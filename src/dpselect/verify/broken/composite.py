@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from dpselect.multiselect.client import Client
-from dpselect.multiselect.features import FeatureClient, VectorNoise
+from dpselect.multiselect.features import FeatureClient
 from dpselect.multiselect.noise import GridNoise
 from dpselect.multiselect.ring import ring_law
+from dpselect.multiselect.vectors import GaussianVectorNoise, VectorNoise
 from dpselect.privacy import Sensitivity
 from dpselect.ranking.bounds import Bounds
 from dpselect.sampling import SeededBits
@@ -24,13 +25,23 @@ from dpselect.verify.broken.base import Altered, Law, Twin, by_privacy, by_sampl
 from dpselect.verify.domain import Domain
 from dpselect.verify.privacy import Subject
 from dpselect.verify.ranking import Ranked, Units, comparisons_of
-from dpselect.verify.signals import TWO_PEAKS, MovingSignals, RingSignals, Signals, VectorSignals, floats, positions_of
+from dpselect.verify.signals import (
+    TWO_PEAKS,
+    GaussianSignals,
+    MovingSignals,
+    RingSignals,
+    Signals,
+    VectorSignals,
+    floats,
+    positions_of,
+)
 
 STEP = 0.5
 ONE = Signals(epsilon=1.0, step=STEP)
 REUSED = Signals(epsilon=1.0, step=STEP, k=2, reuse=True)
 MOVING = MovingSignals(epsilon=1.0, step=STEP, distance=0.5, k=3, drawn=2)
 FEATURES = VectorSignals(epsilon=1.0, step=STEP)
+GAUSSIAN = GaussianSignals(epsilon=2.0, delta=0.01, step=STEP)
 RING = RingSignals(epsilon=1.0, heights=TWO_PEAKS)
 
 
@@ -74,6 +85,20 @@ def one_noise_for_all(scores: Any) -> dict[Any, float]:
     return {(place, place + second - first): mass for place, mass in single.items()}
 
 
+def noise_of_one_feature(scores: Any) -> dict[Any, float]:
+    """Return Gaussian noise for the largest change of one feature, not of both."""
+    added = GAUSSIAN.added
+    narrow = replace_rho(added, 2 * added.rho)
+    return dict(narrow.law(floats(scores), GAUSSIAN.low, GAUSSIAN.high))
+
+
+def replace_rho(noise: GaussianVectorNoise, rho: float) -> GaussianVectorNoise:
+    """Return Gaussian noise with another ρ than its ε and δ allow."""
+    wrong = GaussianVectorNoise(noise.epsilon, noise.delta, noise.dimensions, noise.step)
+    object.__setattr__(wrong, "rho", rho)
+    return wrong
+
+
 def row_left_out(scores: Any) -> dict[Any, float]:
     """Return ring noise of a linear program that lacks one row: the height jumps by 2 there."""
     ring = RING.ring
@@ -87,6 +112,14 @@ def features_swapped(scores: Any, seed: int | None) -> Any:
     """Send the two features in the wrong order."""
     signal = FeatureClient(4.0, 2, grid=STEP, seed=seed).signal(floats(scores)[::-1])
     return np.clip(np.round(signal / STEP).astype(np.int64), VectorSignals.low, VectorSignals.high)
+
+
+def never_rejected(scores: Any, seed: int | None) -> Any:
+    """Send the proposals of the Gaussian sampler, which are Laplace draws, without rejecting any."""
+    bits, noise = SeededBits(0 if seed is None else seed), GAUSSIAN.added
+    scale = Fraction(math.isqrt(int(noise.single.variance)) + 1)
+    places = [place + discrete_laplace(scale, bits) for place in noise.nearest(floats(scores))]
+    return np.clip(places, GAUSSIAN.low, GAUSSIAN.high)
 
 
 def zero_twice(scores: Any, seed: int | None) -> Any:
@@ -129,6 +162,13 @@ SIGNALS = [
         PLANE,
     ),
     _signals(
+        "Gaussian noise of one feature",
+        "the noise allows for a change of one feature only",
+        GAUSSIAN,
+        noise_of_one_feature,
+        positions_of(2, 0.5, 0.5, 0.5),
+    ),
+    _signals(
         "row of the program left out",
         "two neighbouring places are not compared",
         RING,
@@ -142,6 +182,14 @@ SIGNALS = [
         replace(FEATURES, epsilon=4.0),
         (1.0, 0.5),
         draws=500,
+    ),
+    by_sampler(
+        "Gaussian proposals",
+        "proposals of the Gaussian sampler are all accepted",
+        never_rejected,
+        GAUSSIAN,
+        (0.0, 0.5),
+        draws=1000,
     ),
     _signals(
         "memory forgotten",

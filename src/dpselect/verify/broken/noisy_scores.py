@@ -398,6 +398,18 @@ OTHERS = [
         float(range_per_round(0.5, 0.05, 2)),
         noise="exponential",
     ),
+    rounds(
+        "report noisy max as bounded range",
+        "rounds with laplace noise get the share that needs gumbel noise",
+        float(range_per_round(0.5, 0.05, 2)),
+        noise="laplace",
+    ),
+    altered(
+        "laplace rounds at half the scale",
+        "noise of scale w/(2 epsilon_0) in each round",
+        Peeling(k=2, epsilon=1.0, noise="laplace"),
+        Peeling(k=2, epsilon=2.0, noise="laplace").law,
+    ),
 ]
 
 TWINS = [*ONE_SHOT, *VECTORS, *OTHERS, *SAMPLERS]

@@ -23,6 +23,7 @@ from dpselect.mechanisms.top_stable import TopStable
 from dpselect.privacy import COUNTS, Guarantee, Sensitivity
 from dpselect.privacy.calibration import laplace_threshold
 from dpselect.sampling.laws import threshold_probability
+from dpselect.verify.boxes import KnownBox, UnshuffledBox, favouring_box
 from dpselect.verify.broken.base import Twin, by_privacy
 from dpselect.verify.domain import Chosen, Domain
 
@@ -102,6 +103,13 @@ class LowDummy(LimitedDomain):
 
     def lead(self) -> Fraction:
         return super().lead() - Fraction(self.sensitivity.spread)
+
+
+class LowestDummy(LimitedDomain):
+    """The pool with the lowest dummy, without noise: one person can change which items compete at no cost."""
+
+    def choice_law(self, heights: list[Fraction]) -> Law:
+        return {frozenset({heights.index(max(heights))}): 1.0}
 
 
 class GapBelow(TopStable):
@@ -231,10 +239,23 @@ TWINS = [
         pool=3,
     ),
     by_privacy(
+        "black box that knows the order",
+        "a function that prefers the first position gets the pool in the order of its scores",
+        *(
+            Restricted(inner=favouring_box(kind, 1.0), pool=3, test_epsilon=2.0, test_delta=0.1)
+            for kind in (UnshuffledBox, KnownBox)
+        ),
+    ),
+    by_privacy(
         "dummy without the spread",
         "the dummy stands lower by what one person can add to an item",
         LowDummy(k=1, epsilon=2.0, delta=0.05, pool=1),
         LimitedDomain(k=1, epsilon=2.0, delta=0.05, pool=1),
+    ),
+    by_privacy(
+        "lowest dummy",
+        "the pool with the lowest dummy is taken without noise",
+        *(kind(k=1, epsilon=2.0, delta=1e-3, pool=3, pool_epsilon=1.0) for kind in (LowestDummy, LimitedDomain)),
     ),
     by_privacy(
         "gap one rank too far",

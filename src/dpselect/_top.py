@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dpselect._numbers import seed_or_none
 from dpselect.errors import InvalidInput
 from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, Mechanism, UnknownDomain
 from dpselect.mechanisms.unknown import Pool
+from dpselect.privacy.guarantee import WHERE_OTHERS_HAVE_THE_SAME
 from dpselect.release import (
     NUMBER,
     PUBLIC,
@@ -46,8 +47,10 @@ def top(
     max_items_per_person: int | None = None,
     pool: int | None = None,
     mechanism: str | Mechanism = "auto",
+    options: Mapping[str, Any] | None = None,
     aim: str = "most",
     ordered: bool = False,
+    lowest: bool = False,
     values: float | bool | None = None,
     protects: str = "one person",
     seed: int | None = None,
@@ -69,8 +72,11 @@ def top(
     item, person
         The columns with the items and the people. Each person counts at most once per item; rows with a null in either
         column are dropped. A misspelt field of a JSON file is not detected: it reads as null in every row.
-    k, epsilon, delta, mechanism, aim, ordered, values, seed
+    k, epsilon, delta, mechanism, options, aim, ordered, values, seed
         As in `select`. With a `max_items_per_person`, "auto" may choose "laplace" or "gaussian".
+    lowest
+        Whether to choose the k items that the fewest people have, from a domain that lists the items. Listed items
+        that nobody has take part, with a score of 0.
     domain
         The possible items, which are public: a list, array or table column, the path of a file that lists them,
         table:NAME in the engine of the rows, or their number. With a number, an item that nobody has is returned as
@@ -135,10 +141,13 @@ def top(
         max_items_per_person=contribution.max_items_per_person,
         number_of_items=possible.number,
         pool=pool,
+        options=options,
+        lowest=lowest,
         details=contribution.describe(),
     ).plan()
-    check_covers(plan.mechanism, contribution.sensitivity, contribution.max_items_per_person)
-    if ledger is not None and plan.guarantee.neighbours != "add or remove":
+    if isinstance(mechanism, Mechanism):
+        check_covers(mechanism, contribution.sensitivity, contribution.max_items_per_person, values=values)
+    if ledger is not None and plan.guarantee.neighbours.startswith(WHERE_OTHERS_HAVE_THE_SAME):
         raise InvalidInput(
             "domain",
             possible.number,
@@ -165,10 +174,10 @@ def top(
         plan = plan.charge(target, secure=bits.secure)
         if possible.unknown:
             return _release_from_pool(plan, counts, bits)
-        members, noisy = plan.draw(Scores.from_histogram(*counts.histogram()), bits)
-        items = counts.fetch(members.values.tolist(), members.indexes.tolist())
+        members, noisy = plan.draw(plan.seen(Scores.from_histogram(*counts.histogram())), bits)
+        items = counts.fetch(plan.scores_of(members).tolist(), members.indexes.tolist())
         stated = StatedDomain(counts.size, PUBLIC if possible.number is None else NUMBER)
-    return plan.release(items, members.values, bits, stated, noisy)
+    return plan.release(items, plan.scores_of(members), bits, stated, noisy)
 
 
 def _mechanism_for(domain: Domain, mechanism: str | Mechanism, pool: int | None) -> str | Mechanism:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dpselect._numbers import seed_or_none
@@ -22,9 +23,11 @@ def select(
     epsilon: float | None = None,
     delta: float | None = None,
     mechanism: str | Mechanism = "auto",
+    options: Mapping[str, Any] | None = None,
     aim: str = "most",
     sensitivity: Sensitivity = COUNTS,
     ordered: bool = False,
+    lowest: bool = False,
     values: float | bool | None = None,
     protects: str = "one person",
     seed: int | None = None,
@@ -46,6 +49,8 @@ def select(
         states.
     mechanism
         "auto", a name, or a mechanism object. "auto" chooses from public facts only, never from the scores.
+    options
+        Further arguments of the mechanism that is named, such as {"noise": "laplace"}.
     aim
         What "auto" aims at: "most", the most right items to be expected, or "exact", the highest probability of exactly
         the right answer.
@@ -53,8 +58,12 @@ def select(
         How far one person can move a score; `COUNTS` if each person counts at most once per item.
     ordered
         Whether the order of the answer must be part of the private output.
+    lowest
+        Whether to choose the k lowest scores instead. Not for unknown domains.
     values
         None, or the share of epsilon, above 0 and below 1, to spend on publishing noisy scores of the chosen items.
+        The epsilon of a mechanism object is that of the choice alone; the values are charged beside it, so that they
+        take that share of the total. They use a delta only if `delta`, the total, exceeds that of the object.
         True for `Laplace` and `Gaussian`, whose release includes them at no further cost (docs/values.md).
     protects
         The unit of protection, if it is not one person: "one household", say. The guarantee states it, and it must be
@@ -84,6 +93,8 @@ def select(
     >>> import dpselect as dps
     >>> dps.select({"tea": 90, "coffee": 80, "milk": 3}, k=2, epsilon=1.0, seed=1).k
     2
+    >>> dps.select({"tea": 900, "coffee": 800, "milk": 3}, k=1, epsilon=1.0, lowest=True, seed=1).items
+    ['milk']
     """
     plan = ReleaseRequest(
         mechanism=mechanism,
@@ -95,14 +106,16 @@ def select(
         aim=aim,
         values=values,
         protects=protects,
+        options=options,
+        lowest=lowest,
     ).plan()
     target = ChargeTarget.of(ledger, dataset, purpose)
     bits = bit_source(seed_or_none(seed))
-    table = plan.mechanism.table(scores)
+    table = plan.seen(plan.mechanism.table(scores))
     plan.mechanism.check_size(table.size)
     plan = plan.charge(target, secure=bits.secure)
     members, noisy = plan.draw(table, bits)
     # Mechanisms for unknown domains hide which items exist, and so their number.
     hidden = isinstance(plan.mechanism, UnknownDomain)
     domain = StatedDomain(None, UNKNOWN) if hidden else StatedDomain(table.size, PUBLIC)
-    return plan.release(table.items(members.positions().tolist()), members.values, bits, domain, noisy)
+    return plan.release(table.items(members.positions().tolist()), plan.scores_of(members), bits, domain, noisy)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,7 @@ def rank(
     max_degree: int,
     damping: float = DEFAULT_DAMPING,
     mechanism: str | Mechanism = "auto",
+    options: Mapping[str, Any] | None = None,
     aim: str = "most",
     max_votes_per_person: int | None = None,
     domain: Any = None,
@@ -58,6 +59,7 @@ def rank(
     tie: str | None = None,
     promised_rho: float | None = None,
     ordered: bool = False,
+    lowest: bool = False,
     values: float | None = None,
     protects: str | None = None,
     seed: int | None = None,
@@ -76,7 +78,7 @@ def rank(
         Pairs (winner, loser), whose items are taken by their text, or a table as in `top`, with a row for each
         comparison. Rows that lack a value, or that compare an item with itself or with one outside the domain, are left
         out.
-    k, epsilon, delta, mechanism, aim, ordered, values, seed
+    k, epsilon, delta, mechanism, options, aim, ordered, lowest, values, seed
         As in `select`; noisy values are the scores, which sum to 1.
     comparisons_per_pair, max_degree
         L and D, public caps. Each pair of items keeps at most L comparisons, and each item at most D·L that it lost,
@@ -147,6 +149,8 @@ def rank(
         values=values,
         protects=protects or ("one comparison" if person is None else "one person"),
         neighbours=f"add or remove{condition}",
+        options=options,
+        lowest=lowest,
         details=bounds.describe(),
     )
     if not isinstance(mechanism, Mechanism):
@@ -174,11 +178,11 @@ def rank(
                 promised_rho,
             )
         scores = scores_of(Pairs(found.size, *found.pairs()), bounds, bits, progress)
-        members = plan.mechanism.draw(scores, bits)
+        members, _ = plan.draw(plan.seen(scores), bits)
         items = found.fetch(members.positions().tolist())
         # If the rows name the items, their number is private.
         stated = StatedDomain(None, ROWS) if possible is None else StatedDomain(found.size, PUBLIC)
-    return plan.release(items, members.values, bits, stated)
+    return plan.release(items, plan.scores_of(members), bits, stated)
 
 
 def scores_of(
@@ -245,7 +249,7 @@ def _planned(request: ReleaseRequest, bounds: Bounds, size: int, *, listed: bool
     """Settle the request for a number of items, on which the sensitivity depends."""
     needed = bounds.sensitivity(max(size, 1))  # without any item, the check of k below refuses the rows
     if isinstance(request.mechanism, Mechanism):
-        check_covers(request.mechanism, needed)
+        check_covers(request.mechanism, needed, values=request.values)
         needed = request.mechanism.sensitivity
     plan = replace(request, sensitivity=needed).plan()
     if listed:
