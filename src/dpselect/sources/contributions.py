@@ -183,8 +183,7 @@ def contributions(engine: Engine, rows: Any, kind: Contribution, listed: Any, ke
 
     If people are just counted, the rows are returned unchanged: engines are fastest at counting distinct people.
 
-    A person with more items than allowed keeps those that come first by `digest(key, person, item)`: a uniformly random
-    subset that depends on the key and the person's own items alone. Items outside a list are dropped before.
+    A person with more items than allowed keeps a random subset of them. Items outside a list are dropped before.
     """
     import ibis
 
@@ -211,18 +210,30 @@ def contributions(engine: Engine, rows: Any, kind: Contribution, listed: Any, ke
         pairs = pairs.mutate(amount=amount)
     if kind.max_items_per_person is None:
         return pairs.select("item", "person", "amount")
+    kept = kept_at_random(engine, pairs, kind.max_items_per_person, key)
+    return kept.select("item", "person", "amount")
+
+
+def kept_at_random(
+    engine: Engine, rows: Any, most: int, key: str, *, choose: str = "item", within: Sequence[str] = ("person",)
+) -> Any:
+    """Keep at most `most` rows for each value of the columns `within`, one of which is the person.
+
+    Kept are the rows that come first by `digest(key, person, choose)`: a uniformly random subset that depends on the key
+    and the person's own rows alone. No two rows with the same `within` have the same value of `choose`.
+    """
+    import ibis
+
     if not engine.has_digest:
         raise InvalidInput(
-            "max_items_per_person",
-            kind.max_items_per_person,
-            "must be left out on this engine, which has no function md5",
+            f"max_{choose}s_per_person", most, "must be left out on this engine, which has no function md5"
         )
-    text = pairs.item.cast("string")
-    mixed = engine.digest(ibis.literal(key) + engine.digest(pairs.person.cast("string")) + text)
-    pairs = pairs.mutate(mixed=mixed, text=text)
-    window = ibis.window(group_by=pairs.person, order_by=[pairs.mixed, pairs.text])
-    pairs = pairs.mutate(place=ibis.row_number().over(window))
-    return pairs.filter(pairs.place < kind.max_items_per_person).select("item", "person", "amount")
+    text = rows[choose].cast("string")
+    mixed = engine.digest(ibis.literal(key) + engine.digest(rows.person.cast("string")) + text)
+    rows = rows.mutate(mixed=mixed, text=text)
+    window = ibis.window(group_by=[rows[name] for name in within], order_by=[rows.mixed, rows.text])
+    rows = rows.mutate(place=ibis.row_number().over(window))
+    return rows.filter(rows.place < most).drop("mixed", "text", "place")
 
 
 def numeric_rows(engine: Engine, rows: Any, kind: Contribution) -> Any:
