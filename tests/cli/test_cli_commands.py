@@ -8,6 +8,8 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from typer.testing import CliRunner
 
 import dpselect
 from dpselect.cli import app
-from dpselect.cli.demo import FILMS, DemoData
+from dpselect.cli.demo import COUNTRIES, FILMS, FIRST_DAY, WEEKS, DemoData
 
 COMMAND = Path(sys.executable).with_name("dpselect")
 
@@ -313,6 +315,26 @@ def test_the_demo_is_always_the_same_and_counts_each_viewer_once() -> None:
     assert len(pairs) < 50_000
 
 
+def test_the_demo_has_countries_with_tastes_of_their_own_and_whole_weeks(tmp_path: Path) -> None:
+    assert run("demo", "--rows", "100000", "--out", str(tmp_path)).exit_code == 0
+    rows = pyarrow.parquet.read_table(tmp_path / "views.parquet").to_pylist()
+    listed = [line.strip('"') for line in (tmp_path / "countries.csv").read_text().splitlines()]
+    assert listed == ["country", *sorted(COUNTRIES)]
+    assert {row["country"] for row in rows} == set(COUNTRIES)
+    days = {row["day"] for row in rows}
+    assert days == {FIRST_DAY + timedelta(days=day) for day in range(7 * WEEKS)}
+    assert FIRST_DAY.isoweekday() == 1
+
+    countries: dict[int, Counter[str]] = {}
+    for row in rows:
+        countries.setdefault(row["viewer"], Counter())[row["country"]] += 1
+    at_home = sum(found.most_common(1)[0][1] for found in countries.values())
+    assert 0.98 < at_home / len(rows) < 1
+
+    charts = [Counter(row["film"] for row in rows if row["country"] == country) for country in COUNTRIES]
+    assert len({frozenset(film for film, _ in chart.most_common(5)) for chart in charts}) == len(COUNTRIES)
+
+
 def test_a_demo_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     result = run("demo", "--rows", "10", "--out", str(tmp_path / "file"))
@@ -338,8 +360,9 @@ def test_the_demo_overwrites_only_its_own_files_unless_forced(tmp_path: Path, mo
     assert demo(10, "--force").exit_code == 0
     assert demo(20).exit_code == 0
     assert pyarrow.parquet.read_table("views.parquet").num_rows == 20
-    Path("films.csv").write_text("film\nmine\n")
-    assert "a films.csv that the demo did not write" in demo(10).stderr
-    Path("films.csv").unlink()
+    for name in ("films.csv", "countries.csv"):
+        Path(name).write_text("film\nmine\n")
+        assert f"a {name} that the demo did not write" in demo(10).stderr
+        Path(name).unlink()
     Path("views.parquet").write_text("no table")
     assert "a views.parquet that the demo did not write" in demo(10).stderr

@@ -7,6 +7,7 @@ import io
 import shlex
 import tempfile
 from dataclasses import dataclass
+from datetime import date
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,8 +27,35 @@ EXAMPLES = examples("dpselect demo --out demo", title="Example, which keeps its 
 
 FILMS = 2_000
 VIEWERS = 50_000
-_DATA_SEED = 20_240_229
+COUNTRIES = {
+    "Brazil": 21,
+    "Germany": 17,
+    "Japan": 15,
+    "Mexico": 14,
+    "France": 13,
+    "Poland": 9,
+    "Kenya": 7,
+    "Portugal": 3,
+    "Iceland": 1,
+}
+"""The countries, with the share of viewers who live there in percent."""
 
+FIRST_DAY = date(2026, 10, 5)
+"""A Monday, the first day of week 41."""
+
+WEEKS = 6
+_DATA_SEED = 20_240_229
+_HOME_INTEREST = 4.0
+"""How much more a film is watched in the country where it was made."""
+
+_WEEKLY_TREND = 0.3
+"""Standard deviation of the logarithm of the factor by which the interest in a film grows or shrinks each week."""
+
+_ABROAD = 0.01
+"""Share of viewings away from home."""
+
+_WEEKDAYS = (3.0, 3.0, 3.0, 3.0, 4.0, 6.0, 5.0)
+"""Relative numbers of viewings, Monday to Sunday."""
 
 _MARK = {"made by": "dpselect demo"}
 """Metadata by which the demo recognises its own Parquet file."""
@@ -70,50 +98,77 @@ _PATTERNS = (
 
 @dataclass(frozen=True)
 class DemoData:
-    """Who viewed which film, one row per viewing; a viewer can see a film more than once."""
+    """Who viewed which film in which country on which day, one row per viewing, possibly several of the same film.
+
+    `films` and `countries` are places in `titles` and `COUNTRIES`, and `days` count from `FIRST_DAY`.
+    """
 
     titles: list[str]
     viewers: IntArray
     films: IntArray
+    countries: IntArray
+    days: IntArray
 
     @classmethod
     def generate(cls, rows: int) -> DemoData:
-        """Draw `rows` viewings: popularity of the r-th film ∝ 1/(r + 5)^0.9, of viewers exponential + 0.05."""
+        """Draw `rows` viewings.
+
+        The popularity of the r-th film is ∝ 1/(r + 5)^0.9, and higher in the country where it was made; that of
+        viewers is exponential + 0.05. The interest in a film grows or shrinks by the same factor every week.
+        """
         random = np.random.default_rng(_DATA_SEED)
         every = [pattern.format(*words) for pattern, *lists in _PATTERNS for words in product(*lists)]
         titles = [str(title).replace("-", " ") for title in random.permutation(every)[:FILMS]]
-        popularity = (np.arange(1, FILMS + 1) + 5.0) ** -0.9
+        share = np.array(list(COUNTRIES.values())) / sum(COUNTRIES.values())
         busyness = random.exponential(size=VIEWERS) + 0.05
-        films = random.choice(FILMS, size=rows, p=popularity / popularity.sum())
         viewers = random.choice(VIEWERS, size=rows, p=busyness / busyness.sum())
-        return cls(titles, viewers, films)
+        homes = random.choice(len(share), size=VIEWERS, p=share)[viewers]
+        films = _films_by_taste(random, homes, made_in=random.choice(len(share), size=FILMS, p=share))
+        abroad = random.random(rows) < _ABROAD
+        countries = np.where(abroad, random.choice(len(share), size=rows, p=share), homes)
+        return cls(titles, viewers, films, countries, _days(random, films))
 
     def foreign_files(self, folder: Path) -> list[str]:
         """Return which of the demo's files exist in a folder but were not written by the demo."""
-        made = {"views.parquet": _is_marked, "films.csv": self._lists_films}
-        return [name for name, is_ours in made.items() if (folder / name).exists() and not is_ours(folder / name)]
+        places = {name: folder / name for name in ("views.parquet", *self._lists())}
+        return [name for name, path in places.items() if path.exists() and not self._is_ours(path)]
 
-    def _lists_films(self, path: Path) -> bool:
-        lines = "".join(f'"{line}"\n' for line in ["film", *sorted(self.titles)])
-        return path.is_file() and path.read_bytes() == lines.encode()
+    def _is_ours(self, path: Path) -> bool:
+        if path.name == "views.parquet":
+            return _is_marked(path)
+        return path.is_file() and path.read_bytes() == self._lists()[path.name]
 
-    def write(self, folder: Path) -> tuple[Path, Path]:
-        """Write views.parquet (private) and films.csv (public), and return their paths."""
+    def _lists(self) -> dict[str, bytes]:
+        """Return the public lists: the content of films.csv and of countries.csv."""
+        listed = {"film": sorted(self.titles), "country": sorted(COUNTRIES)}
+        names = {"film": "films.csv", "country": "countries.csv"}
+        return {
+            names[column]: "".join(f'"{line}"\n' for line in [column, *lines]).encode()
+            for column, lines in listed.items()
+        }
+
+    def write(self, folder: Path) -> tuple[Path, Path, Path]:
+        """Write views.parquet (private), films.csv and countries.csv (public), and return their paths."""
         import pyarrow
-        import pyarrow.csv
         import pyarrow.parquet
 
-        views, films = folder / "views.parquet", folder / "films.csv"
-        seen = pyarrow.DictionaryArray.from_arrays(self.films.astype("int32"), self.titles).cast(pyarrow.string())
-        rows = pyarrow.table({"viewer": self.viewers, "film": seen}).replace_schema_metadata(_MARK)
-        for path, table, write in (
-            (views, rows, pyarrow.parquet.write_table),
-            (films, pyarrow.table({"film": sorted(self.titles)}), pyarrow.csv.write_csv),
-        ):
-            content = io.BytesIO()
-            write(table, content)
-            write_whole(path, content.getvalue())
-        return views, films
+        def text(places: IntArray, words: list[str]) -> Any:
+            return pyarrow.DictionaryArray.from_arrays(places.astype("int32"), words).cast(pyarrow.string())
+
+        rows = pyarrow.table(
+            {
+                "viewer": self.viewers,
+                "film": text(self.films, self.titles),
+                "country": text(self.countries, list(COUNTRIES)),
+                "day": np.datetime64(FIRST_DAY) + self.days,
+            }
+        )
+        content = io.BytesIO()
+        pyarrow.parquet.write_table(rows.replace_schema_metadata(_MARK), content)
+        files = {"views.parquet": content.getvalue(), **self._lists()}
+        for name, whole in files.items():
+            write_whole(folder / name, whole)
+        return folder / "views.parquet", folder / "films.csv", folder / "countries.csv"
 
     def true_top(self, k: int) -> list[tuple[str, int]]:
         """Return the k films with most viewers and the numbers of viewers, each counted once per film."""
@@ -121,6 +176,28 @@ class DemoData:
         counts = np.bincount(pairs // VIEWERS, minlength=FILMS)
         best = np.argsort(-counts, kind="stable")[:k]
         return [(self.titles[film], int(counts[film])) for film in best]
+
+
+def _films_by_taste(random: np.random.Generator, homes: IntArray, made_in: IntArray) -> IntArray:
+    """Return a film for each viewing: its popularity, times `_HOME_INTEREST` if it was made in the viewer's home."""
+    popularity = (np.arange(1, FILMS + 1) + 5.0) ** -0.9
+    films = np.empty(len(homes), dtype=np.int64)
+    for country in range(len(COUNTRIES)):
+        taste = popularity * np.where(made_in == country, _HOME_INTEREST, 1.0)
+        here = homes == country
+        films[here] = random.choice(FILMS, size=int(here.sum()), p=taste / taste.sum())
+    return films
+
+
+def _days(random: np.random.Generator, films: IntArray) -> IntArray:
+    """Return a day for each viewing: a week by the trend of its film, and a day of the week."""
+    trend = random.normal(scale=_WEEKLY_TREND, size=FILMS)
+    interest = np.exp(np.outer(trend, np.arange(WEEKS)))
+    until = np.cumsum(interest / interest.sum(axis=1, keepdims=True), axis=1)[:, :-1]
+    weeks = (until[films] < random.random((len(films), 1))).sum(axis=1)
+    weekdays = random.choice(len(_WEEKDAYS), size=len(films), p=np.array(_WEEKDAYS) / sum(_WEEKDAYS))
+    days: IntArray = weeks * len(_WEEKDAYS) + weekdays
+    return days
 
 
 def demo_command(
@@ -145,7 +222,7 @@ def demo_command(
     with contextlib.ExitStack() as stack:
         folder = out if out is not None else Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dpselect-")))
         data = DemoData.generate(rows)
-        views, films = _write(data, folder, force)
+        views, films, countries = _write(data, folder, force)
         progress = stack.enter_context(progress_bar("Counting viewers per film"))
         release = dpselect.top(
             views, item="film", person="viewer", k=k, epsilon=epsilon, domain=films, seed=seed, progress=progress
@@ -154,10 +231,10 @@ def demo_command(
     truth = data.true_top(k)
     publish(_demo_text(release, truth, rows, form, out), None)
     if out is not None:
-        note(f"the files of the example are {views} (private rows) and {films} (public list)")
+        note(f"the files of the example are {views} (private rows), {films} and {countries} (public lists)")
 
 
-def _write(data: DemoData, folder: Path, force: bool) -> tuple[Path, Path]:
+def _write(data: DemoData, folder: Path, force: bool) -> tuple[Path, Path, Path]:
     foreign_files: list[str] = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -187,7 +264,8 @@ def _demo_text(
     if form is Format.csv:
         return as_csv([{"item": item, "in_true_top": item in true_items} for item in release.items])
     return as_text(
-        f"{rows:,} viewings by {VIEWERS:,} generated viewers; {FILMS:,} films, whose titles are public.\n",
+        f"{rows:,} viewings by {VIEWERS:,} generated viewers in {len(COUNTRIES)} countries and {WEEKS} weeks; "
+        f"{FILMS:,} films, whose titles are public.\n",
         _comparison(release, truth),
         f"The private answer has [bold]{found} of {release.k}[/bold] films of the true top {release.k}.\n",
         facts(release),
