@@ -128,9 +128,8 @@ def _object_array(values: list[Any]) -> Array:
 BLOCK = 1024
 """Integers of which `Extent` keeps one maximum."""
 
-
-TABLE_PER_ITEM = 16
-"""Integers are counted in a table of at most this many entries per item; sorting them would cost about as much."""
+SMALL_TABLE = 1 << 18
+"""Entries of a table that takes little memory however few items there are."""
 
 
 @dataclass(frozen=True)
@@ -157,6 +156,11 @@ class Extent:
         """How many integers there are from the lowest to the highest."""
         return self.high - self.low + 1
 
+    @property
+    def first(self) -> int:
+        """The integer that a table starts with: 0 if that is not far below the lowest, so that nothing is shifted."""
+        return 0 if 0 <= self.low <= self.span else self.low
+
 
 def histogram_of(values: Any, multiplicities: Iterable[Any]) -> tuple[Array, Array]:
     """Return the distinct values, descending, and how many items have each."""
@@ -164,9 +168,13 @@ def histogram_of(values: Any, multiplicities: Iterable[Any]) -> tuple[Array, Arr
 
 
 def counted(data: Array, extent: Extent | None) -> tuple[Array, Array]:
-    """Return the distinct numbers of an exact array, descending, and how often each occurs."""
-    if extent is not None and extent.span <= TABLE_PER_ITEM * len(data) + BLOCK:
-        return _tabulated(data, extent)
+    """Return the distinct numbers of an exact array, descending, and how often each occurs.
+
+    Sorting costs about as much as a table of 16 entries per item; large tables are kept to 2 to save memory.
+    """
+    if extent is not None and extent.span <= min(16 * len(data), max(2 * len(data), SMALL_TABLE)):
+        table = _table(data, extent)
+        return _groups_of(table, table != 0, extent)
     if data.dtype == object:
         return _merged(data, np.ones(len(data), dtype=np.int64))
     ranked = np.sort(data)[::-1]
@@ -177,20 +185,25 @@ def counted(data: Array, extent: Extent | None) -> tuple[Array, Array]:
 def counted_if_few(data: Array, extent: Extent | None) -> tuple[Array, Array] | None:
     """Return `counted` if there are few distinct integers, so that a draw by groups is faster than one by items.
 
-    A group costs about as much as 32 items.
+    A group costs about as much as 32 items. At most 16 bytes per item are used: 8 for each entry of the table, and 8
+    for each item if the data must be shifted.
     """
-    if extent is None or len(data) < 1 << 15 or extent.span > TABLE_PER_ITEM * len(data) + BLOCK:
+    if extent is None or len(data) < 1 << 15 or extent.span > len(data) // (2 if extent.first else 1):
         return None
-    values, multiplicities = _tabulated(data, extent)
-    return (values, multiplicities) if 32 * len(values) <= len(data) else None
+    table = _table(data, extent)
+    held = table != 0
+    return _groups_of(table, held, extent) if 32 * np.count_nonzero(held) <= len(data) else None
 
 
-def _tabulated(data: Array, extent: Extent) -> tuple[Array, Array]:
-    """Count integers in a table of all integers from the lowest to the highest, or from 0 if that is not far below."""
-    first = 0 if 0 <= extent.low <= extent.span else extent.low
-    table = np.bincount(data - first if first else data)
-    held = np.flatnonzero(table)[::-1]
-    return held + first, table[held]
+def _table(data: Array, extent: Extent) -> Array:
+    """Count how often each integer from `extent.first` to the highest occurs."""
+    return np.bincount(data - extent.first if extent.first else data)
+
+
+def _groups_of(table: Array, held: Array, extent: Extent) -> tuple[Array, Array]:
+    """Return the integers of a table that occur, descending, and how often; `held` tells which occur."""
+    places = np.flatnonzero(held)[::-1]  # much faster on booleans than on the table itself
+    return places + extent.first, table[places]
 
 
 def _merged(values: Array, multiplicities: Iterable[Any]) -> tuple[Array, Array]:
