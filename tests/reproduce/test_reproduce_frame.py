@@ -301,6 +301,12 @@ def test_one_exception_is_counted_and_named() -> None:
     assert verdict.text == "Text. Exceptions: Foods, k = 500."
 
 
+def test_comparisons_of_numpy_numbers_count_like_plain_ones() -> None:
+    verdict = counted(checks(*(np.arange(3) > 0)), "", "Text.")
+    assert verdict.word == "holds in 2 of 3 settings, fails in 1"
+    assert verdict.text == "Text. Exceptions: Foods, k = 5."
+
+
 def test_what_is_undecided_neither_holds_nor_fails() -> None:
     verdict = counted(checks(True, None, True), "", "Text.")
     assert (verdict.holds, verdict.failed, verdict.undecided) == (False, 0, 1)

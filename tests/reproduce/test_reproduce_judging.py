@@ -46,6 +46,15 @@ def test_exact_figures_are_compared_as_they_are() -> None:
     assert is_more(Mean(4.0), Mean(2.0), 1, times=1.5) is True
 
 
+def test_numbers_of_numpy_give_plain_answers() -> None:
+    """Verdicts count by identity, and `numpy.True_ is True` is false."""
+    more, less = np.float64(0.5), np.float64(0.4)
+    for error in (0.0, 0.001):
+        assert is_more(Mean(more, np.float64(error), 50), Mean(less), 9) is True
+        assert is_more(Mean(less), Mean(more, np.float64(error), 50), 9) is False
+    assert is_more_variable(Variance(more, more, 50_000), Variance(less, less, 50_000), 1) is True
+
+
 def test_variances_are_compared_by_their_own_errors() -> None:
     random = np.random.default_rng(2)
     wide, narrow = random.normal(0, 3, 200).tolist(), random.normal(50, 1, 200).tolist()

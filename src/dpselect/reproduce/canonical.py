@@ -258,8 +258,8 @@ def judge_exponents(rows: list[Row]) -> Verdict:
                 said.append(f"{name} {word} at k = {k:,}: {sum(check.held is True for check in own)} of {len(own)}")
                 checks += own
     text = (
-        f"More likely than One-shot and Peeling at this many exponents: {'; '.join(said)}. Where none is likely, or all "
-        f"are nearly certain, the probabilities differ by at most {ACCURATE:g} and the claim is undecided."
+        f"More likely than One-shot and Peeling at this many exponents: {'; '.join(said)}. Where none is likely, or "
+        f"all are nearly certain, the probabilities differ by at most {ACCURATE:g} and the claim is undecided."
     )
     figure = f"more likely at {sum(check.held is True for check in checks)} of {len(checks)}"
     return counted(checks, figure, f"{text} {EXACT}")

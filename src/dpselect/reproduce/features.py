@@ -127,6 +127,7 @@ def _judge(rows: list[Row]) -> Verdict:
         for row in rows
     ]
     worst = max(rows, key=lambda row: row["error"] / row["bound"])
+    unsure = max(row["standard_error"] / row["error"] for row in rows)
     shown = [row for row in rows if row["epsilon"] == 16]
     falls = "; ".join(
         f"d' = {own[0]['dimensions']}: " + ", ".join(f"{three_digits(row['error'])} (k = {row['k']})" for row in own)
@@ -136,11 +137,12 @@ def _judge(rows: list[Row]) -> Verdict:
     figure = f"the error is at most {worst['error'] / worst['bound']:.2f} of Zador's bound, c sigma / k^(1/d')"
     text = (
         f"Over all settings {figure}. The error is how much farther the kept film is than the best film, in the d' "
-        "directions in which the server searches. The paper's epsilon is the inverse of the mean noise, so it is "
-        f"proportional to 1/sigma; ours is that of the guarantee with delta = {DELTA:g}. At epsilon = 16, in units of "
-        f"the mean distance between two viewers, the error is: {falls}. This study is ours: the stars of {VIEWERS} viewers for "
-        f"{FILMS:,} films are generated. A quarter of the viewers are not in the training data and send their vectors "
-        "with exact noise."
+        f"directions in which the server searches. Errors are means over {worst['viewers']} viewers, with standard "
+        f"errors of at most {100 * unsure:.0f}% of the mean. The paper's epsilon is the inverse of the mean noise, so "
+        f"it is proportional to 1/sigma; ours is that of the guarantee with delta = {DELTA:g}. At epsilon = 16, in "
+        f"units of the mean distance between two viewers, the error is: {falls}. This study is ours: the stars of "
+        f"{VIEWERS} viewers for {FILMS:,} films are generated. A quarter of the viewers are not in the training data "
+        "and send their vectors with exact noise."
     )
     return counted(checks, figure, text)
 

@@ -33,7 +33,7 @@ def is_more(first: Mean, second: Mean, comparisons: int, times: float = 1.0) -> 
     """Return whether the first mean exceeds `times` the second, None if the draws cannot tell (Welch's t-test)."""
     from scipy.stats import t
 
-    difference = first.value - times * second.value
+    difference = float(first.value - times * second.value)
     parts = first.error**2, (times * second.error) ** 2
     if not any(parts):
         return None if difference == 0 else difference > 0
@@ -60,7 +60,7 @@ def is_more_variable(first: Variance, second: Variance, comparisons: int) -> boo
     """
     from scipy.stats import norm
 
-    difference = first.value - second.value
+    difference = float(first.value - second.value)
     error = math.sqrt(sum(max(one.fourth - one.value**2, 0.0) / one.draws for one in (first, second)))
     reach = float(norm.isf(ERROR / (2 * comparisons))) * error
     return difference > 0 if abs(difference) > reach else None

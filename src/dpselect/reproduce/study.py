@@ -41,6 +41,11 @@ class Claim:
     at: str
     held: bool | None
 
+    def __post_init__(self) -> None:
+        """Make `held` a plain bool: a comparison of NumPy's numbers is not, and verdicts count by identity."""
+        if self.held is not None:
+            object.__setattr__(self, "held", bool(self.held))
+
 
 @dataclass(frozen=True)
 class Verdict:

@@ -219,8 +219,8 @@ def kept_at_random(
 ) -> Any:
     """Keep at most `most` rows for each value of the columns `within`, one of which is the person.
 
-    Kept are the rows that come first by `digest(key, person, choose)`: a uniformly random subset that depends on the key
-    and the person's own rows alone. No two rows with the same `within` have the same value of `choose`.
+    Kept are the rows that come first by `digest(key, person, choose)`: a uniformly random subset that depends on the
+    key and the person's own rows alone. No two rows with the same `within` have the same value of `choose`.
     """
     import ibis
 
