@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dpselect.mechanisms import (
         BlackBox,
         Canonical,
+        Discovery,
         Gamma,
         Gaussian,
         Joint,
@@ -78,6 +79,7 @@ __all__ = [
     "BlackBox",
     "BudgetExceeded",
     "Canonical",
+    "Discovery",
     "DpSelectError",
     "Gamma",
     "Gaussian",

@@ -12,9 +12,11 @@ import pytest
 
 from dpselect.privacy.calibration import STEP, gumbel_threshold, laplace_threshold
 from dpselect.sampling import SeededBits
+from dpselect.sampling.balls import ball, working_precision
 from dpselect.sampling.laws import threshold_probability
-from dpselect.sampling.threshold import MeasuredField, first_exceeding, passing_at_first
-from dpselect.verify.exact import ALLOWED, WORDS, Border, GivenWords, NoisyValue
+from dpselect.sampling.noise import NORMAL
+from dpselect.sampling.threshold import MeasuredField, first_exceeding, passing, passing_at_first
+from dpselect.verify.exact import ALLOWED, CLOSED_FORMS, WORDS, Border, GivenWords, NoisyValue, last_win
 
 
 def field(values: list[Any], *, scale: Fraction = Fraction(1), origin: Any = 0) -> MeasuredField:
@@ -135,3 +137,36 @@ def test_law_of_all_answers_add_up_to_one() -> None:
     assert threshold_probability([-np.inf], []) == 0.0
     assert threshold_probability([1.0], [-np.inf]) == threshold_probability([1.0], [])
     assert threshold_probability([5000.0], []) == pytest.approx(1.0, abs=1e-12)
+
+
+def groups(values: list[Any], sizes: list[int], *, scale: Fraction = Fraction(1), origin: Any = 0) -> MeasuredField:
+    return MeasuredField(np.array(values), scale, np.array(sizes), 1, origin=origin)
+
+
+@pytest.mark.parametrize("value", [-30, -5, 0, 7, 36])
+def test_an_entrant_passes_a_fixed_threshold_up_to_the_exact_word(value: int) -> None:
+    entrants = groups([value], [1], scale=Fraction(1, 5), origin=2)
+    last = last_win(lambda word: passing(entrants, NORMAL, GivenWords([word]))[0] == 1)
+    assert last is not None
+    with working_precision(256):
+        expected = CLOSED_FORMS["normal"].tail(ball(Fraction(2 - value, 5))) * WORDS
+        assert abs(float((last + 1 - expected).mid())) < ALLOWED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "block"), [(1, 3), (3, 1), (64, 2), (64, 1 << 16)])
+def test_how_many_pass_a_fixed_threshold_has_its_law_for_any_bits_and_blocks(width: int, block: int) -> None:
+    """A group of 2 and one of 1; χ² with 5 degrees of freedom exceeds 38 with probability 4e-7."""
+    entrants, bits, draws = groups([1, 0], [2, 1], origin=Fraction(1, 2)), SeededBits(width + block), 1500
+    drawn = Counter(tuple(passing(entrants, NORMAL, bits, width=width, block=block).tolist()) for _ in range(draws))
+    high, low = NORMAL.cdf(np.array([0.5, -0.5])).tolist()
+    of_two, of_one = [(1 - high) ** 2, 2 * high * (1 - high), high**2], [1 - low, low]
+    law = {(two, one): of_two[two] * of_one[one] for two in range(3) for one in range(2)}
+    assert sum((drawn[each] - draws * p) ** 2 / (draws * p) for each, p in law.items()) < 38
+
+
+def test_fixed_thresholds_use_the_exact_numbers_given() -> None:
+    huge = 10**400
+    entrants = groups([huge + 100, huge - 100], [3, 4], scale=Fraction(10), origin=huge)
+    assert passing(entrants, NORMAL, SeededBits(0)).tolist() == [3, 0]
+    assert passing(groups([], []), NORMAL, SeededBits(0)).tolist() == []

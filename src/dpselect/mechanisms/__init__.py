@@ -3,6 +3,7 @@
 from dpselect.mechanisms.base import Mechanism
 from dpselect.mechanisms.black_box import BlackBox
 from dpselect.mechanisms.canonical import Canonical
+from dpselect.mechanisms.discovery import Discovery
 from dpselect.mechanisms.gamma import Gamma
 from dpselect.mechanisms.gaussian import Gaussian
 from dpselect.mechanisms.joint import Joint
@@ -21,6 +22,7 @@ __all__ = [
     "MECHANISMS",
     "BlackBox",
     "Canonical",
+    "Discovery",
     "Gamma",
     "Gaussian",
     "Joint",

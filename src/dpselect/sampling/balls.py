@@ -145,6 +145,17 @@ def floor_exactly(entrant: Entrant, unit: Fraction, bits: BitSource, step: int) 
         width += step
 
 
+def is_positive(entrant: Entrant, bits: BitSource, step: int) -> bool:
+    """Return whether the noisy value is above 0, drawing `step` more bits at a time until it is certain."""
+    width = max(draw.width for draw in entrant.draws)
+    while True:
+        with working_precision(2 * width + 64 + entrant.magnitude):
+            entrant.sharpen(width, bits)
+            if entrant.low > 0 or entrant.high < 0:
+                return bool(entrant.low > 0)
+        width += step
+
+
 def _by_high(left: Entrant, right: Entrant) -> int:
     """Compare by descending upper bound; the bounds are exact numbers, so the comparison is certain."""
     return -1 if left.high > right.high else 1 if left.high < right.high else 0

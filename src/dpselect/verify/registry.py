@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from dpselect.errors import InvalidInput
 from dpselect.scores import Scores
-from dpselect.verify import ranking, signals
+from dpselect.verify import discovery, ranking, signals
 from dpselect.verify.boundaries import BORDERS, SIGNAL_WORDS, answer_words
 from dpselect.verify.broken import TWINS, Result, Twin
 from dpselect.verify.calibration import CALIBRATIONS
@@ -31,8 +32,15 @@ from dpselect.verify.subjects import (
 )
 from dpselect.verify.tightness import PAIRS, Pair, check_attained
 
-NAMES = [*UNDER_TEST, *UNKNOWN_UNDER_TEST, signals.NAME, ranking.NAME]
+NAMES = [*UNDER_TEST, *UNKNOWN_UNDER_TEST, discovery.NAME, signals.NAME, ranking.NAME]
 """The mechanisms under test, in the order of the report."""
+
+SAMPLES: dict[str, Sequence[tuple[Subject, Any]]] = {
+    discovery.NAME: discovery.SAMPLES,
+    ranking.NAME: ranking.SAMPLES,
+    signals.NAME: signals.SAMPLES,
+}
+"""What is drawn for the mechanisms that are not in the tables of subjects."""
 
 EVERY_MECHANISM = "all"
 """The name of a check that concerns every mechanism."""
@@ -97,6 +105,8 @@ def privacy_checks(name: str | None = None, *, quick: bool = False) -> list[Call
             pairs += UNDER_TEST[each].privacy_pairs(quick)
         elif each in UNKNOWN_UNDER_TEST:
             pairs += unknown_pairs(each, quick)
+        elif each == discovery.NAME:
+            pairs += discovery.LISTINGS[: discovery.QUICK] if quick else discovery.LISTINGS
         elif each == ranking.NAME:
             pairs += ranking.RANKED[: ranking.QUICK] if quick else ranking.RANKED
         else:
@@ -138,8 +148,7 @@ def sampler_checks(name: str | None = None, *, quick: bool = False) -> list[Call
         elif each in UNKNOWN_UNDER_TEST:
             checks += [partial(check_sampler, *sample, draws=draws) for sample in unknown_samples(each, quick)]
         else:
-            samples = ranking.SAMPLES if each == ranking.NAME else signals.SAMPLES
-            checks += [partial(check_sampler, mechanism, scores, draws=draws) for mechanism, scores in samples]
+            checks += [partial(check_sampler, mechanism, scores, draws=draws) for mechanism, scores in SAMPLES[each]]
     return checks
 
 
@@ -194,7 +203,10 @@ def exact_checks(name: str | None = None) -> list[Callable[[], ExactCheck]]:
     checks: list[tuple[str, Callable[[], ExactCheck]]] = [
         *[(each, partial(answer_words, each, noise, borders)) for each, noise, borders in BORDERS],
         *[(each, partial(_attained, each, compared, pair)) for each, compared, pair in PAIRS],
-        *[(each, partial(check, each)) for each, check in (*CALIBRATIONS, *ENUMERATIONS, *SIGNAL_WORDS)],
+        *[
+            (each, partial(check, each))
+            for each, check in (*CALIBRATIONS, *discovery.CALIBRATED, *ENUMERATIONS, *SIGNAL_WORDS)
+        ],
     ]
     asked = [check for wanted in names for each, check in checks if each == wanted]
     return [*asked, partial(uniform_draws, name or EVERY_MECHANISM)]
