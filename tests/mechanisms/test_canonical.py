@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
 from itertools import combinations, product
 from typing import Any
 
@@ -16,7 +18,11 @@ from scipy.stats import chisquare
 
 import dpselect as dps
 from dpselect.mechanisms import Canonical, OneShot
-from dpselect.scores import Scores
+from dpselect.mechanisms.canonical import SubsetBlocks
+from dpselect.sampling import SeededBits
+from dpselect.scores import Ranking, Scores
+from dpselect.verify import Domain, check_privacy, check_sampler
+from dpselect.verify.broken import Altered
 
 SMALLEST_P = 1e-7
 
@@ -186,3 +192,89 @@ def assert_classes(mechanism: Canonical, scores: list[float]) -> None:
             and max(ranks[item] for item in subset) <= last_tail
         )
         assert classes.within(least_head, last_tail) == pytest.approx(wanted, rel=1e-8)
+
+
+FRACTIONS = [2.75, 0.25, 1.0, 1.9, 0.9]
+
+
+@pytest.mark.parametrize("margin", MARGINS)
+def test_rounded_losses_are_whole_numbers_of_half_spreads(margin: bool) -> None:
+    """An independent computation: for γ = ½ a loss in units of w/2 is (best missing − worst included) / w."""
+    ranked = sorted(FRACTIONS, reverse=True)
+    for spread in (1.0, 0.4, 3.0):
+        sensitivity = dps.Sensitivity(0, spread)
+        mechanism = Canonical(k=2, epsilon=1.3, noise="gumbel", margin=margin, rounded=True, sensitivity=sensitivity)
+        weights = {}
+        for subset in combinations(range(5), 2):
+            missing = max(score for item, score in enumerate(FRACTIONS) if item not in subset)
+            included = min(FRACTIONS[item] for item in subset)
+            if not margin and missing < included:
+                missing = ranked[1]
+            weights[frozenset(subset)] = math.exp(-1.3 / 2 * math.ceil((missing - included) / spread))
+        total = sum(weights.values())
+        assert mechanism.law(FRACTIONS) == pytest.approx({each: weights[each] / total for each in weights}, rel=1e-9)
+
+
+@both_noises
+def test_rounding_changes_nothing_for_whole_counts_and_something_for_fractions(noise: str) -> None:
+    plain = Canonical(k=2, epsilon=1.0, noise=noise)
+    rounded = Canonical(k=2, epsilon=1.0, noise=noise, rounded=True)
+    for seed in range(20):
+        assert rounded.select([9, 40, 3, 31], seed=seed).tolist() == plain.select([9, 40, 3, 31], seed=seed).tolist()
+    assert rounded.law([9, 4, 3, 3]) == plain.law([9, 4, 3, 3])
+    top = frozenset({0, 3})
+    assert rounded.law(FRACTIONS)[top] != pytest.approx(plain.law(FRACTIONS)[top], rel=1e-3)
+
+
+@both_noises
+@pytest.mark.parametrize("margin", MARGINS)
+def test_rounded_losses_keep_the_guarantee_on_fractions(noise: str, margin: bool) -> None:
+    mechanism = Canonical(k=2, epsilon=1.0, noise=noise, margin=margin, rounded=True)
+    assert check_privacy(mechanism, Domain(3, 1, step=0.25)).passed
+
+
+@pytest.mark.slow
+def test_draws_of_rounded_losses_follow_their_law_and_not_that_of_unrounded_ones() -> None:
+    """A correct sampler fails a check with probability at most 1e-6."""
+    mechanism = Canonical(k=2, epsilon=4.0, rounded=True)
+    assert check_sampler(mechanism, Scores.from_histogram([1.5, 0.75, 0.25], [1, 3, 2]), draws=500).passed
+
+    def unrounded(scores: Any, seed: int | None) -> Any:
+        return replace(mechanism, rounded=False).select(scores, seed=seed)
+
+    assert not check_sampler(Altered(sound=mechanism, wrong_draw=unrounded), FRACTIONS, draws=500).passed
+
+
+@pytest.mark.parametrize("epsilon", [1e-200, 1e-3, 1.0, 1e200])
+@pytest.mark.parametrize("scores", [[1e300, 0.0, -1e300, 5.0], [2.0**1000, 0.5, 1.25, 2.0], [1e-300, 0.0, 3e-300, 1.0]])
+def test_rounded_losses_of_any_size_are_drawn_in_any_blocks(epsilon: float, scores: list[float]) -> None:
+    """The float64 bounds of each block contain the exact locations of subsets drawn from it."""
+    mechanism = Canonical(k=2, epsilon=epsilon, rounded=True)
+    geometry = mechanism.geometry(Ranking.of(Scores.of(scores).distinct))
+    for widest in (1.0, 1e-9):
+        blocks = SubsetBlocks(geometry, widest=widest)
+        for block in range(1, len(blocks.floor)):
+            location = blocks.draw(block, SeededBits(block)).location
+            assert blocks.floor[block] == -np.inf or Fraction(blocks.floor[block]) <= location
+            assert blocks.ceiling[block] == np.inf or location <= Fraction(blocks.ceiling[block])
+    assert len(set(mechanism.select(scores, seed=1).tolist())) == 2
+
+
+def test_rounded_losses_are_refused_where_they_are_not_proven_or_not_computed() -> None:
+    for gamma in (0.25, 1.0):
+        with pytest.raises(dps.InvalidInput, match=r"must be 0\.5"):
+            Canonical(k=2, epsilon=1.0, gamma=gamma, rounded=True)
+    with pytest.raises(dps.InvalidInput, match="True or False"):
+        Canonical(k=2, epsilon=1.0, rounded=1)  # type: ignore[arg-type]
+    mechanism, scores = Canonical(k=2, epsilon=1.0, rounded=True), [9.5, 4.0, 3.2]
+    for compute in (
+        lambda: mechanism.classes(scores),
+        lambda: dps.forecast.success(scores, mechanism),
+        lambda: dps.forecast.forecast(scores, mechanism).exact,
+        lambda: dps.forecast.expected_leap(mechanism, 10),
+        lambda: dps.forecast.tail_loss_bound(mechanism, 10),
+    ):
+        with pytest.raises(dps.InvalidInput, match="rounded must be False for classes and forecasts"):
+            compute()
+    assert dps.forecast.reach(mechanism, 10) is None
+    assert dps.select(scores, 2, epsilon=1.0, mechanism="canonical", options={"rounded": True}).mechanism == mechanism

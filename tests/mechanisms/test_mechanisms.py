@@ -16,7 +16,7 @@ import dpselect as dps
 from dpselect.mechanisms import MECHANISMS, Mechanism, mechanism_for
 
 VARIANTS: dict[str, list[dict[str, object]]] = {
-    "canonical": [{}, {"noise": "gumbel"}, {"gamma": 1.0}, {"gamma": 0.25, "margin": False}],
+    "canonical": [{}, {"noise": "gumbel"}, {"gamma": 1.0}, {"gamma": 0.25, "margin": False}, {"rounded": True}],
     "gamma": [{}],
     "gaussian": [{"delta": 1e-3, "max_items_per_person": 4}],
     "joint": [{}, {"noise": "gumbel"}],

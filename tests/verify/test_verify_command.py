@@ -57,7 +57,7 @@ def test_the_table_shows_losses_claims_and_what_was_rejected() -> None:
         assert text in result.stdout
     words = " ".join(result.stdout.split())
     assert "exact: 0.95 < 0.9999" in words
-    assert "2 of 2 guarantees hold, 3 of 3 samplers agree with their law, 2 of 2 exact comparisons agree" in words
+    assert "3 of 3 guarantees hold, 4 of 4 samplers agree with their law, 2 of 2 exact comparisons agree" in words
 
 
 @pytest.mark.slow
@@ -77,13 +77,13 @@ def test_tables_fit_the_terminal_and_cut_nothing_off(monkeypatch: pytest.MonkeyP
 def test_json_and_csv_hold_every_check() -> None:
     found: dict[str, Any] = json.loads(run("--format", "json").stdout)
     assert found["passed"] is True
-    assert [row["noise"] for row in found["privacy"]] == ["exponential", "gumbel"]
+    assert [row["noise"] for row in found["privacy"]] == ["exponential", "gumbel", "laplace"]
     assert all(row["worst_loss"] <= row["epsilon"] for row in found["privacy"])
     assert {row["verdict"] for row in found["samplers"]} == {"agrees"}
     assert all(row["least"] <= row["found"] <= row["most"] for row in found["exact"])
     assert [row["rejected_by"] for row in found["broken"]] == ["privacy", "sampler", "exact"]
     rows = list(csv.DictReader(io.StringIO(run("--format", "csv").stdout)))
-    kinds = [("privacy", "holds", 2), ("samplers", "agrees", 3), ("exact", "agrees", 2), ("broken", "rejected", 3)]
+    kinds = [("privacy", "holds", 3), ("samplers", "agrees", 4), ("exact", "agrees", 2), ("broken", "rejected", 3)]
     expected = [(check, verdict) for check, verdict, number in kinds for _ in range(number)]
     assert [(row["check"], row["verdict"]) for row in rows] == expected
 

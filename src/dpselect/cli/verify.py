@@ -251,7 +251,7 @@ def _moves(check: Check) -> str:
 def _described(mechanism: Any) -> dict[str, Any]:
     return {
         "mechanism": mechanism.name,
-        "noise": getattr(mechanism, "noise", ""),
+        "noise": getattr(mechanism, "noise_name", getattr(mechanism, "noise", "")),
         "parameters": _parameters(mechanism),
         "k": mechanism.k,
     }
@@ -265,7 +265,11 @@ def _parameters(mechanism: Any) -> str:
         words.append(" ".join(filter(None, [f"around {inner.name}", getattr(inner, "noise", "")])))
     for field in fields(mechanism):
         value = getattr(mechanism, field.name)
-        if field.name in _SHOWN_ELSEWHERE or value is None or (field.name in ("delta", "ordered") and not value):
+        if (
+            field.name in _SHOWN_ELSEWHERE
+            or value is None
+            or (field.name in ("delta", "ordered", "rounded") and not value)
+        ):
             continue
         if isinstance(value, bool):
             words.append(field.name if value else f"no {field.name}")

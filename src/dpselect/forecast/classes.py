@@ -18,7 +18,7 @@ from dpselect._arrays import Array, BoolArray, FloatArray
 from dpselect.errors import InvalidInput, plain
 from dpselect.forecast.metrics import good_ranks, great_ranks
 from dpselect.mechanisms import Canonical
-from dpselect.mechanisms.classes import class_probabilities
+from dpselect.mechanisms.classes import check_unrounded, class_probabilities
 from dpselect.sampling.bounds import scaled
 from dpselect.sampling.sequences import log_falling, log_subsets
 from dpselect.scores import Ranking, Scores
@@ -63,6 +63,7 @@ class Subsets:
     @classmethod
     def of(cls, mechanism: Canonical, scores: Scores, epsilon: float, *, larger: bool = False) -> Subsets:
         """Return the classes that matter at an ε, or, with `larger`, at that and every larger one."""
+        check_unrounded(mechanism)
         k, ranking = mechanism.k, Ranking.of(scores.distinct)
         first = int(ranking.groups(k)) if scores.size > k else len(ranking.ends)
         border = ranking.scores(np.array([k - 1]))

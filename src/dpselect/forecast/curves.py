@@ -171,6 +171,8 @@ def _shared(kind: Any, table: Scores, mechanism: Any, smallest: float | None) ->
 
 def has_curve(mechanism: Mechanism, in_order: bool) -> bool:
     """Return whether P[exact top k] is known exactly at every ε."""
+    if isinstance(mechanism, Canonical) and mechanism.rounded:
+        return False
     if mechanism.ordered and not in_order:
         return added_noise(mechanism, mechanism.k) is not None
     return isinstance(mechanism, Canonical | Joint | OneShot | Peeling | NoisyVector)

@@ -18,6 +18,7 @@ from typing import Any
 from dpselect._numbers import finite_number, positive_integer
 from dpselect.errors import InvalidInput
 from dpselect.mechanisms import Canonical, Joint, LimitedDomain, Mechanism, OneShot, Peeling, Restricted
+from dpselect.mechanisms.classes import check_unrounded
 from dpselect.privacy.calibration import laplace_threshold
 from dpselect.sampling.sequences import log_falling
 
@@ -249,6 +250,8 @@ def _checked(
 ) -> int:
     """Return the number of items if a theorem covers the mechanism on so many."""
     _check_kind(mechanism, kinds)
+    if isinstance(mechanism, Canonical):
+        check_unrounded(mechanism)
     if mechanism.noise not in noises:
         raise InvalidInput("mechanism", mechanism, f"must have {' or '.join(noises)} noise for this theorem")
     size = positive_integer("items", items)

@@ -9,6 +9,7 @@ from dpselect.mechanisms.gaussian import Gaussian
 from dpselect.mechanisms.joint import Joint
 from dpselect.mechanisms.laplace import Laplace
 from dpselect.mechanisms.limited import LimitedDomain
+from dpselect.mechanisms.lipschitz import Lipschitz
 from dpselect.mechanisms.noisy_vector import NoisyVector
 from dpselect.mechanisms.oneshot import OneShot
 from dpselect.mechanisms.peeling import Peeling
@@ -28,6 +29,7 @@ __all__ = [
     "Joint",
     "Laplace",
     "LimitedDomain",
+    "Lipschitz",
     "Mechanism",
     "NoisyVector",
     "OneShot",

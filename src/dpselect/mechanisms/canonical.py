@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from math import comb
+from math import ceil, comb
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,7 +24,7 @@ from dpselect.errors import InvalidInput
 from dpselect.mechanisms.base import FARTHEST, Law, Mechanism, check_margin, check_noise, in_random_order
 from dpselect.mechanisms.classes import Classes, classes_of, winner_law
 from dpselect.sampling import NOISES, BitSource
-from dpselect.sampling.bounds import location_bounds, scaled
+from dpselect.sampling.bounds import SATURATED, SLACK, location_bounds, scaled
 from dpselect.sampling.race import Alternative, race
 from dpselect.sampling.sequences import bounded_sequence, log_subsets, whole_numbers
 from dpselect.scores import Members, Ranking, Scores
@@ -49,11 +49,14 @@ class Canonical(Mechanism):
     margin
         Whether the loss of the top set uses x_[k+1], as the definition says. False uses x_[k], as published, and makes
         no use of the gap after rank k.
+    rounded
+        Whether losses are rounded up to whole multiples of w/2, the most that one person moves a loss (canonical,
+        lemma 3.1). Needs γ = ½. Losses of whole counts are such multiples already.
 
     Raises
     ------
     InvalidInput
-        If an argument is out of range.
+        If an argument is out of range, or losses are to be rounded with another γ than ½.
 
     Examples
     --------
@@ -70,6 +73,7 @@ class Canonical(Mechanism):
     gamma: float = 0.5
     noise: str = "exponential"
     margin: bool = True
+    rounded: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -78,6 +82,10 @@ class Canonical(Mechanism):
         if not 0 <= self.gamma <= 1:
             raise InvalidInput("gamma", self.gamma, "must be between 0 and 1")
         check_margin(self.margin)
+        if not isinstance(self.rounded, bool):
+            raise InvalidInput("rounded", self.rounded, "must be True or False")
+        if self.rounded and self.gamma != 0.5:
+            raise InvalidInput("gamma", self.gamma, "must be 0.5 if losses are rounded, as the lemma needs it")
 
     @property
     def ordered(self) -> bool:
@@ -99,7 +107,14 @@ class Canonical(Mechanism):
     def geometry(self, ranking: Ranking) -> Geometry:
         """Return the locations of all subsets."""
         rate, gamma = self.exact_rate(), Fraction(self.gamma)
-        return Geometry(ranking, self.k, (1 - gamma) * rate, gamma * rate, self.k if self.margin else self.k - 1)
+        stand_in = self.k if self.margin else self.k - 1
+        step = rate * self.loss_step if self.rounded else None
+        return Geometry(ranking, self.k, (1 - gamma) * rate, gamma * rate, stand_in, step)
+
+    @property
+    def loss_step(self) -> Fraction:
+        """w/2, of which rounded losses are multiples."""
+        return Fraction(self.sensitivity.spread) / 2
 
     def classes(self, scores: Any) -> Classes:
         """Return every (head, tail) class with its size and probability, computed from the scores: not private."""
@@ -124,7 +139,8 @@ class Canonical(Mechanism):
         missing = max(outside)
         if not self.margin and missing <= inside:
             missing = inside
-        return (1 - gamma) * missing - gamma * inside
+        loss = (1 - gamma) * missing - gamma * inside
+        return ceil(loss / self.loss_step) * self.loss_step if self.rounded else loss
 
 
 @dataclass(frozen=True)
@@ -155,6 +171,9 @@ class Geometry:
     With rate = ε/w these are `(1 − γ) · rate · (x_[h+1] − x_[s])` and `γ · rate · (x_[k] − x_[t])`, both at least 0.
     The rank s, `stand_in` (from 0), is the one whose score counts as the best that the top set lacks: k + 1 with the
     margin, k as published.
+
+    With a `step`, the rate times w/2, losses are rounded up to multiples of w/2 (canonical, lemma 3.1): the penalty p
+    becomes `step · (⌈(p + o)/step⌉ − ⌈o/step⌉)`, where o is the rate times the loss of the top set.
     """
 
     ranking: Ranking
@@ -162,6 +181,7 @@ class Geometry:
     head_rate: Fraction
     tail_rate: Fraction
     stand_in: int
+    step: Fraction | None = None
 
     @cached_property
     def rows(self) -> Rows:
@@ -184,7 +204,40 @@ class Geometry:
         """Return the penalty of a subset in a row whose last rank is `tail`."""
         score = self.ranking.exact_score
         head = self.head_rate * (score(row) - score(self.stand_in)) if self.head_rate else Fraction(0)
-        return head + self.tail_rate * (score(self.k - 1) - score(tail))
+        penalty = head + self.tail_rate * (score(self.k - 1) - score(tail))
+        if self.step is None:
+            return penalty
+        return self.step * (ceil((penalty + self.top_loss) / self.step) - ceil(self.top_loss / self.step))
+
+    @cached_property
+    def top_loss(self) -> Fraction:
+        """The rate times the loss of the top set."""
+        score = self.ranking.exact_score
+        return self.head_rate * score(self.stand_in) - self.tail_rate * score(self.k - 1)
+
+    def locations(self, near: FloatArray, far: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper bounds on locations whose penalties before rounding lie between `near` and `far`."""
+        if self.step is None:
+            return location_bounds(near, far)
+        step = float(self.step)
+        # A penalty in float64 may lie on the wrong side of a multiple of the step, so it is widened before rounding.
+        least, most = self._rounded_up(near - SLACK * (1 + near)), self._rounded_up(far + SLACK * (1 + far))
+        # Rounding moves a penalty by less than a step: this is used where the number of steps is not known.
+        known = np.isfinite(most) & (far < SATURATED)
+        with np.errstate(over="ignore"):
+            return location_bounds(
+                np.where(known, least, np.maximum(near - step, 0.0)), np.where(known, most, far + step)
+            )
+
+    def _rounded_up(self, penalties: FloatArray) -> FloatArray:
+        """Return rounded penalties in float64, infinite or NaN where the number of steps overflows."""
+        assert self.step is not None
+        step, top = float(self.step), float(max(self.top_loss, -Fraction(SATURATED)))
+        whole = ceil(self.top_loss / self.step)
+        before = float(whole) if whole > -SATURATED else -np.inf
+        with np.errstate(over="ignore", invalid="ignore"):
+            rounded: FloatArray = np.maximum(np.ceil((penalties + top) / step) - before, 0.0) * step
+        return rounded
 
 
 class SubsetBlocks:
@@ -233,7 +286,7 @@ class SubsetBlocks:
         far = rows.penalty[row] + tails.penalty[last - 1]
         picks, inner, outer = self._picks(blocks)
         log_size, error = log_subsets(inner, outer, picks)
-        return np.stack([*location_bounds(near, far), log_size, error])
+        return np.stack([*self._geometry.locations(near, far), log_size, error])
 
     def _picks(self, blocks: Array) -> tuple[Array, Array, Array]:
         """Return, for each block, the number of picks, of ranks before its tails, and of ranks up to their end."""

@@ -121,6 +121,7 @@ class Levels:
 
 def classes_of(mechanism: Canonical, scores: Any) -> Classes:
     """Return every class of subsets of a canonical mechanism."""
+    check_unrounded(mechanism)
     table = Scores.of(scores)
     mechanism.check_size(table.size)
     k, ranking = mechanism.k, Ranking.of(table.distinct)
@@ -148,6 +149,12 @@ def classes_of(mechanism: Canonical, scores: Any) -> Classes:
         log_sizes=log_sizes,
         probabilities=probabilities,
     )
+
+
+def check_unrounded(mechanism: Canonical) -> None:
+    """Raise InvalidInput for rounded losses, which are not a sum of a part of the head and a part of the tail."""
+    if mechanism.rounded:
+        raise InvalidInput("rounded", True, "must be False for classes and forecasts; only select and law take True")
 
 
 def levels_of(mechanism: Joint, scores: Any) -> Levels:

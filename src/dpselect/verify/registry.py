@@ -19,6 +19,7 @@ from dpselect.verify.exact import ExactCheck
 from dpselect.verify.privacy import Check, Subject, shared_privacy_check
 from dpselect.verify.sampler import SamplerCheck, check_groups, check_sampler
 from dpselect.verify.subjects import (
+    FRACTIONAL,
     HUGE_SIZES,
     HUGE_VALUES,
     LISTED,
@@ -169,6 +170,8 @@ def _entry_samplers(entry: Tested, quick: bool, draws: int) -> list[Callable[[],
             law = entry.group_law(mechanism, HUGE_VALUES, HUGE_SIZES)
             checks.append(partial(check_groups, mechanism, HUGE_VALUES, HUGE_SIZES, law, draws=draws))
     checks += [partial(check_sampler, each, [2, 1, 1], draws=draws) for each, _ in entry.with_values[:1]]
+    rounding = [replace(each, epsilon=2.0) for each in (entry.rounding[:1] if quick else entry.rounding)]
+    checks += [partial(check_sampler, each, FRACTIONAL, draws=draws) for each in rounding]
     if not quick:
         checks += [partial(check_sampler, each, LISTED, draws=draws) for each in entry.approximate[:1]]
         variants = [replace(each, epsilon=2.0) for each in entry.variants]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpselect._numbers import positive_integer
-from dpselect.mechanisms import NoisyVector, OneShot, Peeling
+from dpselect.mechanisms import Lipschitz, NoisyVector, OneShot, Peeling
 from dpselect.sampling.laws import group_law
 from dpselect.sampling.noise import NOISES
 from dpselect.scores import Scores
@@ -223,8 +223,10 @@ def oneshot_groups(mechanism: OneShot, values: Sequence[float], sizes: Sequence[
     return group_law([rate * value for value in values], sizes, mechanism.k, NOISES[mechanism.noise])
 
 
-def vector_groups(mechanism: NoisyVector, values: Sequence[float], sizes: Sequence[int]) -> dict[Counts, float]:
-    """Return the law of the counts per group for the k largest scores with Laplace or normal noise."""
+def vector_groups(
+    mechanism: NoisyVector | Lipschitz, values: Sequence[float], sizes: Sequence[int]
+) -> dict[Counts, float]:
+    """Return the law of the counts per group for the k largest scores with a noise that is an object."""
     rate = float(mechanism.rate())
     return group_law([rate * value for value in values], sizes, mechanism.k, mechanism.distribution)
 

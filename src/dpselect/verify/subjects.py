@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpselect.mechanisms import Canonical, Gamma, Gaussian, Joint, Laplace, Mechanism, OneShot, Peeling
+from dpselect.mechanisms import Canonical, Gamma, Gaussian, Joint, Laplace, Lipschitz, Mechanism, OneShot, Peeling
 from dpselect.mechanisms.limited import LimitedDomain
 from dpselect.mechanisms.restricted import Restricted
 from dpselect.mechanisms.top_stable import TopStable
@@ -20,6 +20,7 @@ from dpselect.scores import Scores
 from dpselect.verify.boxes import KnownBox, box_around, favouring_box
 from dpselect.verify.domain import Domain
 from dpselect.verify.included import GaussianShown, LaplaceShown
+from dpselect.verify.own_noises import SECANT, STEPS
 from dpselect.verify.sampler import oneshot_groups, peeling_groups, vector_groups
 
 BOTH_WAYS, RAISED = Sensitivity(-1, 1), Sensitivity(2, 3)
@@ -62,6 +63,13 @@ APPROXIMATE_SETTINGS = [
 ]
 """Settings in which a delta makes a difference."""
 
+FRACTIONAL_SETTINGS = [
+    Setting(2, 1.0, Domain(3, 2, COUNTS, step=0.25)),
+    Setting(2, 0.5, Domain(4, 1, COUNTS, step=0.5)),
+    Setting(1, 2.0, Domain(3, 2, BOTH_WAYS, step=0.5)),
+]
+"""Settings with scores between the whole numbers."""
+
 
 @dataclass(frozen=True)
 class Tested:
@@ -70,7 +78,8 @@ class Tested:
     `specimens` get every check; `group_law` is their law of counts per group of ties, if known. `variants` and
     `approximate` (with a delta) are left out of the quick checks. `settings` replaces the common settings for a
     mechanism whose law is slow to compute; the quick checks use the first. `with_values` are mechanisms that show
-    values, with domains of their own.
+    values, with domains of their own. `rounding` are mechanisms that round, checked on scores between the whole
+    numbers; the quick checks use the first.
     """
 
     specimens: Sequence[Mechanism]
@@ -79,11 +88,15 @@ class Tested:
     approximate: Sequence[Mechanism] = ()
     settings: Sequence[Setting] | None = None
     with_values: Sequence[tuple[Mechanism, Domain]] = ()
+    rounding: Sequence[Mechanism] = ()
 
     def privacy_pairs(self, quick: bool) -> list[tuple[Mechanism, Domain]]:
         """Return mechanisms and the domains on which their privacy is checked."""
         settings = self.settings or (QUICK_SETTINGS if quick else SETTINGS)
-        parts = [(self.specimens, settings[:1] if quick and self.settings else settings)]
+        parts = [
+            (self.specimens, settings[:1] if quick and self.settings else settings),
+            (self.rounding[:1] if quick else self.rounding, FRACTIONAL_SETTINGS),
+        ]
         if not quick:
             parts += [(self.variants, QUICK_SETTINGS), (self.approximate, APPROXIMATE_SETTINGS)]
         pairs = [
@@ -106,6 +119,7 @@ UNDER_TEST: dict[str, Tested] = {
     "canonical": Tested(
         [variant for variant in CANONICAL if variant.gamma == 0.5 and variant.margin],
         variants=[variant for variant in CANONICAL if variant.gamma != 0.5 or not variant.margin],
+        rounding=[replace(variant, rounded=True) for variant in CANONICAL if variant.gamma == 0.5],
     ),
     "gamma": Tested(
         [Gamma(k=2, epsilon=1.0)],
@@ -149,6 +163,7 @@ UNDER_TEST: dict[str, Tested] = {
             ),
         ],
     ),
+    "lipschitz": Tested([Lipschitz(k=2, epsilon=1.0, noise=noise) for noise in (SECANT, STEPS)], vector_groups),
     "oneshot": Tested(
         [OneShot(k=2, epsilon=1.0, noise=noise, ordered=ordered) for ordered in (False, True) for noise in NOISES],
         oneshot_groups,
@@ -170,7 +185,8 @@ UNDER_TEST: dict[str, Tested] = {
 LISTED = [3, 1, 0, 2, 1]
 TIED_VALUES, TIED_SIZES = [2, 1, 0], [1, 3, 2]
 HUGE_VALUES, HUGE_SIZES = [40, 21, 0], [3, 10**9, 10**18]
-"""Scores to draw for: a list with ties behind the top two, groups of ties, and groups larger than memory."""
+FRACTIONAL = [3.2, 0.4, 0.3, 2.0, 0.9]
+"""Scores to draw for: a list with ties behind the top two, groups of ties, groups larger than memory, and fractions."""
 
 # Unknown domains: a score of 0 is an item that does not exist, so neighbours differ in which items there are. δ is
 # large enough for the tests to pass sometimes within the box, and domains have more items than the pool.

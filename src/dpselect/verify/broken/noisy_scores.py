@@ -13,14 +13,16 @@ from typing import Any
 import numpy as np
 
 from dpselect._arrays import FloatArray
-from dpselect.mechanisms import Gamma, Gaussian, Laplace, OneShot, Peeling
+from dpselect.mechanisms import Gamma, Gaussian, Laplace, Lipschitz, OneShot, Peeling
 from dpselect.mechanisms.base import scaled_locations
 from dpselect.mechanisms.gamma import gamma_law
 from dpselect.privacy import COUNTS, Sensitivity
 from dpselect.privacy.calibration import range_per_round, unit_sigma
 from dpselect.sampling.laws import Distribution, sequence_law, set_law
 from dpselect.sampling.noise import NOISES, NORMAL
+from dpselect.sampling.own_noise import adapted
 from dpselect.scores import Scores
+from dpselect.verify import own_noises
 from dpselect.verify.broken.base import Altered, Draw, Law, Twin, altered, by_privacy, by_sampler
 from dpselect.verify.domain import Domain
 from dpselect.verify.included import LaplaceShown
@@ -51,36 +53,22 @@ MINIMUM = NoiseLaw(
 """The extreme-value law of minima, −Gumbel: its log survival −e^z is not Lipschitz."""
 
 
-def _hazard(z: FloatArray) -> FloatArray:
-    return np.where(z < 0, 0.0, np.where((z < 1) | (z >= 3), 1.0, 0.01))
-
-
-def _total_hazard(z: FloatArray) -> FloatArray:
-    total: FloatArray = np.maximum(z, 0.0) - 0.99 * (np.clip(z, 1.0, 3.0) - 1.0)
-    return total
-
-
-STEPS = NoiseLaw(
-    "steps",
-    cdf=lambda z: -np.expm1(-_total_hazard(z)),
-    survival=lambda z: np.exp(-_total_hazard(z)),
-    density=lambda z: _hazard(z) * np.exp(-_total_hazard(z)),
-    kinks=(0.0, 1.0, 3.0),
-)
+STEPS = adapted(own_noises.STEPS)[0]
 """Hazard 1, but 0.01 between 1 and 3: log(1 − F) is 1-Lipschitz, while the density falls by a factor of 100.
 
 It is fit for sets, whose proof needs the survival function only, and not for the order of the noisy scores."""
 
 
-def rate_of(mechanism: OneShot) -> Fraction:
+def rate_of(mechanism: OneShot | Lipschitz) -> Fraction:
     """Return ε/(k w), by which one-shot multiplies scores before adding standard noise."""
     return Fraction(mechanism.epsilon) / Fraction(mechanism.sensitivity.spread) / mechanism.k
 
 
-def noisy_set(mechanism: OneShot, factor: int = 1, noise: Distribution | None = None) -> Law:
+def noisy_set(mechanism: OneShot | Lipschitz, factor: int = 1, noise: Distribution | None = None) -> Law:
     """Return the law of the k largest noisy scores at `factor` times the right rate, or with another noise."""
-    rate, noise = factor * rate_of(mechanism), noise or NOISES[mechanism.noise]
-    return lambda scores: set_law(scaled_locations(Scores.of(scores), rate), mechanism.k, noise)
+    stated = mechanism.distribution if isinstance(mechanism, Lipschitz) else NOISES[mechanism.noise]
+    rate = factor * rate_of(mechanism)
+    return lambda scores: set_law(scaled_locations(Scores.of(scores), rate), mechanism.k, noise or stated)
 
 
 def noisy_order(mechanism: OneShot, noise: Distribution) -> Law:
@@ -191,6 +179,27 @@ ONE_SHOT = [
     ),
     altered("forgotten k", "the noise scale is w / epsilon, for k items", PAIR, noisy_set(PAIR, PAIR.k)),
     min_for_max(),
+]
+
+
+OWN = Lipschitz(k=2, epsilon=1.0, noise=own_noises.SECANT)
+OWN_SINGLE = replace(OWN, k=1)
+
+OWN_NOISE = [
+    altered(
+        "own noise that is not Lipschitz",
+        "normal noise, whose log(1 - F) falls ever faster",
+        OWN_SINGLE,
+        noisy_set(OWN_SINGLE, noise=NORMAL),
+        noise="normal",
+    ),
+    altered(
+        "own noise, forgotten k",
+        "the noise scale is w / epsilon, for k items",
+        OWN,
+        noisy_set(OWN, OWN.k),
+        noise=OWN.noise_name,
+    ),
 ]
 
 
@@ -412,4 +421,4 @@ OTHERS = [
     ),
 ]
 
-TWINS = [*ONE_SHOT, *VECTORS, *OTHERS, *SAMPLERS]
+TWINS = [*ONE_SHOT, *OWN_NOISE, *VECTORS, *OTHERS, *SAMPLERS]

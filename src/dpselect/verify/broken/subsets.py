@@ -17,9 +17,13 @@ from dpselect.sampling.laws import single_law
 from dpselect.sampling.noise import NOISES
 from dpselect.scores import Scores
 from dpselect.verify.broken.base import Draw, Law, Twin, altered, by_sampler
+from dpselect.verify.domain import Domain
 
 Extremes = Callable[[Sequence[Fraction], tuple[int, ...]], tuple[Fraction, Fraction]]
 """Maps scores and a subset to the two scores of its loss."""
+
+Rounding = Callable[[Fraction, Sequence[Fraction]], Fraction]
+"""Maps a loss and the scores to the loss that is used."""
 
 
 def extremes(values: Sequence[Fraction], subset: tuple[int, ...]) -> tuple[Fraction, Fraction]:
@@ -57,7 +61,14 @@ def swapped_extremes(values: Sequence[Fraction], subset: tuple[int, ...]) -> tup
     return min(missing), max(values[item] for item in subset)
 
 
-def canonical_law(mechanism: Canonical, loss_of: Extremes = extremes, weight: int = 1) -> Law:
+def as_it_is(loss: Fraction, values: Sequence[Fraction]) -> Fraction:
+    """Do not round."""
+    return loss
+
+
+def canonical_law(
+    mechanism: Canonical, loss_of: Extremes = extremes, weight: int = 1, rounding: Rounding = as_it_is
+) -> Law:
     """Return the law of noise on `−ε · loss(y) / w`, where the loss is `weight ((1 − γ) missing − γ included)`."""
     rate = weight * Fraction(mechanism.epsilon) / Fraction(mechanism.sensitivity.spread)
     gamma = Fraction(mechanism.gamma)
@@ -66,12 +77,28 @@ def canonical_law(mechanism: Canonical, loss_of: Extremes = extremes, weight: in
         values = Scores.of(scores).exact()
         subsets = list(combinations(range(len(values)), mechanism.k))
         pairs = [loss_of(values, subset) for subset in subsets]
-        losses = [(1 - gamma) * missing - gamma * included for missing, included in pairs]
+        losses = [rounding((1 - gamma) * missing - gamma * included, values) for missing, included in pairs]
         locations = [float(rate * (min(losses) - loss)) for loss in losses]
         masses = single_law(locations, NOISES[mechanism.noise]).tolist()
         return {frozenset(subset): mass for subset, mass in zip(subsets, masses, strict=True)}
 
     return law
+
+
+def to_whole_spreads(loss: Fraction, values: Sequence[Fraction]) -> Fraction:
+    """Round up to a multiple of w = 1, twice the right step: a change of w/2 may cost w."""
+    return Fraction(math.ceil(loss))
+
+
+def half_to_even(loss: Fraction, values: Sequence[Fraction]) -> Fraction:
+    """Round to the nearest multiple of w/2, from half-way to the even one: from ½ to 1½ it is two steps."""
+    return Fraction(round(2 * loss), 2)
+
+
+def step_off_the_data(loss: Fraction, values: Sequence[Fraction]) -> Fraction:
+    """Round up to a multiple of half the smallest gap between two scores, at most ½, which neighbours do not share."""
+    step = min([Fraction(1), *(high - low for low, high in pairwise(sorted(set(values))))]) / 2
+    return step * math.ceil(loss / step)
 
 
 def overcount(ranks: Sequence[int], k: int) -> float:
@@ -138,6 +165,7 @@ def joint_margin(name: str, flaw: str, margin: Callable[[list[Fraction]], Fracti
 
 
 SUBSETS = Canonical(k=2, epsilon=1.0)
+ROUNDED = Canonical(k=2, epsilon=1.0, rounded=True)
 RACED = Canonical(k=2, epsilon=1.0, noise="gumbel")
 
 TWINS = [
@@ -159,6 +187,21 @@ TWINS = [
                 "the margin of the top set is measured from rank k - 1",
                 canonical_law(SUBSETS, margin_too_near),
             ),
+        )
+    ],
+    *[
+        altered(
+            name,
+            flaw,
+            ROUNDED,
+            canonical_law(ROUNDED, rounding=rounding),
+            parameters="gamma 0.5, rounded",
+            domain=Domain(3, 2, step=0.25),
+        )
+        for name, flaw, rounding in (
+            ("loss rounded to multiples of w", "a step is w in place of w / 2", to_whole_spreads),
+            ("loss rounded to nearest", "halves go to the even multiple of w / 2", half_to_even),
+            ("step read off the scores", "a step is half the smallest gap between scores", step_off_the_data),
         )
     ],
     narrow_joint(),
