@@ -93,12 +93,10 @@ class Tested:
     def privacy_pairs(self, quick: bool) -> list[tuple[Mechanism, Domain]]:
         """Return mechanisms and the domains on which their privacy is checked."""
         settings = self.settings or (QUICK_SETTINGS if quick else SETTINGS)
-        parts = [
-            (self.specimens, settings[:1] if quick and self.settings else settings),
-            (self.rounding[:1] if quick else self.rounding, FRACTIONAL_SETTINGS),
-        ]
+        parts = [(self.specimens, settings[:1] if quick and self.settings else settings)]
         if not quick:
             parts += [(self.variants, QUICK_SETTINGS), (self.approximate, APPROXIMATE_SETTINGS)]
+        parts.append((self.rounding[:1] if quick else self.rounding, FRACTIONAL_SETTINGS))
         pairs = [
             setting.applied_to(mechanism)
             for mechanisms, chosen in parts
