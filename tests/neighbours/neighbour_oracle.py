@@ -147,10 +147,7 @@ def _bounded(pairs: list[tuple[Any, Any]], most: int | None) -> list[tuple[Any, 
 
 
 def _mixed(person: Any, item: Any) -> str:
-    return _hash(KEY + _hash(_text(person)) + _text(item))
-
-
-def _hash(text: str) -> str:
+    text = f"{KEY}{len(_text(person))}:{_text(person)}{_text(item)}"
     return hashlib.md5(text.encode()).hexdigest()
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from dpselect._arrays import IntArray
 from dpselect.errors import InvalidInput, SourceError, plain
+from dpselect.sources.contributions import kept_at_random
 from dpselect.sources.counts import CHANGED, shown_item
 from dpselect.sources.domain import Domain
 from dpselect.sources.duckdb import embedded_when_needed
@@ -222,8 +223,7 @@ def _numbered(engine: Engine, listed: Any) -> Any:
 def _votes(engine: Engine, rows: Any, items: Any, most: int | None, key: str) -> Any:
     """Return (winner, loser, tied) with the numbers of items, and at most `most` rows of each person.
 
-    A person keeps the votes that come first by `digest(key, person, vote)`, which depends on the key and the person's
-    own votes alone. Equal votes of one person share a hash; which of them is kept makes no difference.
+    Equal votes of one person share a hash; which of them is kept makes no difference.
     """
     import ibis
 
@@ -239,8 +239,6 @@ def _votes(engine: Engine, rows: Any, items: Any, most: int | None, key: str) ->
     )
     if most is None:
         return votes
-    if not engine.has_digest:
-        raise InvalidInput("max_votes_per_person", most, "must be left out on this engine, which has no function md5")
     # In a tie either item can be named as the winner, so the hash must not depend on that.
     vote = (
         ibis.least(votes.winner, votes.loser).cast("string")
@@ -248,10 +246,8 @@ def _votes(engine: Engine, rows: Any, items: Any, most: int | None, key: str) ->
         + ibis.greatest(votes.winner, votes.loser).cast("string")
         + votes.tied.ifelse("=", (votes.winner < votes.loser).ifelse("<", ">"))
     )
-    votes = votes.mutate(mixed=engine.digest(ibis.literal(key) + engine.digest(votes.person.cast("string")) + vote))
-    window = ibis.window(group_by=votes.person, order_by=[votes.mixed, votes.winner, votes.loser])
-    votes = votes.mutate(order=ibis.row_number().over(window))
-    return votes.filter(votes.order < most).select("winner", "loser", "tied")
+    votes = kept_at_random(engine, votes.mutate(vote=vote), most, key, choose="vote")
+    return votes.select("winner", "loser", "tied")
 
 
 def _pairs(votes: Any) -> Any:
