@@ -15,12 +15,13 @@ import pytest
 from typer.testing import CliRunner
 
 import dpselect as dps
+from dpselect.charging import ROUNDING_ALLOWANCE, ChargeTarget
 from dpselect.cli import app
 from dpselect.ledger.rules import Budget
 from dpselect.privacy import Ledger
 from dpselect.privacy.conversion import largest_rho
 from dpselect.privacy.naming import delta_of_naming
-from dpselect.release import ROUNDING_ALLOWANCE, ChargeTarget, ReleaseRequest
+from dpselect.release import ReleaseRequest
 from dpselect.values import value_noise
 
 VOTES = {"tea": 4120, "coffee": 3980, "water": 190, "juice": 87}
@@ -136,7 +137,7 @@ class TestTheLastReleaseOfATotal:
                 super().record(guarantee, parameters, secure=secure)
 
         with pytest.raises(dps.BudgetExceeded):
-            plan(epsilon=1 + 1e-12).charge(Overtaken(ledger, "d", ""), secure=True)
+            Overtaken(ledger, "d", "").charge(plan(epsilon=1 + 1e-12), secure=True)
         assert calls == [1 + 1e-12, 1.0]
         assert [entry.guarantee.epsilon for entry in ledger.entries("d")] == [0.5]
 

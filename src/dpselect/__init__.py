@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dpselect._rank import rank
     from dpselect._select import select
     from dpselect._top import top
-    from dpselect.errors import BudgetExceeded, DpSelectError, InvalidInput, SourceError
+    from dpselect.errors import BudgetExceeded, DpSelectError, InvalidInput, KeyReused, SourceError
     from dpselect.mechanisms import (
         BlackBox,
         Canonical,
@@ -60,6 +60,7 @@ _HOMES = {
     "DpSelectError": "errors",
     "Guarantee": "privacy",
     "InvalidInput": "errors",
+    "KeyReused": "errors",
     "Release": "release",
     "Scores": "scores",
     "Sensitivity": "privacy",
@@ -87,6 +88,7 @@ __all__ = [
     "Guarantee",
     "InvalidInput",
     "Joint",
+    "KeyReused",
     "Laplace",
     "LimitedDomain",
     "Lipschitz",

@@ -13,6 +13,7 @@ import numpy as np
 
 from dpselect._arrays import Array
 from dpselect._numbers import positive_integer, seed_or_none
+from dpselect.charging import ChargeTarget
 from dpselect.errors import InvalidInput, plain
 from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, Gaussian, Laplace, Mechanism, NoisyVector, UnknownDomain
 from dpselect.privacy.guarantee import WHERE_OTHERS_HAVE_THE_SAME
@@ -21,7 +22,6 @@ from dpselect.ranking.walk import Pairs, Walk, stationary
 from dpselect.release import (
     PUBLIC,
     ROWS,
-    ChargeTarget,
     Release,
     ReleasePlan,
     ReleaseRequest,
@@ -30,7 +30,7 @@ from dpselect.release import (
 )
 from dpselect.sampling import BitSource, bit_source
 from dpselect.scores import Scores
-from dpselect.sources import Domain, check_not_rows, fresh_key
+from dpselect.sources import Domain, check_not_rows, fresh_key, public_name
 from dpselect.sources.comparisons import Columns, open_comparisons
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ def rank(
     ledger: Ledger | str | os.PathLike[str] | None = None,
     dataset: str | None = None,
     purpose: str = "",
+    once: str | None = None,
     progress: Callable[[float | None], None] | None = None,
 ) -> Release:
     """Choose the k best items from comparisons of pairs, without revealing any one comparison or person.
@@ -101,7 +102,7 @@ def rank(
         Replaces damping, as in the published method: YOU PROMISE that the ergodicity coefficient ρ of the walk, which
         depends on the private data, is at most this number. It is not the rho of zCDP. If it is larger than promised,
         nothing is guaranteed.
-    protects, table_name, where, ledger, dataset, purpose, progress
+    protects, table_name, where, ledger, dataset, purpose, once, progress
         As in `top`.
 
     Returns
@@ -155,7 +156,7 @@ def rank(
     )
     if not isinstance(mechanism, Mechanism):
         request.plan()  # refuses bad arguments before anything is opened; the number of items is not known yet
-    target = ChargeTarget.of(ledger, dataset, purpose)
+    target = ChargeTarget.of(ledger, dataset, purpose, once, seed=seed)
     bits = bit_source(seed_or_none(seed))
     columns = Columns(winner, loser, person, tie)
     with open_comparisons(
@@ -170,7 +171,21 @@ def rank(
     ) as found:
         # A ledger needs a list of items, whose number is known without a row.
         plan = _planned(request, bounds, found.size, listed=possible is not None)
-        plan = plan.charge(target, secure=bits.secure)
+        charge = target.charge(
+            plan,
+            secure=bits.secure,
+            asked=lambda: {
+                "command": "rank",
+                "table": public_name(comparisons, table_name),
+                **columns.named(),
+                "max_votes_per_person": max_votes_per_person,
+                "where": where,
+                "domain": found.domain_digest(),
+            },
+        )
+        if charge.stored is not None:
+            return charge.stored
+        plan = charge.plan
         if promised_rho is not None:
             logging.getLogger("dpselect").warning(
                 "the guarantee rests on your promise that the ergodicity coefficient is at most %g; nothing checks "
@@ -182,7 +197,7 @@ def rank(
         items = found.fetch(members.positions().tolist())
         # If the rows name the items, their number is private.
         stated = StatedDomain(None, ROWS) if possible is None else StatedDomain(found.size, PUBLIC)
-    return plan.release(items, plan.scores_of(members), bits, stated)
+    return charge.published(plan.release(items, plan.scores_of(members), bits, stated))
 
 
 def scores_of(

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dpselect._numbers import seed_or_none
+from dpselect.charging import ChargeTarget
+from dpselect.items import digest_of, plain_item
 from dpselect.mechanisms import Mechanism, UnknownDomain
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
-from dpselect.release import PUBLIC, UNKNOWN, ChargeTarget, Release, ReleaseRequest, StatedDomain
+from dpselect.release import PUBLIC, UNKNOWN, Release, ReleaseRequest, StatedDomain
 from dpselect.sampling import bit_source
+from dpselect.scores import Scores
 
 if TYPE_CHECKING:
     from dpselect.ledger import Ledger
@@ -34,6 +38,7 @@ def select(
     ledger: Ledger | str | os.PathLike[str] | None = None,
     dataset: str | None = None,
     purpose: str = "",
+    once: str | None = None,
 ) -> Release:
     """Choose k items with high scores, without revealing whether any one person is in the data.
 
@@ -74,6 +79,10 @@ def select(
         A `dpselect.ledger.Ledger`, or its path or URL; the data set in it to charge, before the draw; and a note for
         the record. If the cost exceeds the remaining budget by less than a billionth, the release uses the remaining
         budget and states the smaller epsilon. A release that fails after the charge stays charged.
+    once
+        A key, such as "chart 2026-W46"; needs a ledger, which then keeps the answer. The same question under the same
+        key returns it and costs nothing more, also after a crash or in several processes at once. Another question is
+        refused with `KeyReused`. The items of the answer are as JSON holds them: a date is its text.
 
     Returns
     -------
@@ -109,13 +118,25 @@ def select(
         options=options,
         lowest=lowest,
     ).plan()
-    target = ChargeTarget.of(ledger, dataset, purpose)
+    target = ChargeTarget.of(ledger, dataset, purpose, once, seed=seed)
     bits = bit_source(seed_or_none(seed))
     table = plan.seen(plan.mechanism.table(scores))
     plan.mechanism.check_size(table.size)
-    plan = plan.charge(target, secure=bits.secure)
-    members, noisy = plan.draw(table, bits)
     # Mechanisms for unknown domains hide which items exist, and so their number.
     hidden = isinstance(plan.mechanism, UnknownDomain)
     domain = StatedDomain(None, UNKNOWN) if hidden else StatedDomain(table.size, PUBLIC)
-    return plan.release(table.items(members.positions().tolist()), plan.scores_of(members), bits, domain, noisy)
+    charge = target.charge(plan, secure=bits.secure, asked=lambda: _asked(table, domain))
+    if charge.stored is not None:
+        return charge.stored
+    plan = charge.plan
+    members, noisy = plan.draw(table, bits)
+    items = table.items(members.positions().tolist())
+    return charge.published(plan.release(items, plan.scores_of(members), bits, domain, noisy))
+
+
+def _asked(table: Scores, domain: StatedDomain) -> dict[str, Any]:
+    """Return what identifies the question besides the request: the items, as far as they are public."""
+    listed = [] if domain.items is None else [plain_item(item) for item in table.listed()]
+    is_named = listed and listed != list(range(len(listed)))
+    items = digest_of(json.dumps(item) for item in listed) if is_named else str(domain)
+    return {"command": "select", "domain": items}

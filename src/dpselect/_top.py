@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dpselect._numbers import seed_or_none
+from dpselect.charging import ChargeTarget
 from dpselect.errors import InvalidInput
 from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, Mechanism, UnknownDomain
 from dpselect.mechanisms.unknown import Pool
@@ -15,7 +16,6 @@ from dpselect.release import (
     NUMBER,
     PUBLIC,
     UNKNOWN,
-    ChargeTarget,
     Release,
     ReleasePlan,
     ReleaseRequest,
@@ -24,7 +24,7 @@ from dpselect.release import (
 )
 from dpselect.sampling import BitSource, bit_source
 from dpselect.scores import Scores
-from dpselect.sources import Contribution, Counts, Domain, check_not_rows, fresh_key, open_counts
+from dpselect.sources import Contribution, Counts, Domain, check_not_rows, fresh_key, open_counts, public_name
 
 if TYPE_CHECKING:
     from dpselect.ledger import Ledger
@@ -59,6 +59,7 @@ def top(
     ledger: Ledger | str | os.PathLike[str] | None = None,
     dataset: str | None = None,
     purpose: str = "",
+    once: str | None = None,
     progress: Callable[[float | None], None] | None = None,
 ) -> Release:
     """Choose k items that many people have, without revealing whether any one person is in the data.
@@ -103,6 +104,9 @@ def top(
         looking at the private rows.
     ledger, dataset, purpose
         As in `select`; the release is charged before any row is read.
+    once
+        As in `select`. The question is what is asked of which columns, the condition, the items that the domain lists,
+        and the name of the table or file, without its folder; not the rows.
     progress
         Called every tenth of a second while the engine counts, with the share that is done, or None if unknown.
 
@@ -154,7 +158,7 @@ def top(
             "must list the items if a ledger is charged: with a number alone, a person who alone has an item is not "
             "covered; list the items, or give max_items_per_person and delta",
         )
-    target = ChargeTarget.of(ledger, dataset, purpose)
+    target = ChargeTarget.of(ledger, dataset, purpose, once, seed=seed)
     bits = bit_source(seed_or_none(seed))
     if possible.number is not None:
         plan.mechanism.check_size(possible.number)
@@ -171,13 +175,29 @@ def top(
         progress=progress,
     ) as counts:
         # Everything that needs no row is checked, and no row is read yet.
-        plan = plan.charge(target, secure=bits.secure)
+        charge = target.charge(
+            plan,
+            secure=bits.secure,
+            asked=lambda: {
+                "command": "top",
+                "table": public_name(table, table_name),
+                "item": item,
+                "person": person,
+                "value": value,
+                "weight": weight,
+                "where": where,
+                "domain": counts.domain_digest(),
+            },
+        )
+        if charge.stored is not None:
+            return charge.stored
+        plan = charge.plan
         if possible.unknown:
-            return _release_from_pool(plan, counts, bits)
+            return charge.published(_release_from_pool(plan, counts, bits))
         members, noisy = plan.draw(plan.seen(Scores.from_histogram(*counts.histogram())), bits)
         items = counts.fetch(plan.scores_of(members).tolist(), members.indexes.tolist())
         stated = StatedDomain(counts.size, PUBLIC if possible.number is None else NUMBER)
-    return plan.release(items, plan.scores_of(members), bits, stated, noisy)
+    return charge.published(plan.release(items, plan.scores_of(members), bits, stated, noisy))
 
 
 def _mechanism_for(domain: Domain, mechanism: str | Mechanism, pool: int | None) -> str | Mechanism:

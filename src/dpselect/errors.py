@@ -2,6 +2,7 @@
 
 * DpSelectError
   * InvalidInput (also a ValueError): an argument, file or table that cannot be used
+    * KeyReused: another question under a key that was used before
   * BudgetExceeded: a release that would cost more than the remaining budget
   * SourceError: an engine or file that failed while it was being read
 """
@@ -70,6 +71,16 @@ class InvalidInput(DpSelectError, ValueError):
     def __reduce__(self) -> tuple[type[InvalidInput], tuple[str, object, str]]:
         """Pickle the arguments, since the message alone does not rebuild the error."""
         return (type(self), (self.argument, self.given, self.accepted))
+
+
+class KeyReused(InvalidInput):
+    """Another question was asked under this key before. The message says nothing about that question.
+
+    Examples
+    --------
+    >>> print(KeyReused("once", "2026-W46", "another question was asked under this key; choose another key"))
+    once '2026-W46': another question was asked under this key; choose another key
+    """
 
 
 class BudgetExceeded(DpSelectError):

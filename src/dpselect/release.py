@@ -6,20 +6,18 @@ cost that follow from it, and `Release` the answer.
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import date, time
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dpselect._arrays import Array
-from dpselect._numbers import float_below, positive_number
-from dpselect.errors import BudgetExceeded, InvalidInput, plain
+from dpselect._numbers import exact_fraction, float_below, positive_number
+from dpselect.errors import InvalidInput
+from dpselect.items import item_of, plain_item
 from dpselect.mechanisms import (
     FOR_UNKNOWN_DOMAINS,
     MECHANISMS,
@@ -29,6 +27,7 @@ from dpselect.mechanisms import (
     NoisyVector,
     UnknownDomain,
     check_options,
+    described_mechanism,
     mechanism_for,
 )
 from dpselect.mechanisms.auto import noisy_vectors, resolution
@@ -50,12 +49,8 @@ from dpselect.values import (
 
 if TYPE_CHECKING:
     from dpselect.forecast import Reach
-    from dpselect.ledger import Ledger
 
 PUBLIC, NUMBER, UNKNOWN, ROWS = "public", "number", "unknown", "rows"
-
-ROUNDING_ALLOWANCE = Fraction(1, 10**9)
-"""A release that exceeds the remaining budget by at most this share of its cost is reduced to the remaining budget."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +102,8 @@ class Release:
     lowest
         Whether the lowest scores were asked for. The mechanism then chose the highest of the negated scores, and its
         sensitivity is that of these; the values have the sign of the scores.
+    repeated
+        Whether this is the stored answer to a question that was asked before under the same key (`once`).
 
     Examples
     --------
@@ -126,6 +123,41 @@ class Release:
     confidence: float | None = None
     domain: StatedDomain | None = None
     lowest: bool = False
+    repeated: bool = field(default=False, compare=False)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Release:
+        """Return the release of the plain data that `to_dict` returned.
+
+        Parameters
+        ----------
+        data
+            The plain data. Items are as JSON holds them: a date is its text, for example.
+
+        Returns
+        -------
+        A release whose `to_dict` returns the same data.
+
+        Examples
+        --------
+        >>> import dpselect as dps, json
+        >>> release = dps.select({"tea": 90, "coffee": 80, "milk": 3}, k=2, epsilon=1.0, seed=1)
+        >>> dps.Release.from_dict(json.loads(json.dumps(release.to_dict()))) == release
+        True
+        """
+        intervals = data.get("intervals")
+        return cls(
+            items=[item_of(item) for item in data["items"]],
+            ordered=data["ordered"],
+            guarantee=Guarantee(**data["guarantee"]),
+            mechanism=described_mechanism(data["mechanism"]),
+            secure=data["secure"],
+            values=data["values"],
+            intervals=None if intervals is None else [(low, high) for low, high in intervals],
+            confidence=data.get("confidence"),
+            domain=None if data["domain"] is None else StatedDomain(**data["domain"]),
+            lowest=data.get("lowest", False),
+        )
 
     @property
     def k(self) -> int:
@@ -150,7 +182,7 @@ class Release:
         """Return the release as plain data that json.dumps accepts."""
         reach = self.reach
         data = {
-            "items": [_plain(item) for item in self.items],
+            "items": [plain_item(item) for item in self.items],
             "ordered": self.ordered,
             "values": self.values,
             "mechanism": self.mechanism.describe(),
@@ -168,65 +200,6 @@ class Release:
             data["intervals"] = [list(interval) for interval in self.intervals]
             data["confidence"] = self.confidence
         return data
-
-
-def _plain(item: Any) -> Any:
-    """Return an item as JSON can hold it: dates and times as ISO text, other objects as their str()."""
-    if hasattr(item, "to_json_value"):
-        return item.to_json_value()
-    if isinstance(item, np.datetime64 | np.timedelta64):
-        return str(item)  # item() would make nanoseconds a bare number
-    if hasattr(item, "item") and hasattr(item, "dtype"):
-        item = item.item()
-    if isinstance(item, float) and not math.isfinite(item):
-        return str(item)
-    if item is None or isinstance(item, str | int | float | bool):
-        return item
-    if isinstance(item, tuple | list):
-        return [_plain(part) for part in item]
-    return item.isoformat() if isinstance(item, date | time) else str(item)
-
-
-@dataclass(frozen=True)
-class ChargeTarget:
-    """The ledger and data set that a release is charged to; without a ledger nothing is charged."""
-
-    ledger: Ledger | str | os.PathLike[str] | None
-    dataset: str = ""
-    purpose: str = ""
-
-    @classmethod
-    def of(cls, ledger: Any, dataset: str | None, purpose: str) -> ChargeTarget:
-        """Check the three arguments of `select`, `top` and `rank`."""
-        if ledger is None:
-            for argument, given in (("dataset", dataset), ("purpose", purpose)):
-                if given:
-                    raise InvalidInput(argument, given, "must be left out without a ledger; name the ledger too")
-            return cls(None)
-        from dpselect.ledger import Ledger
-
-        if not isinstance(ledger, Ledger | str | os.PathLike):
-            given = plain(f"an object of type {type(ledger).__name__}")
-            raise InvalidInput("ledger", given, "must be a dpselect.privacy.Ledger, or the path or URL of one")
-        if not dataset:
-            raise InvalidInput("dataset", dataset, "must name the data set of the ledger that is charged")
-        return cls(ledger, dataset, purpose)
-
-    def record(self, guarantee: Guarantee, parameters: Mapping[str, Any], *, secure: bool) -> None:
-        """Charge the release; when this returns, the record is on the disk and the answer may be drawn.
-
-        A later failure gives nothing back: it can depend on the data, and a process that dies cannot tell whether its
-        answer was seen. A record without an answer costs budget; an answer without a record costs privacy.
-        """
-        if self.ledger is None:
-            return
-        from dpselect.ledger import Ledger
-
-        if isinstance(self.ledger, Ledger):
-            self.ledger.spend(self.dataset, guarantee, self.purpose, parameters, secure=secure)
-            return
-        with Ledger(self.ledger) as opened:
-            opened.spend(self.dataset, guarantee, self.purpose, parameters, secure=secure)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,6 +279,17 @@ class ReleaseRequest:
         if isinstance(self.mechanism, Mechanism):
             self._check_total(together.epsilon)
         return ReleasePlan(self, chosen, noise, self._stated(together, chosen, naming))
+
+    def question(self) -> dict[str, Any]:
+        """Return what identifies the request as plain data; what has its default value is left out.
+
+        So a later version with more arguments recognises the question.
+        """
+        is_object = isinstance(self.mechanism, Mechanism)
+        asked = replace(self, delta=self.delta if is_object else self.delta or None, options=self.options or None)
+        stated = {each.name: getattr(asked, each.name) for each in fields(self)}
+        defaults = {each.name: each.default for each in fields(self)}
+        return {name: _normal(value) for name, value in stated.items() if value != defaults[name]}
 
     def _check_lowest(self) -> None:
         if not isinstance(self.lowest, bool):
@@ -387,6 +371,21 @@ class ReleaseRequest:
         return replace(named, neighbours=named.neighbours + promised)
 
 
+def _normal(value: Any) -> Any:
+    """Return an argument as plain data: equal numbers in one form, objects by their parameters."""
+    if isinstance(value, Mechanism):
+        return _normal(value.describe())
+    if isinstance(value, Mapping):
+        return {str(name): _normal(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_normal(part) for part in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return _normal(asdict(value))
+    if isinstance(value, Real | Decimal) and not isinstance(value, bool):
+        return str(exact_fraction(value))
+    return value
+
+
 @dataclass(frozen=True)
 class ReleasePlan:
     """The mechanism that chooses, the noise on published scores if any, and what both cost together."""
@@ -402,54 +401,6 @@ class ReleasePlan:
         if self.request.lowest:
             described["lowest"] = True
         return described if self.noise is None else {**described, "values": self.noise.noise}
-
-    def charge(self, target: ChargeTarget, *, secure: bool) -> ReleasePlan:
-        """Charge the plan and return it; if only a rounding error is missing, charge and return a smaller plan.
-
-        Ten times the float 0.1 is slightly more than 1: the tenth release of a total of 1 is made with what is left,
-        which is public, and states the smaller epsilon. The second charge is a transaction of its own, and is refused
-        if another process was faster.
-        """
-        if target.ledger is not None and not self.mechanism.exact:
-            raise InvalidInput(
-                "mechanism", self.mechanism.name, "must draw exactly by its law if a ledger is charged; use another one"
-            )
-        try:
-            self._record(target, secure)
-            return self
-        except BudgetExceeded as refusal:
-            fitting = self._within(refusal)
-            if fitting is None:
-                raise
-        fitting._record(target, secure)
-        return fitting
-
-    def _record(self, target: ChargeTarget, secure: bool) -> None:
-        """Charge the plan. What it takes on trust is recorded with the mechanism, as it does not change the unit."""
-        unit = self.guarantee.neighbours.partition(", if the promise holds")[0]
-        charged = replace(self.guarantee, neighbours=unit) if self.mechanism.promise else self.guarantee
-        target.record(charged, self.describe(), secure=secure)
-
-    def _within(self, refusal: BudgetExceeded) -> ReleasePlan | None:
-        """Return the request planned for the remaining budget; None if more than a rounding error is missing."""
-        if isinstance(self.request.mechanism, Mechanism):  # it states its own cost
-            return None
-        delta = _share(refusal.requested_delta, refusal.remaining_delta)
-        epsilon, most = _share(refusal.requested, refusal.remaining), refusal.remaining
-        if refusal.requested_rho:
-            # ρ falls at least as fast as ε. The factor 1 − 2⁻⁵⁰ covers the rounding of the parts of ρ.
-            epsilon = _share(refusal.requested_rho, refusal.remaining_rho) * (1 - Fraction(1, 2**50))
-            most = self.guarantee.epsilon
-        if min(epsilon, delta) < 1 - ROUNDING_ALLOWANCE:
-            return None
-        smaller = replace(
-            self.request,
-            epsilon=min(float_below(epsilon * Fraction(positive_number("epsilon", self.request.epsilon))), most),
-            delta=float_below(delta * Fraction(probability_of_failure(self.request.delta or 0.0))),
-        )
-        with contextlib.suppress(InvalidInput):  # for example, the δ that naming needs cannot be made smaller
-            return smaller.plan()
-        return None
 
     def seen(self, scores: Scores) -> Scores:
         """Return the scores as the mechanism sees them: negated if the lowest are asked for."""
@@ -488,11 +439,6 @@ class ReleasePlan:
         if noisy is None:
             return release
         return replace(release, values=noisy.values, intervals=noisy.intervals, confidence=noisy.confidence)
-
-
-def _share(requested: float, remaining: float) -> Fraction:
-    """Return the share of a request that is left, at most 1."""
-    return Fraction(1) if requested <= remaining else Fraction(remaining) / Fraction(requested)
 
 
 def on_negated_scores(mechanism: Mechanism) -> Mechanism:

@@ -304,6 +304,12 @@ class Scores:
         """Return the items at several positions."""
         return [self.item(position) for position in positions]
 
+    def listed(self) -> list[Any]:
+        """Return all items, which are public; an empty list if they are just numbered, or named after their scores."""
+        if self._data is None or self._label is _position:
+            return []
+        return self.items(range(self.size))
+
     def __len__(self) -> int:
         """Return the number of items."""
         return self.size

@@ -50,6 +50,24 @@ def test_a_budget_is_created_spent_twice_and_refused_the_third_time() -> None:
     assert "second" in run("ledger show").stdout
 
 
+def test_keys_are_shown_with_what_is_missing() -> None:
+    run("ledger create films --epsilon 1")
+    with Ledger("ledger.sqlite") as ledger:
+        for week in (45, 46):
+            charge = ledger.spend_once("films", Guarantee(0.25), f"chart-{week}", {"week": week}, "weekly")
+        ledger.keep_answer(charge.entry, {"items": ["Up"]})
+    shown = run("ledger show films").stdout
+    assert re.search(r"1 +\d{4}.* 0.25 +chart-45 \(no answer yet\) +weekly", shown)
+    assert re.search(r"2 +\d{4}.* 0.25 +chart-46 +weekly", shown)
+    assert "1 earlier entries are left out" in run("ledger show films --last 1").stdout
+    rows = list(csv.DictReader(io.StringIO(run("ledger show films --format csv").stdout)))
+    assert [row["once"] for row in rows] == ["chart-45", "chart-46"]
+    entries = json.loads(run("ledger show films --format json").stdout)["entries"]
+    assert [(entry["once"], entry["answered"]) for entry in entries] == [("chart-45", False), ("chart-46", True)]
+    assert json.loads(run("ledger list --format json").stdout)["datasets"][0]["entries"] == 2
+    assert "films: 3 entries, all as written" in run("ledger check").stdout
+
+
 def test_the_bar_is_empty_before_the_first_release_and_full_after_the_last() -> None:
     empty = run("ledger create films --epsilon 1 --delta 0.001").stdout
     assert empty.count("░" * 30) == 2

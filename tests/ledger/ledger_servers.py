@@ -19,6 +19,8 @@ _numbers = itertools.count()
 PROCESSES: Any = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(
     [
+        "dpselect._select",
+        "dpselect.forecast.reach",
         "dpselect.ledger.audit",
         "dpselect.ledger.store",
         "psycopg",

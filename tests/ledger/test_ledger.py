@@ -296,7 +296,7 @@ def test_a_clock_that_is_set_back_does_not_turn_the_record_around(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     times = iter(["2990-01-01T00:00:00.000000+00:00", "1990-01-01T00:00:00.000000+00:00"])
-    monkeypatch.setattr("dpselect.ledger.ledger.utc_now", lambda: next(times))
+    monkeypatch.setattr("dpselect.ledger.charges.utc_now", lambda: next(times))
     first, second = (ledger.spend("films", dps.Guarantee(0.1)) for _ in range(2))
     assert first.time == second.time == datetime(2990, 1, 1, tzinfo=UTC)
     assert ledger.check() == []

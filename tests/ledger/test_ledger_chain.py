@@ -40,6 +40,10 @@ EDITS = {
     "previous": "'0000'",
     "event": "4",
     "seal": "'0000'",
+    "kind": "'answer'",
+    "once": "'key'",
+    "question": "'0000'",
+    "answer": "'{}'",
 }
 
 

@@ -148,7 +148,8 @@ def test_a_newer_ledger_is_refused(file: Path) -> None:
     with sqlite3.connect(file) as connection:
         connection.execute("UPDATE dpselect_ledger SET version = 99")
     connection.close()
-    with pytest.raises(dps.SourceError, match="version 99, and this dpselect knows versions up to 2; use a newer"):
+    known = f"version 99, and this dpselect knows versions up to {schema.VERSION}; use a newer"
+    with pytest.raises(dps.SourceError, match=known):
         Ledger(file).remaining("films")
 
 
@@ -165,19 +166,20 @@ def test_an_older_ledger_is_brought_up_to_date_once_and_as_a_whole(file: Path, m
         step(connection)
         raise dps.SourceError("the power went out")
 
-    monkeypatch.setattr(schema, "VERSION", 4)
-    monkeypatch.setattr(schema, "MIGRATIONS", {2: lambda _: taken.append(0), 3: failing})
+    now = schema.VERSION
+    monkeypatch.setattr(schema, "VERSION", now + 2)
+    monkeypatch.setattr(schema, "MIGRATIONS", {now: lambda _: taken.append(0), now + 1: failing})
     with pytest.raises(dps.SourceError, match="power"):
         Ledger(file).remaining("films")
-    assert versions(file) == (2, False)
-    monkeypatch.setattr(schema, "MIGRATIONS", {2: lambda _: taken.append(0), 3: step})
+    assert versions(file) == (now, False)
+    monkeypatch.setattr(schema, "MIGRATIONS", {now: lambda _: taken.append(0), now + 1: step})
     taken.clear()
     for _ in range(2):
         with Ledger(file) as ledger:
             assert ledger.remaining("films") == Budget(970.0)
             assert ledger.check() == []
     assert taken == [0, 1]
-    assert versions(file) == (4, True)
+    assert versions(file) == (now + 2, True)
 
 
 def versions(file: Path) -> tuple[int, bool]:

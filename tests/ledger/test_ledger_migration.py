@@ -17,6 +17,7 @@ import dpselect as dps
 from dpselect.ledger import Budget, Ledger, schema
 
 DUMP = (Path(__file__).parent / "ledger_version_1.sql").read_text()
+SECOND = (Path(__file__).parent / "ledger_version_2.sql").read_text()
 HEADS = {
     "books": "934c5ceb9103f8a9a7a60a11b4b3308ef023c7293e6891022fd715fa989ba678",
     "empty": "3679578a2c8a43cacc74c9275a88931b9be3639a3996a3ce961c50bbac019ecc",
@@ -34,19 +35,20 @@ def old(tmp_path: Path) -> Path:
     return file
 
 
-def old_on_server(server: str) -> str:
-    """Return a place on the server that the first version of the tables is in."""
+def old_on_server(server: str, dump: str = DUMP) -> str:
+    """Return a place on the server that the first version of the tables is in, or another one."""
     import psycopg
 
     place = fresh_database(server)
     source = sqlite3.connect(":memory:")
-    source.executescript(DUMP)
+    source.executescript(dump)
     with psycopg.connect(place.replace("+psycopg", ""), autocommit=True) as target:
         for table in ("dpselect_ledger", "dpselect_accounts", "dpselect_entries"):
-            (made,) = re.findall(rf"CREATE TABLE {table} \(.*?\n\)", DUMP, re.DOTALL)
+            (made,) = re.findall(rf"CREATE TABLE {table} \(.*?\n\)", dump, re.DOTALL)
             target.execute(made.replace("DOUBLE", "DOUBLE PRECISION"))
             for row in source.execute(f"SELECT * FROM {table}"):
-                values = [bool(part) if table.endswith("entries") and at == 9 else part for at, part in enumerate(row)]
+                is_boolean = "secure BOOLEAN" in made
+                values = [bool(part) if is_boolean and at == 9 else part for at, part in enumerate(row)]
                 target.execute(f"INSERT INTO {table} VALUES ({', '.join(['%s'] * len(row))})", values)
     source.close()
     return place
@@ -85,6 +87,40 @@ def test_what_was_there_is_chained_in_the_order_of_time(old: Path) -> None:
         assert ledger.head() == seal
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_a_ledger_of_the_second_version_keeps_its_hashes_and_learns_to_keep_answers(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    place = str(tmp_path / "second.sqlite")
+    if kind == "postgresql":
+        place = old_on_server(request.getfixturevalue("postgresql_server"), SECOND)
+    else:
+        connection = sqlite3.connect(place)
+        connection.executescript(SECOND)
+        connection.close()
+    head = "b95f60b04f75f7d77bab7c748214b966ccc4921bdb158c4855705a01dc461240"
+    with Ledger(place) as ledger:
+        assert ledger.head() == head
+        assert ledger.check(head=head) == []
+        assert [entry.purpose for entry in ledger.entries("films")] == ["first", "seeded", "naïve ☕"]
+        assert [entry.once for entry in ledger.entries("films")] == [None] * 3
+        charge = ledger.spend_once("films", dps.Guarantee(0.5), "a", {"k": 1})
+        assert ledger.keep_answer(charge.entry, {"items": [1]}) == ledger.answer("films", "a") == {"items": [1]}
+        assert ledger.check(head=head) == []
+
+
+def test_a_version_that_was_lowered_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "new.sqlite"
+    with Ledger(file) as ledger:
+        ledger.create("films", epsilon=1.0)
+    for version in range(1, schema.VERSION):
+        with sqlite3.connect(file) as connection:
+            connection.execute(f"UPDATE dpselect_ledger SET version = {version}")
+        connection.close()
+        with pytest.raises(dps.SourceError, match=f"its tables have version {version}, which is not true"):
+            Ledger(file).remaining("films")
+
+
 def test_the_tables_become_those_of_a_new_ledger(old: Path, tmp_path: Path) -> None:
     new = tmp_path / "new.sqlite"
     for file in (old, new):
@@ -104,6 +140,7 @@ def described(file: Path) -> list[object]:
     for name in names:
         found += [name, connection.execute(f"PRAGMA table_info({name})").fetchall()]
         found += connection.execute(f"PRAGMA foreign_key_list({name})").fetchall()
+    found += connection.execute("SELECT name, tbl_name FROM sqlite_master WHERE type = 'index' ORDER BY 1").fetchall()
     connection.close()
     return found
 

@@ -15,7 +15,19 @@ if TYPE_CHECKING:
     from dpselect.ledger import Entry, Statement
 
 _BAR_WIDTH = 30
-_ENTRY_COLUMNS = ("dataset", "sequence", "time", "epsilon", "delta", "mechanism", "k", "secure", "purpose", "hash")
+_ENTRY_COLUMNS = (
+    "dataset",
+    "sequence",
+    "time",
+    "epsilon",
+    "delta",
+    "mechanism",
+    "k",
+    "secure",
+    "once",
+    "purpose",
+    "hash",
+)
 _ACCOUNT_COLUMNS = ("dataset", "total", "spent", "left", "delta", "entries", "protects")
 
 
@@ -32,7 +44,7 @@ def statement_text(statement: Statement, form: Format) -> str:
     ]
     if statement.entries:
         parts.append(_entries(statement.entries))
-        hidden = account.count - len(statement.entries)
+        hidden = statement.releases - len(statement.entries)
         if hidden > 0:
             parts.append(Text(f"{hidden:,} earlier entries are left out", "dim"))
     return as_text(*parts)
@@ -77,6 +89,9 @@ def _entries(entries: list[Entry]) -> Table:
     if with_delta:
         table.add_column("delta", justify="right", no_wrap=True)
     table.add_column("release", no_wrap=True)
+    with_key = any(entry.once is not None for entry in entries)
+    if with_key:
+        table.add_column("once", overflow="fold")
     table.add_column("purpose", overflow="fold")
     for entry in entries:
         cells = [str(entry.sequence), f"{entry.time:%Y-%m-%d %H:%M:%S}", shown_above(entry.guarantee.epsilon)]
@@ -84,8 +99,18 @@ def _entries(entries: list[Entry]) -> Table:
             cells.append(shown_above(entry.guarantee.delta))
         release = " ".join(filter(None, [_named(entry, "name"), _named(entry, "k") and f"top {_named(entry, 'k')}"]))
         seeded = "" if entry.secure else " (seeded)"
-        table.add_row(*cells, Text(release + seeded), item_text(entry.purpose) if entry.purpose else "")
+        texts = [Text(release + seeded)]
+        if with_key:
+            texts.append(_key_text(entry))
+        table.add_row(*cells, *texts, item_text(entry.purpose) if entry.purpose else "")
     return table
+
+
+def _key_text(entry: Entry) -> Text:
+    """Return the key of an entry, and whether its answer is missing: the same question under the key then draws it."""
+    if entry.once is None:
+        return Text("")
+    return item_text(entry.once).append("" if entry.answered else " (no answer yet)")
 
 
 def entries_csv(entries: list[Entry]) -> str:
@@ -100,6 +125,7 @@ def entries_csv(entries: list[Entry]) -> str:
             "mechanism": _named(entry, "name"),
             "k": _named(entry, "k"),
             "secure": entry.secure,
+            "once": entry.once or "",
             "purpose": entry.purpose,
             "hash": entry.hash,
         }
@@ -121,7 +147,7 @@ def accounts_text(statements: list[Statement], form: Format) -> str:
             "spent": statement.spent.epsilon,
             "left": statement.remaining.epsilon,
             "delta": statement.remaining.delta,
-            "entries": statement.account.count,
+            "entries": statement.releases,
             "protects": statement.account.protects,
         }
         for statement in statements

@@ -136,6 +136,14 @@ DataSet = Annotated[
     str | None, typer.Option("--dataset", help="Data set in the ledger whose budget is charged.", metavar="NAME")
 ]
 Purpose = Annotated[str, typer.Option(help="What the release is for; recorded in the ledger.", metavar="TEXT")]
+Once = Annotated[
+    str | None,
+    typer.Option(
+        help="Key of the release: the ledger keeps the answer, and the same question under the same key returns it and "
+        "costs nothing more.",
+        metavar="KEY",
+    ),
+]
 OutputFormat = Annotated[
     Format | None,
     typer.Option("--format", help="Format of the result. Default: by the ending of --output, else table."),

@@ -110,6 +110,12 @@ def note_seed(release: Release) -> None:
         note("a seed was given, so this answer is not private. Do not publish it.")
 
 
+def note_repeated(release: Release) -> None:
+    """Say that an answer was stored before."""
+    if release.repeated:
+        note("this question was answered before under this key; this is the same answer, and nothing more was charged")
+
+
 def as_json(data: dict[str, Any]) -> str:
     """Return plain data as JSON text; infinite numbers and NaN become text: "inf", "-inf", "nan"."""
     return json.dumps(_finite(data), ensure_ascii=False, allow_nan=False, indent=2) + "\n"

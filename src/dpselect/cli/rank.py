@@ -21,6 +21,7 @@ from dpselect.cli.options import (
     Lowest,
     Noise,
     NoMargin,
+    Once,
     Ordered,
     Output,
     OutputFormat,
@@ -37,7 +38,7 @@ from dpselect.cli.options import (
     number,
     whole_number,
 )
-from dpselect.cli.output import chosen_format, note_seed, progress_bar, publish, release_text
+from dpselect.cli.output import chosen_format, note_repeated, note_seed, progress_bar, publish, release_text
 
 EXAMPLES = examples(
     "printf 'winner,loser\\nann,bob\\nann,cem\\nbob,cem\\n' > games.csv",
@@ -142,6 +143,7 @@ def rank_command(
     ledger: LedgerPlace = None,
     dataset: DataSet = None,
     purpose: Purpose = "",
+    once: Once = None,
     form: OutputFormat = None,
     output: Output = None,
 ) -> None:
@@ -192,8 +194,10 @@ def rank_command(
             ledger=ledger,
             dataset=dataset,
             purpose=purpose,
+            once=once,
             progress=progress,
         )
     note_json(source, "--winner, --loser, --tie and --person")
     note_seed(release)
+    note_repeated(release)
     publish(release_text(release, form), output)

@@ -22,6 +22,7 @@ from dpselect.cli.options import (
     Lowest,
     Noise,
     NoMargin,
+    Once,
     Ordered,
     Output,
     OutputFormat,
@@ -38,7 +39,7 @@ from dpselect.cli.options import (
     number,
     whole_number,
 )
-from dpselect.cli.output import chosen_format, note_seed, progress_bar, publish, release_text
+from dpselect.cli.output import chosen_format, note_repeated, note_seed, progress_bar, publish, release_text
 
 EXAMPLES = examples(
     "dpselect top demo/views.parquet --item film --person viewer \\",
@@ -143,6 +144,7 @@ def top_command(
     ledger: LedgerPlace = None,
     dataset: DataSet = None,
     purpose: Purpose = "",
+    once: Once = None,
     form: OutputFormat = None,
     output: Output = None,
 ) -> None:
@@ -185,10 +187,12 @@ def top_command(
             ledger=ledger,
             dataset=dataset,
             purpose=purpose,
+            once=once,
             progress=progress,
         )
     note_json(source, "--item and --person")
     note_seed(release)
+    note_repeated(release)
     publish(release_text(release, form), output)
 
 

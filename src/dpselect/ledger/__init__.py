@@ -1,6 +1,8 @@
 """The ledger: what each data set may cost, what it has cost, and every release that was charged to it.
 
-* `ledger`   Ledger: create, spend, remaining, entries, check; Statement: spent, left, and what the remainder buys
+* `ledger`   Ledger: create, spend, remaining, entries, check
+* `statement`  one view of a data set: spent, left, and what the remainder buys
+* `once`     releases that are charged once and answered once under a key
 * `rules`    exact sums of costs, and the rules by which they add up: basic and zcdp
 * `chain`    what an entry holds, and the hashes that tie it to everything before it
 * `names`    which names of data sets look alike, and which new ones are refused
@@ -18,8 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpselect.ledger.chain import Account, Entry, Fault
-    from dpselect.ledger.ledger import Ledger, Statement
+    from dpselect.ledger.ledger import Ledger
+    from dpselect.ledger.once import OnceCharge
     from dpselect.ledger.rules import Budget
+    from dpselect.ledger.statement import Statement
     from dpselect.ledger.store import ledger_file
 
 _HOMES = {
@@ -28,11 +32,12 @@ _HOMES = {
     "Entry": "chain",
     "Fault": "chain",
     "Ledger": "ledger",
-    "Statement": "ledger",
+    "OnceCharge": "once",
+    "Statement": "statement",
     "ledger_file": "store",
 }
 
-__all__ = ["Account", "Budget", "Entry", "Fault", "Ledger", "Statement", "ledger_file"]
+__all__ = ["Account", "Budget", "Entry", "Fault", "Ledger", "OnceCharge", "Statement", "ledger_file"]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,7 @@ from fractions import Fraction
 import sqlalchemy as sql
 
 from dpselect.errors import SourceError
-from dpselect.ledger.chain import Account, Fault, Record, sealed
+from dpselect.ledger.chain import ANSWER, CHARGE, Account, Fault, Record, sealed
 from dpselect.ledger.records import all_accounts, read_tip, unknown_dataset
 from dpselect.ledger.rules import Amount, Rule
 from dpselect.ledger.schema import accounts, entries
@@ -56,6 +56,7 @@ def _account_faults(account: Account, records: Iterator[Record]) -> Iterator[Fau
     name, previous, time, number = account.dataset, account.genesis, account.created, 0
     agreed, total = account.genesis, account.limit
     spent: Amount | None = Amount()  # None where the entry before is missing or changed
+    keys: set[tuple[str, str]] = set()
     for record in records:
         number += 1
         if record.sequence != number:
@@ -84,7 +85,11 @@ def _account_faults(account: Account, records: Iterator[Record]) -> Iterator[Fau
                 spent = None
             elif not spent.within(total):
                 yield Fault(name, number, "it overdraws the total")
+            if problem := _problem_of_key(record, keys):
+                yield Fault(name, number, problem)
             time = record.time
+        if record.once:
+            keys.add((record.kind, record.once))
         previous, agreed = record.hash, record.agreed
     if number < account.count:
         yield Fault(name, number + 1, f"{_missing(number + 1, account.count)} at the end")
@@ -95,6 +100,23 @@ def _account_faults(account: Account, records: Iterator[Record]) -> Iterator[Fau
             "it is not what the data set says its record ends with" if number else "its total or unit is not as agreed"
         )
         yield Fault(name, number or None, f"{problem}: one of the two was changed")
+
+
+def _problem_of_key(record: Record, earlier: set[tuple[str, str]]) -> str:
+    """Say what is wrong with the key of an entry, given the kinds and keys of the entries before it."""
+    if record.kind not in (CHARGE, ANSWER):
+        return "it is neither a charge nor an answer"
+    if record.kind == ANSWER and (CHARGE, record.once) not in earlier:
+        return "it is an answer that was not charged before"
+    if record.once and (record.kind, record.once) in earlier:
+        return f"it is a second {record.kind} under its key"
+    if (record.kind == ANSWER) != bool(record.answer) or bool(record.question) != (
+        record.kind == CHARGE and bool(record.once)
+    ):
+        return "it lacks its question or its answer, or has one that belongs to another kind of entry"
+    if record.kind == ANSWER and (record.epsilon or record.delta or record.rho != "0"):
+        return "it is an answer, but was charged"
+    return ""
 
 
 def _ledger_faults(connection: sql.Connection, known: list[Account]) -> Iterator[Fault]:

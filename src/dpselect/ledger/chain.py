@@ -68,6 +68,13 @@ class Account:
         return {**asdict(self), "total": self.total.to_dict()}
 
 
+CHARGE, ANSWER = "charge", "answer"
+"""The kinds of entries: what a release costs, and the answer to one that is answered once, which costs nothing."""
+
+_LATER_FIELDS = {"kind": CHARGE, "once": "", "question": "", "answer": ""}
+"""Fields that the first versions of the tables did not have, and what they hold if they say nothing."""
+
+
 @dataclass(frozen=True)
 class Record:
     """An entry as it is stored: texts and numbers only, so that what was hashed is what is kept.
@@ -93,11 +100,21 @@ class Record:
     hash: str = ""
     event: int = 0
     seal: str = ""
+    kind: str = CHARGE
+    once: str = ""
+    question: str = ""
+    answer: str = ""
 
     def expected_hash(self) -> str:
-        """SHA-256 of all fields and the previous hash, so that no entry can be changed or moved unnoticed."""
+        """SHA-256 of all fields and the previous hash, so that no entry can be changed or moved unnoticed.
+
+        Fields of later versions are left out as long as they say nothing, so that older entries keep their hashes.
+        """
         fields = dict(self.__dict__)
         del fields["hash"], fields["event"], fields["seal"]
+        for name, nothing in _LATER_FIELDS.items():
+            if fields[name] == nothing:
+                del fields[name]
         # Hashed as JSON's true or false. Any other value is hashed as it is, so that the hash does not match.
         fields["secure"] = {0: False, 1: True}.get(self.secure, self.secure)
         return digest(fields)
@@ -110,8 +127,8 @@ class Record:
         except (ValueError, TypeError, ZeroDivisionError):
             raise unreadable() from None
 
-    def entry(self) -> Entry:
-        """Return the public form of the entry."""
+    def entry(self, *, answered: bool = False) -> Entry:
+        """Return the public form of a charge; `answered` is whether the ledger keeps its answer."""
         try:
             return Entry(
                 dataset=self.dataset,
@@ -123,6 +140,8 @@ class Record:
                 secure=bool(self.secure),
                 previous=self.previous,
                 hash=self.hash,
+                once=self.once or None,
+                answered=answered,
             )
         except (ValueError, TypeError, DpSelectError):
             raise unreadable() from None
@@ -132,7 +151,8 @@ class Record:
 class Entry:
     """One recorded release: its time, purpose, parameters and cost. See `Ledger.entries`.
 
-    `secure` is False if the release was drawn with a seed: it was recorded, but it protects nobody.
+    `secure` is False if the release was drawn with a seed: it was recorded, but it protects nobody. `once` is the key
+    of a release that is answered once, and `answered` whether the ledger keeps its answer.
     """
 
     dataset: str
@@ -144,10 +164,15 @@ class Entry:
     secure: bool
     previous: str
     hash: str
+    once: str | None = None
+    answered: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the entry as plain data that json.dumps accepts."""
-        return {**self.__dict__, "time": self.time.isoformat(), "guarantee": self.guarantee.to_dict()}
+        """Return the entry as plain data that json.dumps accepts; `once` and `answered` only if it has a key."""
+        data = {**self.__dict__, "time": self.time.isoformat(), "guarantee": self.guarantee.to_dict()}
+        if self.once is None:
+            del data["once"], data["answered"]
+        return data
 
 
 @dataclass(frozen=True)

@@ -2,97 +2,37 @@
 
 from __future__ import annotations
 
-import math
 import os
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
 import sqlalchemy as sql
 
-from dpselect._format import shown_above
-from dpselect.errors import BudgetExceeded, InvalidInput, plain
+from dpselect.errors import InvalidInput, plain
 from dpselect.ledger import records
 from dpselect.ledger.audit import faults
-from dpselect.ledger.chain import Account, Entry, Fault, Record, Tip, canonical_json, utc_now
+from dpselect.ledger.chain import ANSWER, CHARGE, Account, Entry, Fault, Record, Tip, utc_now
+from dpselect.ledger.charges import (
+    LONGEST_NAME,
+    Note,
+    answered,
+    charged,
+    check_guarantee,
+    check_unit,
+    checked_key,
+    checked_name,
+    checked_text,
+    described,
+)
 from dpselect.ledger.names import new_name
+from dpselect.ledger.once import OnceCharge, check_same, found_charge, hash_of, stored_answer
 from dpselect.ledger.rules import Amount, Budget, rule_named
+from dpselect.ledger.statement import Statement
 from dpselect.ledger.store import LedgerStore
 from dpselect.privacy.guarantee import Guarantee
-
-LONGEST_NAME = 200
-LONGEST_PURPOSE = 2000
-
-
-@dataclass(frozen=True)
-class BudgetOffer:
-    """How many releases of one cost the remainder allows."""
-
-    releases: int
-    cost: Budget
-    like_the_last: bool
-
-    def __str__(self) -> str:
-        """Say what could be bought."""
-        cost = f"epsilon {shown_above(self.cost.epsilon)}"
-        cost += f", delta {shown_above(self.cost.delta)}" if self.cost.delta else ""
-        plural = "" if self.releases == 1 else "s"
-        if self.like_the_last:
-            return f"{self.releases} more release{plural} like the last one ({cost})"
-        return f"{self.releases} release{plural} of {cost}"
-
-
-@dataclass(frozen=True)
-class Statement:
-    """One consistent view of a data set: its account, the exact sum of its costs, and its last entries.
-
-    See `Ledger.statement`.
-    """
-
-    account: Account
-    exact_spent: Amount
-    entries: list[Entry]
-
-    @property
-    def spent(self) -> Budget:
-        """What all releases cost together, rounded up."""
-        return self.account.rule.spent(self.account.total, self.exact_spent)
-
-    @property
-    def remaining(self) -> Budget:
-        """What is left of the total, rounded down."""
-        return self.account.rule.remaining(self.account.total, self._left())
-
-    def buys(self, cost: Guarantee) -> int:
-        """Return how many releases with that guarantee the remainder allows."""
-        return self._left().buys(self.account.rule.cost(cost, self.account.total, self.exact_spent))
-
-    def offers(self) -> list[BudgetOffer]:
-        """Return what the remainder buys: releases like the last one, or ten pure ones."""
-        costs = [(self.entries[-1].guarantee, True)] if self.entries else []
-        tenth = _three_digits_below(self.account.rule.largest_pure(self._left() / 10))
-        if tenth > 0:
-            costs.append((Guarantee(tenth), False))
-        return [BudgetOffer(self.buys(cost), Budget(cost.epsilon, cost.delta), like) for cost, like in costs]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the statement as plain data that json.dumps accepts."""
-        return {
-            **self.account.to_dict(),
-            "spent": self.spent.to_dict(),
-            "remaining": self.remaining.to_dict(),
-            "buys": [
-                {"releases": offer.releases, "epsilon": offer.cost.epsilon, "delta": offer.cost.delta}
-                for offer in self.offers()
-            ],
-            "entries": [entry.to_dict() for entry in self.entries],
-        }
-
-    def _left(self) -> Amount:
-        return self.account.limit - self.exact_spent
 
 
 class Ledger:
@@ -164,10 +104,10 @@ class Ledger:
             If the database fails or was changed from outside.
         """
         account = Account(
-            dataset=new_name(_name(dataset)),
+            dataset=new_name(checked_name(dataset)),
             total=rule_named(composition).total(epsilon, delta),
-            protects=_text("protects", protects, LONGEST_NAME, needed=True),
-            neighbours=_text("neighbours", neighbours, LONGEST_NAME, needed=True),
+            protects=checked_text("protects", protects, LONGEST_NAME, needed=True),
+            neighbours=checked_text("neighbours", neighbours, LONGEST_NAME, needed=True),
             composition=composition,
             created=utc_now(),
             count=0,
@@ -212,16 +152,126 @@ class Ledger:
         InvalidInput, SourceError
             If an argument cannot be used, or the database fails or was changed from outside.
         """
-        if not isinstance(guarantee, Guarantee):
-            raise InvalidInput(
-                "guarantee", guarantee, "must be a dpselect.Guarantee, as a mechanism or release has one"
-            )
+        check_guarantee(guarantee)
+        note = Note(purpose, parameters, secure=secure)
 
         def checked(account: Account) -> Guarantee:
-            _check_unit(account, guarantee)
+            check_unit(account, guarantee)
             return guarantee
 
-        return self._spend(dataset, checked, purpose, parameters, secure)[0].entry()
+        return self._spend(dataset, checked, note)[0].entry()
+
+    def spend_once(
+        self,
+        dataset: str,
+        guarantee: Guarantee,
+        once: str,
+        question: Mapping[str, Any],
+        purpose: str = "",
+        parameters: Mapping[str, Any] | None = None,
+    ) -> OnceCharge:
+        """Record a release under a key unless that was done before; return its entry, and its answer if there is one.
+
+        If there is no answer, draw one and store it with `keep_answer` before anybody sees it.
+
+        Parameters
+        ----------
+        dataset, guarantee, purpose, parameters
+            As in `spend`.
+        once
+            The key. It belongs to the data set: another data set may use the same one.
+        question
+            Plain data that say what is asked. The ledger keeps a salted hash of it.
+
+        Returns
+        -------
+        The entry of the charge, whoever made it, and the answer.
+
+        Raises
+        ------
+        KeyReused
+            If another question was asked under this key; nothing of it is shown.
+        BudgetExceeded, InvalidInput, SourceError
+            As `spend`.
+
+        Examples
+        --------
+        >>> import dpselect as dps, tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with dps.privacy.Ledger(f"{folder.name}/budget.sqlite") as ledger:
+        ...     account = ledger.create("films", epsilon=1.0)
+        ...     for attempt in (1, 2):
+        ...         charge = ledger.spend_once("films", dps.Guarantee(0.25), "week 46", {"k": 1})
+        ...         answer = charge.answer or ledger.keep_answer(charge.entry, {"drawn in attempt": attempt})
+        ...         print(answer, ledger.remaining("films").epsilon)
+        {'drawn in attempt': 1} 0.75
+        {'drawn in attempt': 1} 0.75
+        >>> folder.cleanup()
+        """
+        check_guarantee(guarantee)
+        note = Note(purpose, parameters, once=checked_key(once), question=hash_of(question))
+        dataset = checked_name(dataset)
+
+        def work(connection: sql.Connection, tip: Tip) -> tuple[OnceCharge, Record | None]:
+            account, end = records.state(connection, dataset, tip)
+            found = records.under_key(connection, dataset, note.once)
+            if CHARGE in found:
+                check_same(found[CHARGE], question)
+                return found_charge(found), None
+            check_unit(account, guarantee)
+            record, _ = charged(connection, tip, account, end, guarantee, note)
+            return OnceCharge(record.entry()), record
+
+        return self._store().write(work, _confirm_new)[0]
+
+    def keep_answer(self, charge: Entry, answer: Mapping[str, Any]) -> dict[str, Any]:
+        """Store the answer of a release that is answered once; return the answer that counts.
+
+        When it returns, the answer is on the disk and may be shown. If another process was faster, its answer is
+        returned and this one is discarded: show what is returned.
+
+        Parameters
+        ----------
+        charge
+            The entry from `spend_once`.
+        answer
+            The answer as plain data. Keep it secret until this returns.
+
+        Returns
+        -------
+        The stored answer.
+
+        Raises
+        ------
+        InvalidInput
+            If the ledger has no such charge, or the answer is not plain data.
+        SourceError
+            If the database fails or was changed from outside.
+        """
+        text = described("answer", answer)
+
+        def work(connection: sql.Connection, tip: Tip) -> tuple[dict[str, Any], Record | None]:
+            account, end = records.state(connection, charge.dataset, tip)
+            found = records.under_key(connection, charge.dataset, charge.once or "")
+            if CHARGE not in found or found[CHARGE].hash != charge.hash or end is None:
+                raise InvalidInput("charge", plain("an entry"), "must be an entry from `spend_once` of this ledger")
+            if ANSWER in found:
+                return stored_answer(found[ANSWER]), None
+            record = answered(connection, tip, account, end, found[CHARGE], text)
+            return stored_answer(record), record
+
+        return self._store().write(work, _confirm_new)[0]
+
+    def answer(self, dataset: str, once: str) -> dict[str, Any] | None:
+        """Return the answer that is kept under a key of a data set, or None if there is none."""
+        dataset, once = checked_name(dataset), checked_key(once)
+
+        def work(connection: sql.Connection) -> Record | None:
+            records.state(connection, dataset)
+            return records.under_key(connection, dataset, once).get(ANSWER)
+
+        found = self._store().read(work)
+        return None if found is None else stored_answer(found)
 
     def charge(
         self, dataset: str, *, epsilon: float, delta: float = 0.0, rho: float | None = None, purpose: str = ""
@@ -251,7 +301,7 @@ class Ledger:
         def of_its_unit(account: Account) -> Guarantee:
             return replace(cost, protects=account.protects, neighbours=account.neighbours)
 
-        return self._spend(dataset, of_its_unit, purpose, None, True, last=10)[1]
+        return self._spend(dataset, of_its_unit, Note(purpose, None), last=10)[1]
 
     def account(self, dataset: str) -> Account:
         """Return what was agreed for a data set, and where its chain ends."""
@@ -263,16 +313,15 @@ class Ledger:
 
     def statement(self, dataset: str, last: int | None = 10) -> Statement:
         """Return what is spent and left, with the last entries (all of them if None), at one moment."""
-        dataset = _name(dataset)
+        dataset = checked_name(dataset)
         if last is not None and (not isinstance(last, int) or last < 0):
             raise InvalidInput("last", last, "must be None or a whole number of at least 0")
 
-        def work(connection: sql.Connection) -> tuple[Account, Record | None, list[Record]]:
+        def work(connection: sql.Connection) -> Statement:
             account, end = records.state(connection, dataset)
-            return account, end, records.entries_of(connection, account, last)
+            return _statement(connection, account, Amount() if end is None else end.spent, last)
 
-        account, end, found = self._store().read(work)
-        return Statement(account, Amount() if end is None else end.spent, [record.entry() for record in found])
+        return self._store().read(work)
 
     def spent(self, dataset: str) -> Budget:
         """Return the sum of all releases, rounded up."""
@@ -298,9 +347,9 @@ class Ledger:
             ledger that was replaced by an older copy, or whose hashes were all computed again, shows no sign.
         """
         if dataset is not None:
-            dataset = _name(dataset)
+            dataset = checked_name(dataset)
         if head is not None:
-            head = _text("head", head, LONGEST_NAME, needed=True).strip()
+            head = checked_text("head", head, LONGEST_NAME, needed=True).strip()
         return self._store().read(lambda connection: faults(connection, dataset, head))
 
     def head(self) -> str:
@@ -330,53 +379,20 @@ class Ledger:
         return f"<Ledger: {self._current.name}>"
 
     def _spend(
-        self,
-        dataset: str,
-        guarantee_for: Callable[[Account], Guarantee],
-        purpose: str,
-        parameters: Mapping[str, Any] | None,
-        secure: bool,
-        last: int = 0,
+        self, dataset: str, guarantee_for: Callable[[Account], Guarantee], note: Note, last: int = 0
     ) -> tuple[Record, Statement]:
         """Record a release in one transaction; return its record and the statement after it."""
-        purpose, described = _text("purpose", purpose, LONGEST_PURPOSE), _described(parameters)
-        dataset = _name(dataset)
+        dataset = checked_name(dataset)
 
-        def work(connection: sql.Connection, tip: Tip) -> tuple[Record, Account, Amount, list[Record]]:
+        def work(connection: sql.Connection, tip: Tip) -> tuple[Record, Statement]:
             account, end = records.state(connection, dataset, tip)
-            guarantee = guarantee_for(account)
-            spent = Amount() if end is None else end.spent
-            cost = account.rule.cost(guarantee, account.total, spent)
-            after = spent + cost
-            if not after.within(account.limit):
-                raise _refusal(account, guarantee, cost, spent)
-            spent_epsilon, spent_delta, spent_rho = after.text()
-            record = Record(
-                dataset=account.dataset,
-                sequence=account.count + 1,
-                # A clock that was set back must not make a later release look earlier.
-                time=max(utc_now(), account.created if end is None else end.time),
-                purpose=purpose,
-                parameters=described,
-                guarantee=canonical_json(guarantee.to_dict()),
-                epsilon=guarantee.epsilon,
-                delta=guarantee.delta,
-                rho=str(cost.rho),
-                secure=int(bool(secure)),
-                spent_epsilon=spent_epsilon,
-                spent_delta=spent_delta,
-                spent_rho=spent_rho,
-                agreed=account.genesis,
-                previous=account.head,
-            )
-            record = records.append(connection, tip, record)
+            record, after = charged(connection, tip, account, end, guarantee_for(account), note)
             account = replace(account, count=record.sequence, head=record.hash)
-            return record, account, after, records.entries_of(connection, account, last) if last else []
+            return record, _statement(connection, account, after, last) if last else Statement(account, after, [])
 
-        record, account, after, found = self._store().write(
+        return self._store().write(
             work, lambda connection, tip, written: records.confirm_entry(connection, tip, written[0])
         )
-        return record, Statement(account, after, [one.entry() for one in found])
 
     def _open(self) -> None:
         self._current = LedgerStore(self._place)
@@ -393,54 +409,14 @@ class Ledger:
 _ABANDONED: list[LedgerStore] = []
 
 
-def _name(dataset: Any) -> str:
-    return _text("dataset", dataset, LONGEST_NAME, needed=True)
+def _statement(connection: sql.Connection, account: Account, spent: Amount, last: int | None) -> Statement:
+    answered = records.answered_keys(connection, account.dataset)
+    charges = records.charges_of(connection, account.dataset, last)
+    entries = [record.entry(answered=record.once in answered) for record in charges]
+    return Statement(account, spent, entries, len(answered))
 
 
-def _text(argument: str, value: Any, longest: int, needed: bool = False) -> str:
-    """Return a text that any database can hold and any terminal can show."""
-    if isinstance(value, str) and len(value) <= longest and value.isprintable() and (value.strip() or not needed):
-        return value
-    given = plain(f"a text of {len(value)} characters") if isinstance(value, str) and len(value) > longest else value
-    raise InvalidInput(argument, given, f"must be a text of {1 if needed else 0} to {longest} printable characters")
-
-
-def _described(parameters: Any) -> str:
-    try:
-        return canonical_json(dict(parameters or {}))
-    except (TypeError, ValueError, RecursionError):
-        given = plain(f"an object of type {type(parameters).__name__}")
-        raise InvalidInput("parameters", given, "must map names to plain data") from None
-
-
-def _refusal(account: Account, guarantee: Guarantee, cost: Amount, spent: Amount) -> BudgetExceeded:
-    left = account.rule.remaining(account.total, account.limit - spent)
-    return BudgetExceeded(
-        requested=account.rule.requested(guarantee, cost),
-        remaining=left.epsilon,
-        requested_delta=float(cost.delta),
-        remaining_delta=left.delta,
-        dataset=account.dataset,
-        requested_rho=cost.rounded_up().rho,
-        remaining_rho=left.rho,
-    )
-
-
-def _check_unit(account: Account, guarantee: Guarantee) -> None:
-    ours, theirs = (account.protects, account.neighbours), (guarantee.protects, guarantee.neighbours)
-    if ours != theirs:
-        raise InvalidInput(
-            "guarantee",
-            plain(f"one that protects {theirs[0]} ({theirs[1]})"),
-            f"must protect {ours[0]} ({ours[1]}), as data set {account.dataset!r} does",
-        )
-
-
-def _three_digits_below(amount: Fraction) -> float:
-    """Return the largest number of three decimal digits whose float does not exceed a positive amount, or else 0."""
-    if amount < Fraction(1, 10**300):
-        return 0.0
-    unit = Fraction(10) ** (math.floor(math.log10(amount)) - 2)
-    digits = math.floor(amount / unit)
-    next_below = Fraction(999, 10) if digits == 100 else Fraction(digits - 1)
-    return next(number for number in (float(digits * unit), float(next_below * unit)) if Fraction(number) <= amount)
+def _confirm_new(connection: sql.Connection, tip: Tip, written: tuple[Any, Record | None]) -> None:
+    """Check that an entry is in the ledger as written, if one was written."""
+    if written[1] is not None:
+        records.confirm_entry(connection, tip, written[1])

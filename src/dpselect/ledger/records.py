@@ -14,7 +14,7 @@ import sqlalchemy as sql
 from dpselect._format import shown_below
 from dpselect.errors import InvalidInput, SourceError
 from dpselect.ledger import schema
-from dpselect.ledger.chain import Account, Record, Tip, unreadable
+from dpselect.ledger.chain import ANSWER, CHARGE, Account, Record, Tip, unreadable
 from dpselect.ledger.names import alike
 from dpselect.ledger.rules import Budget
 from dpselect.ledger.schema import accounts, entries
@@ -42,6 +42,12 @@ _ACCOUNT_FROM = (
     )
     .where(accounts.c.dataset == sql.bindparam("name"))
     .order_by(entries.c.sequence)
+)
+_UNDER_KEY = sql.select(entries).where(
+    entries.c.dataset == sql.bindparam("name"), entries.c.once == sql.bindparam("key"), schema.has_key
+)
+_ANSWERED = sql.select(entries.c.once).where(
+    entries.c.dataset == sql.bindparam("name"), entries.c.kind == ANSWER, schema.has_key
 )
 _APPEND = sql.insert(entries).execution_options(preserve_rowcount=True)
 _CREATE = sql.insert(accounts).execution_options(preserve_rowcount=True)
@@ -151,12 +157,24 @@ def all_accounts(connection: sql.Connection) -> list[Account]:
     return sorted((_account(row) for row in connection.execute(sql.select(accounts))), key=lambda one: one.dataset)
 
 
-def entries_of(connection: sql.Connection, account: Account, last: int | None) -> list[Record]:
-    """Return the entries of a data set, oldest first; with `last`, only that many of the newest."""
-    wanted = sql.select(entries).where(entries.c.dataset == account.dataset).order_by(entries.c.sequence)
-    if last is not None:
-        wanted = wanted.where(entries.c.sequence > account.count - last)
-    return [Record(*row) for row in connection.execute(wanted)]
+def charges_of(connection: sql.Connection, dataset: str, last: int | None) -> list[Record]:
+    """Return the charges of a data set, oldest first; with `last`, only that many of the newest."""
+    charges = sql.select(entries).where(entries.c.dataset == dataset, entries.c.kind == CHARGE)
+    newest_first = charges.order_by(entries.c.sequence.desc()).limit(last)
+    return [Record(*row) for row in connection.execute(newest_first)][::-1]
+
+
+def answered_keys(connection: sql.Connection, dataset: str) -> set[str]:
+    """Return the keys under which a data set keeps an answer."""
+    return set(connection.execute(_ANSWERED, {"name": dataset}).scalars())
+
+
+def under_key(connection: sql.Connection, dataset: str, key: str) -> dict[str, Record]:
+    """Return the charge and the answer under a key of a data set, by kind, as far as there are any."""
+    found = [Record(*row) for row in connection.execute(_UNDER_KEY, {"name": dataset, "key": key})]
+    if any(record.hash != record.expected_hash() for record in found):
+        raise _changed(dataset)
+    return {record.kind: record for record in found}
 
 
 def unknown_dataset(connection: sql.Connection, dataset: str) -> InvalidInput:
@@ -186,11 +204,15 @@ def _checked(account: Account, last: Record | None) -> tuple[Account, Record | N
     else:
         sound = account.head == last.hash == last.expected_hash() and last.agreed == account.genesis
     if not sound:
-        raise SourceError(
-            f"ledger: the record of data set {account.dataset!r} was changed from outside, so what is left of its "
-            "budget is not known; nothing was released. Find out where with `dpselect ledger check`, and restore a copy"
-        )
+        raise _changed(account.dataset)
     return account, last
+
+
+def _changed(dataset: str) -> SourceError:
+    return SourceError(
+        f"ledger: the record of data set {dataset!r} was changed from outside, so what is left of its budget is not "
+        "known; nothing was released. Find out where with `dpselect ledger check`, and restore a copy"
+    )
 
 
 def _check_whole(tip: Tip, events: int) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 import sqlalchemy as sql
 
 from dpselect.errors import SourceError
-from dpselect.ledger.chain import Tip, digest
+from dpselect.ledger.chain import CHARGE, Tip, digest
 
-VERSION = 2
+VERSION = 3
 """The version that this package reads and writes."""
 
 LOCK = 4_851_170_209
@@ -70,7 +70,23 @@ entries = sql.Table(
     sql.Column("hash", sql.Text, nullable=False),
     sql.Column("event", sql.Integer, nullable=False),
     sql.Column("seal", sql.Text, nullable=False),
+    sql.Column("kind", sql.Text, nullable=False, server_default=CHARGE),
+    sql.Column("once", sql.Text, nullable=False, server_default=""),
+    sql.Column("question", sql.Text, nullable=False, server_default=""),
+    sql.Column("answer", sql.Text, nullable=False, server_default=""),
     sqlite_with_rowid=False,  # one B-tree less to write in every spend
+)
+
+# Finds a key, and rules out a second charge or a second answer under it.
+has_key = entries.c.once != sql.literal_column("''")
+sql.Index(
+    "dpselect_once",
+    entries.c.dataset,
+    entries.c.once,
+    entries.c.kind,
+    unique=True,
+    sqlite_where=has_key,
+    postgresql_where=has_key,
 )
 
 
@@ -192,5 +208,22 @@ def _to_2(connection: sql.Connection) -> None:
     )
 
 
-MIGRATIONS: dict[int, Callable[[sql.Connection], None]] = {1: _to_2}
+_TO_3 = (
+    "ALTER TABLE dpselect_entries ADD COLUMN kind TEXT NOT NULL DEFAULT 'charge'",
+    "ALTER TABLE dpselect_entries ADD COLUMN once TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE dpselect_entries ADD COLUMN question TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE dpselect_entries ADD COLUMN answer TEXT NOT NULL DEFAULT ''",
+    "CREATE UNIQUE INDEX dpselect_once ON dpselect_entries (dataset, once, kind) WHERE once != ''",
+)
+
+
+def _to_3(connection: sql.Connection) -> None:
+    """Let entries hold answers that are given once; older entries keep their hashes."""
+    if any(column["name"] == "kind" for column in sql.inspect(connection).get_columns("dpselect_entries")):
+        raise _mislabelled(2)
+    for statement in _TO_3:
+        connection.exec_driver_sql(statement)
+
+
+MIGRATIONS: dict[int, Callable[[sql.Connection], None]] = {1: _to_2, 2: _to_3}
 """MIGRATIONS[n] changes the tables of version n into those of version n + 1."""

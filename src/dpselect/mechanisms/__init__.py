@@ -13,7 +13,13 @@ from dpselect.mechanisms.lipschitz import Lipschitz
 from dpselect.mechanisms.noisy_vector import NoisyVector
 from dpselect.mechanisms.oneshot import OneShot
 from dpselect.mechanisms.peeling import Peeling
-from dpselect.mechanisms.registry import FOR_UNKNOWN_DOMAINS, MECHANISMS, check_options, mechanism_for
+from dpselect.mechanisms.registry import (
+    FOR_UNKNOWN_DOMAINS,
+    MECHANISMS,
+    check_options,
+    described_mechanism,
+    mechanism_for,
+)
 from dpselect.mechanisms.restricted import Restricted, RestrictedGumbel, RestrictedNormal
 from dpselect.mechanisms.top_stable import TopStable
 from dpselect.mechanisms.unknown import UnknownDomain
@@ -40,5 +46,6 @@ __all__ = [
     "TopStable",
     "UnknownDomain",
     "check_options",
+    "described_mechanism",
     "mechanism_for",
 ]

@@ -125,6 +125,27 @@ def mechanism_for(
     return chosen
 
 
+def described_mechanism(described: Mapping[str, Any]) -> Mechanism:
+    """Return the mechanism that `describe` described.
+
+    Raises
+    ------
+    InvalidInput
+        If it cannot be made from plain data: a `BlackBox` has a function of the user's.
+
+    Examples
+    --------
+    >>> mechanism = mechanism_for("joint", k=10, epsilon=1.0)
+    >>> described_mechanism(mechanism.describe()) == mechanism
+    True
+    """
+    parameters = {name: value for name, value in described.items() if name not in ("name", "promise")}
+    parameters["sensitivity"] = Sensitivity(**described["sensitivity"])
+    if "inner" in described:
+        parameters["inner"] = described_mechanism(described["inner"])
+    return _named(described["name"])(**parameters)
+
+
 def check_options(mechanism: str | Mechanism, options: Any) -> None:
     """Refuse options that the mechanism does not have, or that are not options but arguments of their own."""
     if not isinstance(options, Mapping):

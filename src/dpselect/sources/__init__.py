@@ -6,11 +6,13 @@ only the histogram of scores and the chosen items. This package knows no mechani
 A file format is added in `files.FileTable`; an engine is derived from `engine.ThreadedEngine`, and opened in `rows`.
 """
 
+from dpselect.items import Unseen
 from dpselect.sources.contributions import Contribution, fresh_key
 from dpselect.sources.counts import Counts, open_counts
-from dpselect.sources.domain import UNKNOWN, Domain, Unknown, Unseen
+from dpselect.sources.domain import UNKNOWN, Domain, Unknown
 from dpselect.sources.files import read_columns
 from dpselect.sources.identity import check_not_rows, files_of, has_unknown_files
+from dpselect.sources.rows import public_name
 
 __all__ = [
     "UNKNOWN",
@@ -24,5 +26,6 @@ __all__ = [
     "fresh_key",
     "has_unknown_files",
     "open_counts",
+    "public_name",
     "read_columns",
 ]

@@ -22,7 +22,7 @@ from dpselect.sources.domain import Domain
 from dpselect.sources.duckdb import embedded_when_needed
 from dpselect.sources.engine import Engine, Progress
 from dpselect.sources.frames import is_pandas, neutral_name
-from dpselect.sources.listing import listed_items
+from dpselect.sources.listing import items_digest, listed_items
 from dpselect.sources.rows import open_rows
 from dpselect.sources.values import check_type, type_name, with_exact_text, with_items, without_nulls
 
@@ -61,6 +61,7 @@ class Comparisons:
     """Comparisons between the items of a domain, numbered from 0; private until a mechanism has chosen.
 
     No row is read before the first call of `pairs`, if the items are listed: charge the release before that call.
+    `domain_digest` returns a hash of the list.
     """
 
     def __init__(
@@ -71,7 +72,9 @@ class Comparisons:
         domain: Domain | None,
         listed: int | None,
         pandas: bool,
+        domain_digest: Callable[[], str],
     ) -> None:
+        self.domain_digest = domain_digest
         self._engine = engine
         self._read = read
         self._pairs_between = pairs_between
@@ -154,7 +157,9 @@ def open_comparisons(
             # An engine refuses types that it cannot work with here, before the release is charged.
             engine.check(pairs_between(_numbered(engine, listed)))
         # pandas turns integers into floats if one is missing; 1.0 instead of 1 in an answer would reveal that.
-        yield Comparisons(engine, read, pairs_between, domain, size, is_pandas(table))
+        yield Comparisons(
+            engine, read, pairs_between, domain, size, is_pandas(table), lambda: items_digest(engine, listed)
+        )
 
 
 def _of_one_type(rows: Any, columns: Columns) -> Any:

@@ -13,12 +13,13 @@ from functools import cached_property
 from typing import Any
 
 from dpselect.errors import InvalidInput, SourceError
+from dpselect.items import Unseen
 from dpselect.sources.contributions import Contribution, contributions, in_numbers, numeric_rows
-from dpselect.sources.domain import Domain, Unseen
+from dpselect.sources.domain import Domain
 from dpselect.sources.duckdb import embedded_when_needed
 from dpselect.sources.engine import Engine, Progress
 from dpselect.sources.frames import is_pandas, neutral_name
-from dpselect.sources.listing import listed_items
+from dpselect.sources.listing import items_digest, listed_items
 from dpselect.sources.rows import open_rows
 from dpselect.sources.values import check_type, with_items, without_nulls
 
@@ -48,6 +49,7 @@ class Counts:
         domain: Domain,
         *,
         size: int | None = None,
+        listed: Any = None,
         unit: Fraction = Fraction(1),
         shows_whole_floats_as_integers: bool = False,
     ) -> None:
@@ -55,6 +57,7 @@ class Counts:
         self._engine = engine
         self._read = read
         self._domain = domain
+        self._listed = listed
         self._unit = unit
         self._shows_whole_floats_as_integers = shows_whole_floats_as_integers
         self._seen_at_zero = 0
@@ -63,6 +66,12 @@ class Counts:
     def _scored(self) -> Any:
         """The table (item, text, position, score), computed from the rows on first use."""
         return self._read()
+
+    def domain_digest(self) -> str:
+        """Return a hash of what is public about the items: their list, their number, or that they are unknown."""
+        if self._listed is not None:
+            return items_digest(self._engine, self._listed)
+        return "unknown" if self._domain.unknown else f"{self._domain.number} items"
 
     def histogram(self) -> tuple[list[Any], list[int]]:
         """Return the distinct scores, highest first, and how many items of the domain have each, score 0 included."""
@@ -217,6 +226,7 @@ def open_counts(
             read,
             domain,
             size=size,
+            listed=listed,
             unit=contribution.unit,
             shows_whole_floats_as_integers=is_pandas(table),
         )

@@ -40,32 +40,6 @@ UNKNOWN = Unknown.UNKNOWN
 
 
 @dataclass(frozen=True)
-class Unseen:
-    """An item that nobody in the table has, in the answer on a domain of which only the number of items was stated.
-
-    Attributes
-    ----------
-    number : int
-        Counts the unseen items of one answer: 1, 2, …
-
-    Examples
-    --------
-    >>> print(Unseen(1))
-    (unseen item 1)
-    """
-
-    number: int
-
-    def __str__(self) -> str:
-        """Return the item as shown in tables."""
-        return f"(unseen item {self.number})"
-
-    def to_json_value(self) -> dict[str, int]:
-        """Return the item as data for JSON."""
-        return {"unseen": self.number}
-
-
-@dataclass(frozen=True)
 class Domain:
     """The possible items: a public number, a file or table that lists them, the items themselves, or unknown.
 

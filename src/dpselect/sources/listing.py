@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dpselect.errors import InvalidInput, SourceError, plain
+from dpselect.items import digest_of
 from dpselect.sources.domain import Domain
 from dpselect.sources.duckdb import EmbeddedEngine
 from dpselect.sources.engine import Engine
@@ -52,6 +53,14 @@ def listed_items(
         if unique.key.type() != kind:  # DuckDB turns Arrow's times into times in nanoseconds
             unique = unique.mutate(key=unique.key.cast(kind))
     return unique, size
+
+
+def items_digest(engine: Engine, listed: Any) -> str:
+    """Return a hash of the items in the table of `listed_items`, whatever their order and wherever the list is."""
+    import ibis
+
+    name = ibis.coalesce(listed.key.cast("string"), listed.text)
+    return digest_of(engine.columns(listed.select(mixed=engine.digest(name))).column("mixed").to_pylist())
 
 
 def _size(engine: Engine, unique: Any, domain: Domain, item: str) -> int:

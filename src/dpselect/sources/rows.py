@@ -82,6 +82,31 @@ def is_url(table: Any) -> bool:
     return isinstance(table, str) and _URL.match(table) is not None
 
 
+def public_name(table: Any, table_name: str | None = None) -> str | None:
+    """Return how a table is called, which is public: its name in an engine, or that of its file without the folder.
+
+    Parameters
+    ----------
+    table : object
+        A path, a URL or a table, as in `dpselect.top`.
+    table_name : str or None
+        The table of a URL.
+
+    Returns
+    -------
+    str or None
+        The name; None for a table in memory.
+
+    Examples
+    --------
+    >>> public_name("/data/films/views.parquet")
+    'views.parquet'
+    """
+    if table_name is not None:
+        return table_name
+    return os.path.basename(table) if isinstance(table, str | os.PathLike) and not is_url(table) else None
+
+
 def is_spark(table: Any) -> bool:
     """Whether `table` is a Spark DataFrame."""
     kind = type(table)

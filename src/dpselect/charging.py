@@ -1,0 +1,216 @@
+"""Charging a release to a ledger before it is drawn, and, under a key, answering it once.
+
+The order is: settle the plan, charge it, draw, and only then publish. With a key the ledger also keeps the answer, and
+everybody who asks the same question under the key gets that answer, whoever drew it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from dpselect._numbers import float_below, positive_number
+from dpselect.errors import BudgetExceeded, InvalidInput, plain
+from dpselect.mechanisms import Mechanism, described_mechanism
+from dpselect.privacy.guarantee import Guarantee, probability_of_failure
+from dpselect.release import Release, ReleasePlan
+
+if TYPE_CHECKING:
+    from dpselect.ledger import Entry, Ledger
+
+ROUNDING_ALLOWANCE = Fraction(1, 10**9)
+"""A release that exceeds the remaining budget by at most this share of its cost is reduced to the remaining budget."""
+
+_REDUCED = "reduced_to"
+"""The parameter of an entry with a key that holds the epsilon and delta to which the request was reduced."""
+
+Asked = Callable[[], Mapping[str, Any]]
+"""What is asked besides the request itself, as plain data; called only if the release has a key."""
+
+
+@dataclass(frozen=True)
+class Charge:
+    """A plan that is charged, or need not be; with a key, its entry and the answer that is stored already."""
+
+    plan: ReleasePlan
+    target: ChargeTarget
+    entry: Entry | None = None
+    stored: Release | None = None
+
+    def published(self, release: Release) -> Release:
+        """Return what may leave: the release, or, with a key, the answer that was stored first."""
+        if self.entry is None:
+            return release
+        answer = json.loads(json.dumps(release.to_dict()))
+        with self.target.opened() as ledger:
+            stored = ledger.keep_answer(self.entry, answer)
+        return replace(Release.from_dict(stored), repeated=stored != answer)
+
+
+@dataclass(frozen=True)
+class ChargeTarget:
+    """The ledger and data set that a release is charged to, and its key; without a ledger nothing is charged."""
+
+    ledger: Ledger | str | os.PathLike[str] | None
+    dataset: str = ""
+    purpose: str = ""
+    once: str | None = None
+
+    @classmethod
+    def of(
+        cls, ledger: Any, dataset: str | None, purpose: str, once: str | None = None, *, seed: int | None = None
+    ) -> ChargeTarget:
+        """Check these arguments of `select`, `top` and `rank`."""
+        if ledger is None:
+            for argument, given in (("dataset", dataset), ("purpose", purpose), ("once", once)):
+                if given:
+                    raise InvalidInput(argument, given, "must be left out without a ledger; name the ledger too")
+            return cls(None)
+        from dpselect.ledger import Ledger
+
+        if not isinstance(ledger, Ledger | str | os.PathLike):
+            given = plain(f"an object of type {type(ledger).__name__}")
+            raise InvalidInput("ledger", given, "must be a dpselect.privacy.Ledger, or the path or URL of one")
+        if not dataset:
+            raise InvalidInput("dataset", dataset, "must name the data set of the ledger that is charged")
+        if once is not None and seed is not None:
+            raise InvalidInput(
+                "seed", seed, "must be left out with once: the stored answer is published, and a seed protects nobody"
+            )
+        return cls(ledger, dataset, purpose, once)
+
+    def charge(self, plan: ReleasePlan, *, secure: bool, asked: Asked = dict) -> Charge:
+        """Charge the plan; if only a rounding error is missing, charge a smaller plan.
+
+        When this returns, the record is on the disk and the answer may be drawn, unless it is stored already.
+
+        Ten times the float 0.1 is slightly more than 1: the tenth release of a total of 1 is made with what is left,
+        which is public, and states the smaller epsilon. The second charge is a transaction of its own, and is refused
+        if another process was faster.
+        """
+        if self.ledger is None:
+            return Charge(plan, self)
+        if not plan.mechanism.exact:
+            raise InvalidInput(
+                "mechanism", plan.mechanism.name, "must draw exactly by its law if a ledger is charged; use another one"
+            )
+        if self.once is not None:
+            return self._charge_once(plan, {**plan.request.question(), **_asked_for(asked())})
+        try:
+            self.record(_charged(plan), plan.describe(), secure=secure)
+            return Charge(plan, self)
+        except BudgetExceeded as refusal:
+            fitting = _within(plan, refusal)
+            if fitting is None:
+                raise
+        self.record(_charged(fitting), fitting.describe(), secure=secure)
+        return Charge(fitting, self)
+
+    def record(self, guarantee: Guarantee, parameters: Mapping[str, Any], *, secure: bool) -> None:
+        """Record a release in the ledger.
+
+        A later failure gives nothing back: it can depend on the data, and a process that dies cannot tell whether its
+        answer was seen. A record without an answer costs budget; an answer without a record costs privacy.
+        """
+        with self.opened() as ledger:
+            ledger.spend(self.dataset, guarantee, self.purpose, parameters, secure=secure)
+
+    def _charge_once(self, plan: ReleasePlan, question: Mapping[str, Any]) -> Charge:
+        """Charge a plan under the key, unless that was done before; find the answer if there is one."""
+        _check_rebuilds(plan.mechanism)
+        assert self.once is not None
+        arguments = (self.once, question, self.purpose)
+        with self.opened() as ledger:
+            try:
+                found = ledger.spend_once(self.dataset, _charged(plan), *arguments, plan.describe())
+            except BudgetExceeded as refusal:
+                fitting = _within(plan, refusal)
+                if fitting is None:
+                    raise
+                reduced = {"epsilon": fitting.request.epsilon, "delta": fitting.request.delta}
+                parameters = {**fitting.describe(), _REDUCED: reduced}
+                found = ledger.spend_once(self.dataset, _charged(fitting), *arguments, parameters)
+        if found.answer is not None:
+            return Charge(plan, self, found.entry, replace(Release.from_dict(found.answer), repeated=True))
+        return Charge(_plan_of(plan, found.entry), self, found.entry)
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[Ledger]:
+        """Open the ledger, or use the one that the caller has open."""
+        from dpselect.ledger import Ledger
+
+        if isinstance(self.ledger, Ledger):
+            yield self.ledger
+            return
+        assert self.ledger is not None
+        with Ledger(self.ledger) as ledger:
+            yield ledger
+
+
+def _asked_for(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what was not asked for, so that a later version with more arguments recognises the question."""
+    return {name: value for name, value in asked.items() if value not in (None, False)}
+
+
+def _charged(plan: ReleasePlan) -> Guarantee:
+    """Return what is charged. What the plan takes on trust is recorded with the mechanism, not in the unit."""
+    if not plan.mechanism.promise:
+        return plan.guarantee
+    return replace(plan.guarantee, neighbours=plan.guarantee.neighbours.partition(", if the promise holds")[0])
+
+
+def _check_rebuilds(mechanism: Mechanism) -> None:
+    """Refuse a mechanism that cannot be rebuilt from its description, which is what a stored answer has."""
+    described = mechanism.describe()
+    with contextlib.suppress(InvalidInput, TypeError, ValueError):
+        if described_mechanism(json.loads(json.dumps(described))).describe() == described:
+            return
+    raise InvalidInput(
+        "once", plain(f"a key with {mechanism.name}"), "needs a mechanism without functions of your own; leave once out"
+    )
+
+
+def _plan_of(plan: ReleasePlan, entry: Entry) -> ReleasePlan:
+    """Return the plan that was charged under a key, which may be the reduced one of an earlier attempt."""
+    reduced = entry.parameters.get(_REDUCED)
+    charged = plan if reduced is None else replace(plan.request, **reduced).plan()
+    if _charged(charged) != entry.guarantee:
+        raise InvalidInput(
+            "once",
+            entry.once,
+            "another version of dpselect charged this question with another guarantee, and stored no answer; choose "
+            "another key",
+        )
+    return charged
+
+
+def _within(plan: ReleasePlan, refusal: BudgetExceeded) -> ReleasePlan | None:
+    """Return the request planned for the remaining budget; None if more than a rounding error is missing."""
+    if isinstance(plan.request.mechanism, Mechanism):  # it states its own cost
+        return None
+    delta = _share(refusal.requested_delta, refusal.remaining_delta)
+    epsilon, most = _share(refusal.requested, refusal.remaining), refusal.remaining
+    if refusal.requested_rho:
+        # ρ falls at least as fast as ε. The factor 1 − 2⁻⁵⁰ covers the rounding of the parts of ρ.
+        epsilon = _share(refusal.requested_rho, refusal.remaining_rho) * (1 - Fraction(1, 2**50))
+        most = plan.guarantee.epsilon
+    if min(epsilon, delta) < 1 - ROUNDING_ALLOWANCE:
+        return None
+    smaller = replace(
+        plan.request,
+        epsilon=min(float_below(epsilon * Fraction(positive_number("epsilon", plan.request.epsilon))), most),
+        delta=float_below(delta * Fraction(probability_of_failure(plan.request.delta or 0.0))),
+    )
+    with contextlib.suppress(InvalidInput):  # for example, the δ that naming needs cannot be made smaller
+        return smaller.plan()
+    return None
+
+
+def _share(requested: float, remaining: float) -> Fraction:
+    """Return the share of a request that is left, at most 1."""
+    return Fraction(1) if requested <= remaining else Fraction(remaining) / Fraction(requested)

@@ -1,0 +1,144 @@
+"""One release as an entry of the ledger: checked texts, what it costs, and whether that is left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import sqlalchemy as sql
+
+from dpselect.errors import BudgetExceeded, InvalidInput, plain
+from dpselect.ledger import records
+from dpselect.ledger.chain import ANSWER, Account, Record, Tip, canonical_json, utc_now
+from dpselect.ledger.rules import Amount
+from dpselect.privacy.guarantee import Guarantee
+
+LONGEST_NAME = 200
+LONGEST_PURPOSE = 2000
+
+
+class Note:
+    """What is recorded with a release besides its cost, checked."""
+
+    def __init__(
+        self,
+        purpose: Any,
+        parameters: Any,
+        *,
+        secure: bool = True,
+        once: str = "",
+        question: str = "",
+    ) -> None:
+        self.purpose = checked_text("purpose", purpose, LONGEST_PURPOSE)
+        self.parameters = described("parameters", parameters)
+        self.secure = bool(secure)
+        self.once = once
+        self.question = question
+
+
+def charged(
+    connection: sql.Connection, tip: Tip, account: Account, end: Record | None, guarantee: Guarantee, note: Note
+) -> tuple[Record, Amount]:
+    """Append the record of a release, or refuse it; return it, and what is spent then."""
+    spent = Amount() if end is None else end.spent
+    cost = account.rule.cost(guarantee, account.total, spent)
+    after = spent + cost
+    if not after.within(account.limit):
+        raise _refusal(account, guarantee, cost, spent)
+    spent_epsilon, spent_delta, spent_rho = after.text()
+    record = Record(
+        dataset=account.dataset,
+        sequence=account.count + 1,
+        # A clock that was set back must not make a later release look earlier.
+        time=max(utc_now(), account.created if end is None else end.time),
+        purpose=note.purpose,
+        parameters=note.parameters,
+        guarantee=canonical_json(guarantee.to_dict()),
+        epsilon=guarantee.epsilon,
+        delta=guarantee.delta,
+        rho=str(cost.rho),
+        secure=int(note.secure),
+        spent_epsilon=spent_epsilon,
+        spent_delta=spent_delta,
+        spent_rho=spent_rho,
+        agreed=account.genesis,
+        previous=account.head,
+        once=note.once,
+        question=note.question,
+    )
+    return records.append(connection, tip, record), after
+
+
+def answered(
+    connection: sql.Connection, tip: Tip, account: Account, end: Record, charge: Record, answer: str
+) -> Record:
+    """Append the answer to a charge, which costs nothing."""
+    record = replace(
+        charge,
+        sequence=account.count + 1,
+        time=max(utc_now(), end.time),
+        parameters=described("parameters", {}),
+        epsilon=0.0,
+        delta=0.0,
+        rho="0",
+        spent_epsilon=end.spent_epsilon,
+        spent_delta=end.spent_delta,
+        spent_rho=end.spent_rho,
+        previous=account.head,
+        kind=ANSWER,
+        question="",
+        answer=answer,
+    )
+    return records.append(connection, tip, record)
+
+
+def checked_name(dataset: Any) -> str:
+    return checked_text("dataset", dataset, LONGEST_NAME, needed=True)
+
+
+def checked_text(argument: str, value: Any, longest: int, needed: bool = False) -> str:
+    """Return a text that any database can hold and any terminal can show."""
+    if isinstance(value, str) and len(value) <= longest and value.isprintable() and (value.strip() or not needed):
+        return value
+    given = plain(f"a text of {len(value)} characters") if isinstance(value, str) and len(value) > longest else value
+    raise InvalidInput(argument, given, f"must be a text of {1 if needed else 0} to {longest} printable characters")
+
+
+def checked_key(once: Any) -> str:
+    return checked_text("once", once, LONGEST_NAME, needed=True)
+
+
+def described(argument: str, data: Any) -> str:
+    try:
+        return canonical_json(dict(data or {}))
+    except (TypeError, ValueError, RecursionError):
+        given = plain(f"an object of type {type(data).__name__}")
+        raise InvalidInput(argument, given, "must map names to plain data") from None
+
+
+def check_guarantee(guarantee: Any) -> None:
+    if not isinstance(guarantee, Guarantee):
+        raise InvalidInput("guarantee", guarantee, "must be a dpselect.Guarantee, as a mechanism or release has one")
+
+
+def _refusal(account: Account, guarantee: Guarantee, cost: Amount, spent: Amount) -> BudgetExceeded:
+    left = account.rule.remaining(account.total, account.limit - spent)
+    return BudgetExceeded(
+        requested=account.rule.requested(guarantee, cost),
+        remaining=left.epsilon,
+        requested_delta=float(cost.delta),
+        remaining_delta=left.delta,
+        dataset=account.dataset,
+        requested_rho=cost.rounded_up().rho,
+        remaining_rho=left.rho,
+    )
+
+
+def check_unit(account: Account, guarantee: Guarantee) -> None:
+    ours, theirs = (account.protects, account.neighbours), (guarantee.protects, guarantee.neighbours)
+    if ours != theirs:
+        raise InvalidInput(
+            "guarantee",
+            plain(f"one that protects {theirs[0]} ({theirs[1]})"),
+            f"must protect {ours[0]} ({ours[1]}), as data set {account.dataset!r} does",
+        )

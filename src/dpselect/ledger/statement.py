@@ -1,0 +1,97 @@
+"""Statement: one consistent view of a data set, with what its remainder buys."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dpselect._format import shown_above
+from dpselect.ledger.chain import Account, Entry
+from dpselect.ledger.rules import Amount, Budget
+from dpselect.privacy.guarantee import Guarantee
+
+
+@dataclass(frozen=True)
+class BudgetOffer:
+    """How many releases of one cost the remainder allows."""
+
+    releases: int
+    cost: Budget
+    like_the_last: bool
+
+    def __str__(self) -> str:
+        """Say what could be bought."""
+        cost = f"epsilon {shown_above(self.cost.epsilon)}"
+        cost += f", delta {shown_above(self.cost.delta)}" if self.cost.delta else ""
+        plural = "" if self.releases == 1 else "s"
+        if self.like_the_last:
+            return f"{self.releases} more release{plural} like the last one ({cost})"
+        return f"{self.releases} release{plural} of {cost}"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One consistent view of a data set: its account, the exact sum of its costs, and its last releases.
+
+    `answers` is the number of answers that the ledger keeps for it. See `Ledger.statement`.
+    """
+
+    account: Account
+    exact_spent: Amount
+    entries: list[Entry]
+    answers: int = 0
+
+    @property
+    def releases(self) -> int:
+        """How many releases were charged; an answer that is kept is an entry of its own in the chain."""
+        return self.account.count - self.answers
+
+    @property
+    def spent(self) -> Budget:
+        """What all releases cost together, rounded up."""
+        return self.account.rule.spent(self.account.total, self.exact_spent)
+
+    @property
+    def remaining(self) -> Budget:
+        """What is left of the total, rounded down."""
+        return self.account.rule.remaining(self.account.total, self._left())
+
+    def buys(self, cost: Guarantee) -> int:
+        """Return how many releases with that guarantee the remainder allows."""
+        return self._left().buys(self.account.rule.cost(cost, self.account.total, self.exact_spent))
+
+    def offers(self) -> list[BudgetOffer]:
+        """Return what the remainder buys: releases like the last one, or ten pure ones."""
+        costs = [(self.entries[-1].guarantee, True)] if self.entries else []
+        tenth = _three_digits_below(self.account.rule.largest_pure(self._left() / 10))
+        if tenth > 0:
+            costs.append((Guarantee(tenth), False))
+        return [BudgetOffer(self.buys(cost), Budget(cost.epsilon, cost.delta), like) for cost, like in costs]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the statement as plain data that json.dumps accepts."""
+        return {
+            **self.account.to_dict(),
+            "spent": self.spent.to_dict(),
+            "remaining": self.remaining.to_dict(),
+            "buys": [
+                {"releases": offer.releases, "epsilon": offer.cost.epsilon, "delta": offer.cost.delta}
+                for offer in self.offers()
+            ],
+            "entries": [entry.to_dict() for entry in self.entries],
+        }
+
+    def _left(self) -> Amount:
+        return self.account.limit - self.exact_spent
+
+
+def _three_digits_below(amount: Fraction) -> float:
+    """Return the largest number of three decimal digits whose float does not exceed a positive amount, or else 0."""
+    if amount < Fraction(1, 10**300):
+        return 0.0
+    unit = Fraction(10) ** (math.floor(math.log10(amount)) - 2)
+    digits = math.floor(amount / unit)
+    next_below = Fraction(999, 10) if digits == 100 else Fraction(digits - 1)
+    return next(number for number in (float(digits * unit), float(next_below * unit)) if Fraction(number) <= amount)
