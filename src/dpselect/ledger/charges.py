@@ -93,6 +93,7 @@ def answered(
 
 
 def checked_name(dataset: Any) -> str:
+    """Return the name of a data set, if it is a text that can be shown."""
     return checked_text("dataset", dataset, LONGEST_NAME, needed=True)
 
 
@@ -105,10 +106,12 @@ def checked_text(argument: str, value: Any, longest: int, needed: bool = False) 
 
 
 def checked_key(once: Any) -> str:
+    """Return the key of a release, if it is a text that can be shown."""
     return checked_text("once", once, LONGEST_NAME, needed=True)
 
 
 def described(argument: str, data: Any) -> str:
+    """Return a mapping of plain data as canonical JSON."""
     try:
         return canonical_json(dict(data or {}))
     except (TypeError, ValueError, RecursionError):
@@ -117,6 +120,7 @@ def described(argument: str, data: Any) -> str:
 
 
 def check_guarantee(guarantee: Any) -> None:
+    """Refuse what is not a guarantee."""
     if not isinstance(guarantee, Guarantee):
         raise InvalidInput("guarantee", guarantee, "must be a dpselect.Guarantee, as a mechanism or release has one")
 
@@ -135,6 +139,7 @@ def _refusal(account: Account, guarantee: Guarantee, cost: Amount, spent: Amount
 
 
 def check_unit(account: Account, guarantee: Guarantee) -> None:
+    """Refuse a release that protects another unit than its data set."""
     ours, theirs = (account.protects, account.neighbours), (guarantee.protects, guarantee.neighbours)
     if ours != theirs:
         raise InvalidInput(
