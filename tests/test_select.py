@@ -207,3 +207,25 @@ def test_the_input_is_left_as_it_was() -> None:
     read_only = before.copy()
     read_only.flags.writeable = False
     assert len(dps.select(read_only, k=2, epsilon=1.0).items) == 2
+
+
+def test_a_promise_of_few_items_per_person_lets_auto_choose_laplace_or_gaussian() -> None:
+    asked = {"k": 2, "epsilon": 0.5, "ordered": True}
+    assert dps.select(VOTES, **asked, max_items_per_person=1).mechanism.name == "laplace"
+    release = dps.select(VOTES, **asked, max_items_per_person=50, delta=1e-6, values=True)
+    assert release.mechanism.name == "gaussian"
+    for wrong in (0, 1.5, "2", True):
+        refused("max_items_per_person", max_items_per_person=wrong)
+    stated = dps.Laplace(k=2, epsilon=1.0, max_items_per_person=2)
+    assert dps.select(VOTES, mechanism=stated, max_items_per_person=2).mechanism == stated
+    with pytest.raises(dps.InvalidInput, match="max_items_per_person must be 2, as the mechanism object states"):
+        dps.select(VOTES, mechanism=stated, max_items_per_person=1)
+
+
+def test_a_pool_belongs_to_mechanisms_for_unknown_domains() -> None:
+    release = dps.select(VOTES, k=2, epsilon=2.0, delta=1e-3, mechanism="limited", pool=4)
+    assert release.mechanism.describe()["pool"] == 4
+    refused("pool", pool=4)
+    refused("pool", pool=0, mechanism="limited", delta=1e-3)
+    with pytest.raises(dps.InvalidInput, match="pool must be 4, as the mechanism object states"):
+        dps.select(VOTES, mechanism=release.mechanism, pool=5)

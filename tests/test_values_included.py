@@ -67,7 +67,7 @@ def test_auto_takes_laplace_or_with_a_delta_and_many_items_per_person_gaussian()
     assert plan(max_items_per_person=2, delta=1e-6).mechanism == LAPLACE
     assert plan(max_items_per_person=50, delta=1e-6).mechanism == replace(GAUSSIAN, max_items_per_person=50)
     assert plan(max_items_per_person=2).describe()["values"] == "included"
-    with pytest.raises(dps.InvalidInput, match="state it in top, or give select a mechanism object"):
+    with pytest.raises(dps.InvalidInput, match="need a max_items_per_person: state it too"):
         plan()
 
 

@@ -7,10 +7,11 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dpselect._numbers import seed_or_none
+from dpselect._numbers import positive_integer, seed_or_none
 from dpselect.charging import ChargeTarget
+from dpselect.errors import InvalidInput
 from dpselect.items import digest_of, plain_item
-from dpselect.mechanisms import Mechanism, UnknownDomain
+from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, Mechanism, UnknownDomain
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
 from dpselect.release import PUBLIC, UNKNOWN, Release, ReleaseRequest, StatedDomain
 from dpselect.sampling import bit_source
@@ -30,6 +31,8 @@ def select(
     options: Mapping[str, Any] | None = None,
     aim: str = "most",
     sensitivity: Sensitivity = COUNTS,
+    max_items_per_person: int | None = None,
+    pool: int | None = None,
     ordered: bool = False,
     lowest: bool = False,
     values: float | bool | None = None,
@@ -60,7 +63,12 @@ def select(
         What "auto" aims at: "most", the most right items to be expected, or "exact", the highest probability of exactly
         the right answer.
     sensitivity
-        How far one person can move a score; `COUNTS` if each person counts at most once per item.
+        How far one person can move a score; `COUNTS` if each person counts at most once per item. This is your
+        promise, on which the guarantee rests: the scores do not show whether it holds.
+    max_items_per_person
+        None, or your promise that one person moves at most that many scores. "laplace" and "gaussian" need it.
+    pool
+        For a mechanism for unknown domains, how many of the highest scores are considered; by default 10 k.
     ordered
         Whether the order of the answer must be part of the private output.
     lowest
@@ -105,6 +113,7 @@ def select(
     >>> dps.select({"tea": 900, "coffee": 800, "milk": 3}, k=1, epsilon=1.0, lowest=True, seed=1).items
     ['milk']
     """
+    _check_limits(mechanism, max_items_per_person, pool)
     plan = ReleaseRequest(
         mechanism=mechanism,
         k=k,
@@ -115,6 +124,8 @@ def select(
         aim=aim,
         values=values,
         protects=protects,
+        max_items_per_person=max_items_per_person,
+        pool=pool,
         options=options,
         lowest=lowest,
     ).plan()
@@ -140,3 +151,17 @@ def _asked(table: Scores, domain: StatedDomain) -> dict[str, Any]:
     is_named = listed and listed != list(range(len(listed)))
     items = digest_of(json.dumps(item) for item in listed) if is_named else str(domain)
     return {"command": "select", "domain": items}
+
+
+def _check_limits(mechanism: str | Mechanism, max_items_per_person: Any, pool: Any) -> None:
+    """Refuse a limit that is not a whole number, that a mechanism object contradicts, or that nothing would use."""
+    for argument, given in (("max_items_per_person", max_items_per_person), ("pool", pool)):
+        if given is None:
+            continue
+        given = positive_integer(argument, given)
+        stated = getattr(mechanism, argument, None)
+        if isinstance(mechanism, Mechanism) and stated is not None and stated != given:
+            raise InvalidInput(argument, given, f"must be {stated}, as the mechanism object states; leave it out")
+    if pool is not None and not (isinstance(mechanism, UnknownDomain) or mechanism in FOR_UNKNOWN_DOMAINS):
+        names = ", ".join(FOR_UNKNOWN_DOMAINS)
+        raise InvalidInput("pool", pool, f"must be left out unless the mechanism is one of {names}")

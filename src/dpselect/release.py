@@ -346,7 +346,7 @@ class ReleaseRequest:
                 "values",
                 True,
                 "must be a share of epsilon, such as 0.3; only laplace and gaussian include their values, and need a "
-                "max_items_per_person: state it in top, or give select a mechanism object",
+                "max_items_per_person: state it too",
             )
         shared = {"k": self.k, "epsilon": epsilon, "sensitivity": self.sensitivity}
         return min(noisy_vectors(shared, self.max_items_per_person, delta or 0.0), key=resolution)

@@ -48,7 +48,11 @@ def test_every_kind_of_file_gives_the_same_forecast_and_the_warning() -> None:
     wanted = {need.label: need.epsilon for need in dps.forecast.compare(np.array(COUNTS), 3).needs}
     rows = ("--item", "film", "--person", "viewer", "--domain", "films.csv")
     files = ("counts.csv", "counts.csv.gz", "counts.jsonl", "counts.parquet", "UPPER.CSV", "counts.json")
-    for line in (*([file] for file in files), ["views.parquet", *rows]):
+    listed = ["some.csv", "--domain", "films.csv", "--domain-column", "film"]
+    Path("some.csv").write_text(
+        "item,count\nanother,999\n" + "\n".join(Path("counts.csv").read_text().splitlines()[1:])
+    )
+    for line in (*([file] for file in files), ["views.parquet", *rows], listed):
         result = run(*line, "-k", "3", "--format", "json")
         assert result.exit_code == 0, result.stderr
         assert needed(result) == pytest.approx(wanted)
@@ -140,14 +144,20 @@ BAD = [
     ("counts.csv -k 2 --accuracy 1.5", "--accuracy 1.5"),
     ("counts.csv -k 2 --plot plot.pdf", "--plot 'plot.pdf' .png"),
     ("counts.csv -k 2 --epsilon 1 --draws 1", "--draws 1"),
-    ("counts.csv -k 2 --domain films.csv", "--domain 'films.csv' --item"),
+    ("counts.csv -k 2 --domain films.csv", "--domain 'films.csv' 'film' --domain-column"),
+    ("counts.csv -k 2 --domain counts.csv", "--domain 'counts.csv' file of counts"),
+    ("counts.csv -k 2 --domain 12", "--domain '12' file unknown"),
+    ("secret.csv -k 1 --item item", "--count finite numbers at least 0"),
+    ("negative.csv -k 1 --item item", "--count finite numbers at least 0"),
+    ("empty.csv -k 1 --item item", "without rows"),
     ("views.parquet -k 2", "FILE column 'count' --count --item"),
-    ("views.parquet -k 2 --item film", "--person must be stated"),
+    ("views.parquet -k 2 --item film", "FILE 'count' --item --count --person"),
+    ("views.parquet -k 2 --person viewer", "--item must be stated"),
     ("empty.csv -k 1", "without rows"),
     ("secret.csv -k 1", "FILE 'count'"),
     ("gap.csv -k 1", "without a count"),
     ("negative.csv -k 1", "FILE"),
-    ("views.parquet -k 2 --item film --max-items-per-person 3", "--max-items-per-person --item"),
+    ("views.parquet -k 2 --item film --person viewer --max-items-per-person 3", "--max-items-per-person --person"),
 ]
 
 

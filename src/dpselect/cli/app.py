@@ -48,6 +48,12 @@ COMMANDS = {
         "top",
         "top_command",
     ),
+    "select": Command(
+        "Publish the K items with the highest counts in a file, without revealing whether any one person is in the "
+        "data.",
+        "select",
+        "select_command",
+    ),
     "rank": Command(
         "Publish the K best items from comparisons of pairs, without revealing any one vote.", "rank", "rank_command"
     ),

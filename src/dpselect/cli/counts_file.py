@@ -1,4 +1,4 @@
-"""Counts for `forecast` and `plan`: from a file with a count for each item, or from rows counted as `top` does."""
+"""Counts from a file with a count for each item, or from rows counted as `top` does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import dpselect
 from dpselect.cli.unknown import UNKNOWN
 from dpselect.errors import plain
-from dpselect.sources import Domain, check_not_rows, open_counts, read_columns
+from dpselect.sources import Domain, check_not_rows, open_counts, read_columns, read_counts
 
 
 def counts_in_file(argument: str, path: str, column: str) -> dpselect.Scores:
@@ -30,6 +30,14 @@ def counts_in_file(argument: str, path: str, column: str) -> dpselect.Scores:
     if (counts == np.round(counts)).all() and (counts < 2.0**53).all():
         counts = counts.astype(np.int64)
     return dpselect.Scores.of(counts)
+
+
+def counts_of_items(file: str, item: str, count: str, domain: Domain | None) -> dpselect.Scores:
+    """Return the counts of the listed items, as `select` reads them, for the curator: no cell may be unreadable."""
+    scores = read_counts(file, item=item, count=count, domain=domain, curator=True)
+    if not scores:
+        raise dpselect.InvalidInput("file", plain("a file without rows"), "must have a count for each item")
+    return dpselect.Scores.of(scores)
 
 
 def counts_of_rows(
@@ -65,3 +73,61 @@ def counts_of_rows(
         if error.argument != "table":
             raise
         raise dpselect.InvalidInput("file", error.given, error.accepted) from None
+
+
+def private_counts(
+    file: str,
+    item: str,
+    count: str,
+    domain: str | None,
+    *,
+    items_are_public: bool,
+    domain_column: str | None = None,
+    domain_header: bool = True,
+    negative: bool = False,
+) -> dict[Any, Any]:
+    """Return the scores of `select`: those of a list of items, of the file's own items, or of an unknown domain."""
+    if items_are_public and domain is not None:
+        raise dpselect.InvalidInput("domain", domain, "must be left out with --items-are-public; state one of the two")
+    if domain is None and not items_are_public:
+        raise dpselect.InvalidInput(
+            "domain",
+            plain(""),
+            "a file of counts lists the items that somebody has, so say what is public: name a file that lists the "
+            "possible items, or state --items-are-public if those in the file are public; if nobody may know which "
+            "items exist, state --domain unknown with a --delta",
+        )
+    possible = list_of_items(domain, file, domain_column, domain_header)
+    scores = read_counts(file, item=item, count=count, domain=possible, negative=negative)
+    if not scores and domain == UNKNOWN:
+        return {None: 0}  # an item that nobody has is never released
+    if not scores:
+        raise dpselect.InvalidInput("file", file, "it lists no item; check the file and its columns")
+    return scores
+
+
+def list_of_items(domain: str | None, file: str, column: str | None, header: bool) -> Domain | None:
+    """Return the list that --domain names for a file of counts, or None if it is unknown or left out."""
+    if domain is None or domain == UNKNOWN:
+        if column is not None or not header:
+            raise dpselect.InvalidInput(
+                "domain",
+                plain("nothing") if domain is None else domain,
+                "must name the file to which --domain-column and --domain-no-header apply",
+            )
+        return None
+    if domain.isdecimal():
+        raise dpselect.InvalidInput(
+            "domain", domain, "must be a file or unknown for a file of counts; list the items in a file"
+        )
+    possible = Domain.of(Path(domain), column=column, header=header)
+    try:
+        check_not_rows(file, None, possible)
+    except dpselect.InvalidInput:
+        raise dpselect.InvalidInput(
+            "domain",
+            domain,
+            "it is the file of counts; state --items-are-public if the items in it are public, and otherwise name "
+            "a list that does not depend on who is in the data",
+        ) from None
+    return possible

@@ -68,15 +68,15 @@ def forecast_command(
     ] = None,
     accuracy: Accuracy = 0.99,
     count: Annotated[str, typer.Option(help="Column with the counts.", metavar="COLUMN")] = "count",
-    item: Annotated[str | None, typer.Option(help="Column with the items of people's rows.", metavar="COLUMN")] = None,
+    item: Annotated[str | None, typer.Option(help="Column with the items.", metavar="COLUMN")] = None,
     person: Annotated[
         str | None, typer.Option(help="Column that identifies the people of people's rows.", metavar="COLUMN")
     ] = None,
     domain: Annotated[
         str | None,
         typer.Option(
-            help="The possible items of people's rows: a file that lists them, or their number. For counts or rows: "
-            "unknown if they cannot be listed (needs --delta).",
+            help="The possible items: a file that lists them, their number (for people's rows), or unknown if they "
+            "cannot be listed (needs --delta).",
             metavar="FILE|N|unknown",
         ),
     ] = None,
@@ -106,9 +106,11 @@ def forecast_command(
     if plot is not None:
         dpselect.forecast.check_plot(plot)
         check_output("plot", plot, [Path(file), *files_read(file, domain=domain)])
-    if max_items_per_person is not None and item is not None:
+    if max_items_per_person is not None and person is not None:
         raise dpselect.InvalidInput(
-            "max_items_per_person", max_items_per_person, "must be left out with --item; it describes a file of counts"
+            "max_items_per_person",
+            max_items_per_person,
+            "must be left out with --person; it describes a file of counts",
         )
     unknown = domain == UNKNOWN
     check_unknown(unknown, pool=pool, plot=plot if unknown else None)
@@ -155,18 +157,13 @@ def _scores(
     header: bool,
     pool: int | None,
 ) -> dpselect.Scores:
-    from dpselect.cli.counts_file import counts_in_file, counts_of_rows
+    from dpselect.cli.counts_file import counts_in_file, counts_of_items, counts_of_rows, list_of_items
 
-    if item is None and person is None:
-        if domain not in (None, UNKNOWN):
-            raise dpselect.InvalidInput(
-                "domain", domain, "must be unknown or left out for a file of counts; or add --item and --person"
-            )
-        if column is not None or not header:
-            raise dpselect.InvalidInput(
-                "domain", plain("nothing"), "must name the file to which --domain-column and --domain-no-header apply"
-            )
-        return counts_in_file("file", file, count)
+    if person is None:
+        possible = list_of_items(domain, file, column, header)
+        if possible is None and item is None:
+            return counts_in_file("file", file, count)
+        return counts_of_items(file, item or "item", count, possible)
     for argument, given in (("item", item), ("person", person), ("domain", domain)):
         if given is None:
             raise dpselect.InvalidInput(

@@ -88,6 +88,15 @@ Aim = Annotated[
         rich_help_panel=MECHANISM,
     ),
 ]
+MechanismName = Annotated[
+    str,
+    typer.Option(
+        help="One of auto, canonical, gamma, gaussian, joint, laplace, oneshot, peeling; for an unknown "
+        "domain auto, limited, restricted, top-stable.",
+        metavar="NAME",
+        rich_help_panel=MECHANISM,
+    ),
+]
 Noise = Annotated[
     str | None,
     typer.Option(
@@ -113,6 +122,47 @@ NoMargin = Annotated[
         rich_help_panel=MECHANISM,
     ),
 ]
+InnerMechanism = Annotated[
+    str | None,
+    typer.Option(
+        help="Mechanism that chooses inside --mechanism restricted: canonical, gamma, gaussian, joint, laplace, "
+        "oneshot or peeling.",
+        metavar="NAME",
+        rich_help_panel=MECHANISM,
+    ),
+]
+TestShare = Annotated[
+    float | None,
+    typer.Option(
+        parser=number,
+        help="Share of epsilon for the tests of --mechanism restricted, such as 0.3.",
+        metavar="SHARE",
+        rich_help_panel=MECHANISM,
+    ),
+]
+PoolOption = Annotated[
+    int | None,
+    typer.Option(
+        parser=whole_number,
+        help="Number of top items considered, for an unknown domain. Default: 10 times K.",
+        metavar="N",
+    ),
+]
+Values = Annotated[
+    float | None,
+    typer.Option(
+        parser=lambda text: True if text == "included" else number(text),
+        help="Also publish noisy counts, with this share of epsilon, such as 0.3. With the mechanisms laplace and "
+        "gaussian: included, at no further cost.",
+        metavar="SHARE|included",
+    ),
+]
+Protects = Annotated[
+    str,
+    typer.Option(
+        help="The unit that is protected, as stated in the guarantee, such as 'one household'.", metavar="TEXT"
+    ),
+]
 Lowest = Annotated[
     bool, typer.Option("--lowest", help="Publish the lowest instead of the highest; needs a list of items.")
 ]
@@ -127,7 +177,7 @@ LedgerPlace = Annotated[
     str | None,
     typer.Option(
         "--ledger",
-        help="Ledger that is charged before the data are read: a file or URL.",
+        help="Ledger that is charged before the answer is drawn: a file or URL.",
         envvar="DPSELECT_LEDGER",
         metavar="PLACE",
     ),

@@ -9,7 +9,6 @@ import typer
 import dpselect
 from dpselect.cli.inputs import check_answer
 from dpselect.cli.options import (
-    MECHANISM,
     Aim,
     DataSet,
     Delta,
@@ -17,26 +16,31 @@ from dpselect.cli.options import (
     DomainNoHeader,
     Epsilon,
     GammaOption,
+    InnerMechanism,
     LedgerPlace,
     Length,
     Lowest,
+    MechanismName,
     Noise,
     NoMargin,
     Once,
     Ordered,
     Output,
     OutputFormat,
+    PoolOption,
+    Protects,
     Purpose,
     Seed,
     Source,
     TableName,
+    TestShare,
+    Values,
     Where,
     domain_of,
     engine_notes,
     examples,
     mechanism_options,
     note_json,
-    number,
     whole_number,
 )
 from dpselect.cli.output import chosen_format, note_repeated, note_seed, progress_bar, publish, release_text
@@ -86,57 +90,16 @@ def top_command(
         int | None,
         typer.Option(parser=whole_number, help="Keep at most N random items of each person.", metavar="N"),
     ] = None,
-    pool: Annotated[
-        int | None,
-        typer.Option(
-            parser=whole_number,
-            help="Number of top items considered, for an unknown domain. Default: 10 times K.",
-            metavar="N",
-        ),
-    ] = None,
+    pool: PoolOption = None,
     delta: Delta = 0.0,
-    mechanism: Annotated[
-        str,
-        typer.Option(
-            help="One of auto, canonical, gamma, gaussian, joint, laplace, oneshot, peeling; for an unknown "
-            "domain auto, limited, restricted, top-stable.",
-            metavar="NAME",
-            rich_help_panel=MECHANISM,
-        ),
-    ] = "auto",
+    mechanism: MechanismName = "auto",
     noise: Noise = None,
     gamma: GammaOption = None,
     no_margin: NoMargin = False,
-    inner: Annotated[
-        str | None,
-        typer.Option(
-            help="Mechanism that chooses inside --mechanism restricted: canonical, gamma, gaussian, joint, laplace, "
-            "oneshot or peeling.",
-            metavar="NAME",
-            rich_help_panel=MECHANISM,
-        ),
-    ] = None,
-    test_share: Annotated[
-        float | None,
-        typer.Option(
-            parser=number,
-            help="Share of epsilon for the tests of --mechanism restricted, such as 0.3.",
-            metavar="SHARE",
-            rich_help_panel=MECHANISM,
-        ),
-    ] = None,
-    values: Annotated[
-        float | None,
-        typer.Option(
-            parser=lambda text: True if text == "included" else number(text),
-            help="Also publish noisy counts, with this share of epsilon, such as 0.3. With the mechanisms laplace and "
-            "gaussian: included, at no further cost.",
-            metavar="SHARE|included",
-        ),
-    ] = None,
-    protects: Annotated[
-        str, typer.Option(help="What one value of --person stands for, as stated in the guarantee.", metavar="TEXT")
-    ] = "one person",
+    inner: InnerMechanism = None,
+    test_share: TestShare = None,
+    values: Values = None,
+    protects: Protects = "one person",
     ordered: Ordered = False,
     lowest: Lowest = False,
     aim: Aim = "most",

@@ -34,8 +34,8 @@ class NoisyVector(Mechanism):
             raise InvalidInput(
                 "max_items_per_person",
                 None,
-                "must be a whole number of at least 1, because the noise depends on it; state it in top, or for select "
-                "in the mechanism, such as Laplace(k=..., epsilon=..., max_items_per_person=2)",
+                "must be a whole number of at least 1, because the noise depends on it; state how many items a person "
+                "has at most, which top enforces and select takes as your promise",
             )
         object.__setattr__(
             self, "max_items_per_person", positive_integer("max_items_per_person", self.max_items_per_person)

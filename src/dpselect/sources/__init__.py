@@ -8,6 +8,7 @@ A file format is added in `files.FileTable`; an engine is derived from `engine.T
 
 from dpselect.items import Unseen
 from dpselect.sources.contributions import Contribution, fresh_key
+from dpselect.sources.counted import read_counts
 from dpselect.sources.counts import Counts, open_counts
 from dpselect.sources.domain import UNKNOWN, Domain, Unknown
 from dpselect.sources.files import read_columns
@@ -28,4 +29,5 @@ __all__ = [
     "open_counts",
     "public_name",
     "read_columns",
+    "read_counts",
 ]

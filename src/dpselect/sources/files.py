@@ -98,7 +98,7 @@ def read_columns(
         found = bound.table
         for place, name in enumerate(wanted):
             if name in numbers:
-                found = found.mutate(**{f"number_{place}": _as_number(argument, name, found[neutral_name(place)])})
+                found = found.mutate(**{f"number_{place}": as_number(argument, name, found[neutral_name(place)])})
         try:
             table = engine.columns(found)
         except SourceError:
@@ -120,7 +120,8 @@ def read_columns(
     return type(table).from_pydict(result)
 
 
-def _as_number(argument: str, name: str, column: Any) -> Any:
+def as_number(argument: str, name: str, column: Any) -> Any:
+    """Return a column of numbers or text as floats, null where the text is no number; refuse other types."""
     kind = column.type()
     if not (kind.is_numeric() or kind.is_string()):
         raise InvalidInput(argument, plain(f"column {name!r} of type {kind}"), "must be numbers")

@@ -1,0 +1,182 @@
+"""`dpselect select`: the private top k of counts that are already in a file."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+import dpselect
+from dpselect.cli.counts_file import private_counts
+from dpselect.cli.inputs import check_answer
+from dpselect.cli.options import (
+    Aim,
+    DataSet,
+    Delta,
+    DomainColumn,
+    DomainNoHeader,
+    Epsilon,
+    GammaOption,
+    InnerMechanism,
+    LedgerPlace,
+    Length,
+    Lowest,
+    MechanismName,
+    Noise,
+    NoMargin,
+    Once,
+    Ordered,
+    Output,
+    OutputFormat,
+    PoolOption,
+    Protects,
+    Purpose,
+    Seed,
+    TestShare,
+    Values,
+    engine_notes,
+    examples,
+    mechanism_options,
+    note_json,
+    whole_number,
+)
+from dpselect.cli.output import Format, as_text, chosen_format, note_repeated, note_seed, publish, release_text
+from dpselect.cli.unknown import UNKNOWN
+from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS
+
+EXAMPLES = examples(
+    "printf 'item,count\\nHeat,900\\nUp,700\\nHer,20\\nBig,10\\n' > counts.csv",
+    "dpselect select counts.csv -k 2 --epsilon 1 --items-are-public",
+)
+
+
+def select_command(
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="Counts: a CSV, JSON lines or Parquet file with one row per item."),
+    ],
+    k: Length,
+    epsilon: Epsilon,
+    domain: Annotated[
+        str | None,
+        typer.Option(
+            help="The possible items, which are public: a file that lists them, or unknown if they cannot be listed "
+            "(needs --delta).",
+            metavar="FILE|unknown",
+        ),
+    ] = None,
+    items_are_public: Annotated[
+        bool,
+        typer.Option(
+            "--items-are-public",
+            help="Instead of --domain: the items in FILE are public, also those that only one person has.",
+        ),
+    ] = False,
+    domain_column: DomainColumn = None,
+    domain_no_header: DomainNoHeader = False,
+    item: Annotated[str, typer.Option(help="Column with the items.", metavar="COLUMN")] = "item",
+    count: Annotated[str, typer.Option(help="Column with the counts.", metavar="COLUMN")] = "count",
+    sensitivity: Annotated[
+        tuple[float, float] | None,
+        typer.Option(
+            help="Your promise: adding a person moves each count by LOW to HIGH. Default: 0 1, if each person counts "
+            "at most once per item.",
+            metavar="LOW HIGH",
+        ),
+    ] = None,
+    max_items_per_person: Annotated[
+        int | None,
+        typer.Option(parser=whole_number, help="Your promise: one person moves at most N of the counts.", metavar="N"),
+    ] = None,
+    pool: PoolOption = None,
+    delta: Delta = 0.0,
+    mechanism: MechanismName = "auto",
+    noise: Noise = None,
+    gamma: GammaOption = None,
+    no_margin: NoMargin = False,
+    inner: InnerMechanism = None,
+    test_share: TestShare = None,
+    values: Values = None,
+    protects: Protects = "one person",
+    ordered: Ordered = False,
+    lowest: Lowest = False,
+    aim: Aim = "most",
+    seed: Seed = None,
+    ledger: LedgerPlace = None,
+    dataset: DataSet = None,
+    purpose: Purpose = "",
+    once: Once = None,
+    form: OutputFormat = None,
+    output: Output = None,
+) -> None:
+    """Publish the K items with the highest counts in a file, without revealing whether any one person is in the data.
+
+    The sensitivity is [bold]your promise[/bold], which nothing checks: the
+    guarantee holds if one person counts at most once per item, or moves no
+    count by more than --sensitivity says.
+
+    A count that is missing, not a number or below 0 counts as 0, and of an
+    item that is listed twice the higher count is used, without a message:
+    counts are private. [bold]dpselect forecast FILE[/bold] is for the curator only
+    and says if a count cannot be read.
+    """
+    check_answer(output, file, domain=domain, ledger=ledger)
+    form = chosen_format(form, output)
+    moves = dpselect.COUNTS if sensitivity is None else dpselect.Sensitivity(*sensitivity)
+    scores = private_counts(
+        file,
+        item,
+        count,
+        domain,
+        items_are_public=items_are_public,
+        domain_column=domain_column,
+        domain_header=not domain_no_header,
+        negative=sensitivity is not None,
+    )
+    with engine_notes():
+        release = dpselect.select(
+            scores,
+            k,
+            epsilon=epsilon,
+            delta=delta,
+            mechanism=_mechanism(mechanism, domain),
+            options=mechanism_options(
+                noise=noise, gamma=gamma, no_margin=no_margin, inner=inner, test_share=test_share
+            ),
+            aim=aim,
+            sensitivity=moves,
+            max_items_per_person=max_items_per_person,
+            pool=pool,
+            ordered=ordered,
+            lowest=lowest,
+            values=values,
+            protects=protects,
+            seed=seed,
+            ledger=ledger,
+            dataset=dataset,
+            purpose=purpose,
+            once=once,
+        )
+    note_json(file, "--item and --count")
+    note_seed(release)
+    note_repeated(release)
+    publish(
+        release_text(release, form) + (_promise(moves, max_items_per_person) if form is Format.table else ""), output
+    )
+
+
+def _mechanism(name: str, domain: str | None) -> str:
+    """Return the mechanism, restricted for auto on an unknown domain; refuse one that would show which items exist."""
+    if domain != UNKNOWN or name in FOR_UNKNOWN_DOMAINS:
+        return name
+    if name == "auto":
+        return "restricted"
+    names = ", ".join(FOR_UNKNOWN_DOMAINS)
+    raise dpselect.InvalidInput("mechanism", name, f"must be auto or one of {names} with --domain unknown")
+
+
+def _promise(moves: dpselect.Sensitivity, max_items_per_person: int | None) -> str:
+    """Return what the guarantee takes on trust, as a sentence below the answer."""
+    few = "" if max_items_per_person is None else f", and at most {max_items_per_person} of the scores"
+    return as_text("", Text(f"The guarantee rests on your promise, which nothing checks: {moves}{few}."))
