@@ -197,4 +197,4 @@ def test_the_inner_mechanism_and_the_share_of_the_tests_can_be_named(folder: Pat
         assert words.split()[0] in result.stderr
         assert words.split()[1] in result.stderr
     result = ask("queries.csv", "--mechanism", "limited", "--inner", "joint")
-    assert "--inner needs the mechanism restricted, got 'joint'" in result.stderr
+    assert "--inner must be left out unless the mechanism is restricted, got 'joint'" in result.stderr

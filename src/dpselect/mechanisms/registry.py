@@ -161,7 +161,7 @@ def check_options(mechanism: str | Mechanism, options: Any) -> None:
         if isinstance(mechanism, Mechanism):
             raise InvalidInput(option, given, "must be stated in the mechanism object; leave it out here")
         if mechanism not in accepting:
-            raise InvalidInput(option, given, f"needs the mechanism {' or '.join(accepting)}")
+            raise InvalidInput(option, given, f"must be left out unless the mechanism is {' or '.join(accepting)}")
 
 
 def _options(kind: type[Mechanism]) -> list[str]:
