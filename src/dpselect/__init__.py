@@ -18,13 +18,15 @@ and around that path:
 * `ranking`     the best items from pairwise comparisons
 * `cli`         the `dpselect` command
 
-Use `select` for scores that you have, `top` for a table of people's rows, `rank` for pairwise comparisons.
+Use `select` for scores that you have, `top` for a table of people's rows, `discover` if nobody can list the items of
+such a table, and `rank` for pairwise comparisons.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dpselect._discover import DomainRelease, discover
     from dpselect._rank import rank
     from dpselect._select import select
     from dpselect._top import top
@@ -57,6 +59,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "BudgetExceeded": "errors",
     "COUNTS": "privacy",
+    "DomainRelease": "_discover",
     "DpSelectError": "errors",
     "Guarantee": "privacy",
     "InvalidInput": "errors",
@@ -67,6 +70,7 @@ _HOMES = {
     "SourceError": "errors",
     "UNKNOWN": "sources",
     "Unseen": "sources",
+    "discover": "_discover",
     "rank": "_rank",
     "select": "_select",
     "top": "_top",
@@ -82,6 +86,7 @@ __all__ = [
     "BudgetExceeded",
     "Canonical",
     "Discovery",
+    "DomainRelease",
     "DpSelectError",
     "Gamma",
     "Gaussian",
@@ -104,6 +109,7 @@ __all__ = [
     "SourceError",
     "TopStable",
     "Unseen",
+    "discover",
     "rank",
     "select",
     "top",

@@ -54,6 +54,11 @@ COMMANDS = {
         "select",
         "select_command",
     ),
+    "domain": Command(
+        "Publish which items exist, as far as enough people have them: a list for --domain.",
+        "domain",
+        "domain_command",
+    ),
     "rank": Command(
         "Publish the K best items from comparisons of pairs, without revealing any one vote.", "rank", "rank_command"
     ),

@@ -26,7 +26,7 @@ from dpselect.errors import InvalidInput
 from dpselect.writing import is_same_file, is_writable, write_whole
 
 if TYPE_CHECKING:
-    from dpselect import Guarantee, Release
+    from dpselect import DomainRelease, Guarantee, Release
 
 
 class Format(enum.StrEnum):
@@ -104,7 +104,7 @@ def note(text: str) -> None:
     typer.echo(f"dpselect: {text}", err=True)
 
 
-def note_seed(release: Release) -> None:
+def note_seed(release: Release | DomainRelease) -> None:
     """Warn that a seeded release is not private."""
     if not release.secure:
         note("a seed was given, so this answer is not private. Do not publish it.")

@@ -14,6 +14,7 @@ from dpselect.sources.domain import UNKNOWN, Domain, Unknown
 from dpselect.sources.files import read_columns
 from dpselect.sources.identity import check_not_rows, files_of, has_unknown_files
 from dpselect.sources.rows import public_name
+from dpselect.sources.weights import Weights, open_weights
 
 __all__ = [
     "UNKNOWN",
@@ -22,11 +23,13 @@ __all__ = [
     "Domain",
     "Unknown",
     "Unseen",
+    "Weights",
     "check_not_rows",
     "files_of",
     "fresh_key",
     "has_unknown_files",
     "open_counts",
+    "open_weights",
     "public_name",
     "read_columns",
     "read_counts",

@@ -194,7 +194,7 @@ def open_counts(
     ...     counts.histogram()
     ([2, 1, 0], [1, 1, 1])
     """
-    _check_names(item, person)
+    check_names(item, person)
     columns = list(dict.fromkeys([item, person, *contribution.columns]))
     with contextlib.ExitStack() as stack:
         embedded = embedded_when_needed(stack, progress)
@@ -261,7 +261,8 @@ def _scored(pairs: Any, listed: Any, contribution: Contribution) -> Any:
     return joined.select(item=joined.key, text=joined.text, position=joined.position, score=score)
 
 
-def _check_names(item: Any, person: Any) -> None:
+def check_names(item: Any, person: Any) -> None:
+    """Refuse columns of items and people that are not named, or are the same."""
     for argument, name in (("item", item), ("person", person)):
         if not isinstance(name, str) or not name:
             raise InvalidInput(argument, name, "must be the name of a column")

@@ -170,8 +170,8 @@ def _refused(domain: Domain) -> InvalidInput:
         "domain",
         given,
         "it is the table of private rows or a part of it, so that the answer could name an item that only one person "
-        "has; state a public list of the possible items, or dpselect.UNKNOWN (--domain unknown) with a delta; in a "
-        "ranking, leave the domain out",
+        "has; state a public list of the possible items, make one with dpselect domain (in Python, dpselect.discover), "
+        "or state dpselect.UNKNOWN (--domain unknown) with a delta; in a ranking, leave the domain out",
     )
 
 
