@@ -56,8 +56,12 @@ def test_a_delta_goes_to_mechanisms_that_can_use_it_with_their_noise() -> None:
 
 
 REFUSED: list[tuple[Any, Any, str]] = [
-    ("auto", {"noise": "laplace"}, r"noise must be left out unless the mechanism is .* oneshot or peeling"),
-    ("oneshot", {"gamma": 0.5}, "gamma must be left out unless the mechanism is canonical, got 0.5"),
+    (
+        "auto",
+        {"noise": "laplace"},
+        r"noise must be left out unless the mechanism is canonical, .*, restricted or limited, got 'laplace'",
+    ),
+    ("oneshot", {"gamma": 0.5}, "gamma must be left out unless the mechanism is canonical or restricted, got 0.5"),
     ("oneshot", {"noise": "white"}, "noise must be one of"),
     (dps.OneShot(k=1, epsilon=1.0), {"noise": "laplace"}, "noise must be stated in the mechanism object"),
     ("oneshot", {"epsilon": 9.0}, "options must not contain epsilon, which is an argument of its own"),

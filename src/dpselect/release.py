@@ -176,7 +176,8 @@ class Release:
 
         items = None if self.domain is None else self.domain.items
         mechanism = on_negated_scores(self.mechanism) if self.lowest else self.mechanism
-        return None if items is None else reach(mechanism, items, protects=self.guarantee.protects)
+        found = None if items is None else reach(mechanism, items, protects=self.guarantee.protects)
+        return replace(found, lowest=self.lowest) if found else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the release as plain data that json.dumps accepts."""

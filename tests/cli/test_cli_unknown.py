@@ -198,3 +198,7 @@ def test_the_inner_mechanism_and_the_share_of_the_tests_can_be_named(folder: Pat
         assert words.split()[1] in result.stderr
     result = ask("queries.csv", "--mechanism", "limited", "--inner", "joint")
     assert "--inner must be left out unless the mechanism is restricted, got 'joint'" in result.stderr
+    result = ask("queries.csv", "--inner", "canonical", "--gamma", "0.25", "--no-margin")
+    assert "restricted around canonical, exponential noise, gamma 0.25, no margin" in " ".join(result.stdout.split())
+    result = ask("queries.csv", "--inner", "peeling", "--no-margin")
+    assert result.stderr == "dpselect: --no-margin must be left out with inner = peeling, which does not have it\n"

@@ -165,6 +165,9 @@ def test_a_named_inner_mechanism_draws_what_the_composed_object_draws() -> None:
     rounds: Any = mechanism_for("restricted", **{**totals, "k": 4}, inner="peeling", noise="gumbel", test_delta=0.05)
     assert rounds.inner.delta == pytest.approx(0.15)
     assert rounds.test_delta == 0.05
+    subsets = mechanism_for("restricted", **totals, inner="canonical", gamma=0.25, margin=False, test_share=0.25)
+    inside = dps.Canonical(k=2, epsilon=3.0, gamma=0.25, margin=False)
+    assert subsets == dps.Restricted(inner=inside, pool=4, test_epsilon=1.0, test_delta=0.2)
 
 
 @pytest.mark.parametrize(
@@ -177,6 +180,11 @@ def test_a_named_inner_mechanism_draws_what_the_composed_object_draws() -> None:
         ({"inner": "joint", "noise": "laplace"}, "noise"),
         ({"inner": "gamma", "noise": "gumbel"}, "noise"),
         ({"noise": "gumbel"}, "noise"),
+        ({"gamma": 0.25}, "gamma"),
+        ({"margin": False}, "margin"),
+        ({"inner": "joint", "gamma": 0.25}, "gamma"),
+        ({"inner": "peeling", "margin": False}, "margin"),
+        ({"inner": "canonical", "gamma": 2.0}, "gamma"),
         ({"test_share": 0}, "test_share"),
         ({"test_share": 1.0}, "test_share"),
         ({"test_share": "half"}, "test_share"),

@@ -23,7 +23,7 @@ def test_a_server_answers_with_the_nearest_results_around_the_ring() -> None:
     # Places 0 and 4 of a ring with two answers 3 h apart have the same nearest result; it is given once.
     close = Ring(epsilon=1.0, heights=DAY.heights, answers=(4, 5), circumference=24.0)
     assert [result.item for result in RingServer({"noon": 13.0, "night": 1.0}, close).answer(0)] == ["night", "noon"]
-    with pytest.raises(dps.InvalidInput, match="signal must be whole numbers from 0 to 7"):
+    with pytest.raises(dps.InvalidInput, match="signal must be a whole number from 0 to 7"):
         server.answer(8)
     with pytest.raises(dps.InvalidInput, match="k must be at most 1"):
         RingServer([1.0], DAY)

@@ -265,7 +265,7 @@ def test_answers_results_and_signals_must_be_places_of_the_ring() -> None:
         with pytest.raises(dps.InvalidInput, match="results must be whole numbers from 0 to 23"):
             RING.choose(1.0, places)  # type: ignore[arg-type]
         for signal in places or [None]:
-            with pytest.raises(dps.InvalidInput, match="signal must be whole numbers from 0 to 23"):
+            with pytest.raises(dps.InvalidInput, match="signal must be a whole number from 0 to 23"):
                 RING.answer(signal)  # type: ignore[arg-type]
 
 

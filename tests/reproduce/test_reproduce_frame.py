@@ -133,6 +133,20 @@ def test_a_study_whose_quick_form_leaves_settings_out_names_those_it_computes(co
                 assert re.search(rf"\b{one:g}\b", named), f"{paper}, {study.name}"
 
 
+PRECISION = ("draws", "trials", "jump", "places", "step")
+"""Parts of a point that do not name a setting, but how finely it is computed."""
+
+
+def test_a_study_whose_quick_form_leaves_settings_out_says_so() -> None:
+    def settings(study: Study, quick: bool) -> list[str]:
+        points = study.points(quick)
+        return sorted(str({name: point[name] for name in point if name not in PRECISION}) for point in points)
+
+    for paper, study in STUDIES:
+        left_out = settings(study, True) != settings(study, False)
+        assert bool(study.quick_only) == left_out, f"{paper}, {study.name}"
+
+
 def test_every_study_has_a_short_claim() -> None:
     for _, study in STUDIES:
         assert 10 < len(study.short) <= 110

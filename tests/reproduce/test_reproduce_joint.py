@@ -193,6 +193,13 @@ def test_the_theorems_of_the_oneshot_paper_hold(folder: Path, tmp_path: Path) ->
     for row in rows_of(utility):
         assert float(row["exact"]) >= float(row["promised"]) - 1e-9
     assert "does not follow from the theorem, which gives 0.909 there" in utility.verdict.text
+    judge = scale.study.judge
+    numbers = [
+        {**row, **{name: float(row[name]) for name in ("scale", "delta")}, "k": int(row["k"])} for row in rows_of(scale)
+    ]
+    assert judge(numbers).holds
+    wrong = [{**row, "scale": row["scale"] * (0.99 if row["delta"] else 1)} for row in numbers]
+    assert judge(wrong).held == 0, "less noise than the theorem asks for is noticed"
 
 
 @pytest.mark.parametrize(("size", "k", "ratio"), [(2, 1, 3.0), (4, 2, 1.0), (6, 2, 6.0)])

@@ -109,7 +109,7 @@ GammaOption = Annotated[
     float | None,
     typer.Option(
         parser=number,
-        help="Gamma of --mechanism canonical, as plan --like may advise.",
+        help="Gamma of the mechanism canonical, as plan --like may advise.",
         metavar="NUMBER",
         rich_help_panel=MECHANISM,
     ),
@@ -118,7 +118,7 @@ NoMargin = Annotated[
     bool,
     typer.Option(
         "--no-margin",
-        help="Leave out the margin of --mechanism canonical or joint, as the papers do.",
+        help="Leave out the margin of the mechanism canonical or joint, as the papers do.",
         rich_help_panel=MECHANISM,
     ),
 ]

@@ -21,6 +21,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 from rich.text import Text
 
+from dpselect import Canonical
 from dpselect._format import three_digits
 from dpselect.errors import InvalidInput
 from dpselect.writing import is_same_file, is_writable, write_whole
@@ -186,7 +187,7 @@ def facts(release: Release) -> Table:
     described = release.mechanism.describe()
     inside = f" around {described['inner']['name']}" if "inner" in described else ""
     described |= described.get("inner", {})
-    noise = f", {described['noise']} noise" if "noise" in described else ""
+    chosen = "".join(f", {option}" for option in _options_of(described))
     limit = described.get("max_items_per_person")
     kept = "" if limit is None else f"at most {limit} item{'s' if limit > 1 else ''} per person"
     order = (
@@ -209,7 +210,7 @@ def facts(release: Release) -> Table:
             f"noisy; each true value{kept and f', counting {kept},'} is between low and high with probability "
             f"{release.confidence:g}",
         )
-    table.add_row("Mechanism", f"{release.mechanism.name}{inside}{noise}{kept and f', {kept}'}")
+    table.add_row("Mechanism", f"{release.mechanism.name}{inside}{chosen}{kept and f', {kept}'}")
     if release.reach is not None:
         table.add_row("Reach", str(release.reach))
     promise = str(release.guarantee)
@@ -217,6 +218,14 @@ def facts(release: Release) -> Table:
     if release.secure:
         table.add_row("Protection", protection(release.guarantee))
     return table
+
+
+def _options_of(described: dict[str, Any]) -> list[str]:
+    """Return the noise of a mechanism, and what else differs from its default, in words."""
+    options = [f"{described['noise']} noise"] if "noise" in described else []
+    if described.get("gamma", Canonical.gamma) != Canonical.gamma:
+        options.append(f"gamma {described['gamma']:g}")
+    return options if described.get("margin", True) else [*options, "no margin"]
 
 
 def protection(guarantee: Guarantee) -> str:

@@ -51,7 +51,7 @@ class Reach:
         next; in whole people for counts, else in units of the score. Rounded up.
     items : int
         The number of possible items.
-    k, ordered, unit
+    k, ordered, unit, lowest
         What was asked for, and what the lead counts.
 
     Examples
@@ -67,6 +67,7 @@ class Reach:
     k: int
     ordered: bool
     unit: str
+    lowest: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the probability, the lead and the number of items as plain data."""
@@ -75,10 +76,11 @@ class Reach:
     def __str__(self) -> str:
         """Say it in words."""
         lead = f"{self.lead:,} people or more" if self.unit == "people" else f"a score of {self.lead:,} or more"
+        leads = "is below" if self.lowest else "leads"
         if self.k == 1:
-            return f"the right item comes out with probability {self.probability:g} if it leads the rest by {lead}"
-        order, leader = (" in the right order", "each of them leads the next") if self.ordered else ("", "")
-        leader = leader or "the last of them leads the rest"
+            return f"the right item comes out with probability {self.probability:g} if it {leads} the rest by {lead}"
+        order, leader = (" in the right order", f"each of them {leads} the next") if self.ordered else ("", "")
+        leader = leader or f"the last of them {leads} the rest"
         return f"the right {self.k} come out{order} with probability {self.probability:g} if {leader} by {lead}"
 
 

@@ -161,7 +161,8 @@ def check_options(mechanism: str | Mechanism, options: Any) -> None:
         if isinstance(mechanism, Mechanism):
             raise InvalidInput(option, given, "must be stated in the mechanism object; leave it out here")
         if mechanism not in accepting:
-            raise InvalidInput(option, given, f"must be left out unless the mechanism is {' or '.join(accepting)}")
+            listed = " or ".join(filter(None, [", ".join(accepting[:-1]), accepting[-1]]))
+            raise InvalidInput(option, given, f"must be left out unless the mechanism is {listed}")
 
 
 def _options(kind: type[Mechanism]) -> list[str]:

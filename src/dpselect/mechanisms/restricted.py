@@ -325,6 +325,8 @@ def restricted_for(
     ordered: bool = False,
     inner: str | None = None,
     noise: str | None = None,
+    gamma: float | None = None,
+    margin: bool | None = None,
     test_share: float | None = None,
     test_epsilon: float | None = None,
     test_delta: float | None = None,
@@ -335,11 +337,15 @@ def restricted_for(
     noise is used instead. If a maximum of m items per person is given and normal noise tells two items apart at a
     smaller gap, it is RestrictedNormal with the same ε_R (docs/unknown.md explains the choice).
 
-    `inner` names another mechanism for known domains, with its own `noise`. It gets half of δ, and the tests what it
-    does not use. `test_share` is the share of ε for the tests; left out, it is that of RestrictedGumbel.
+    `inner` names another mechanism for known domains, with its own `noise`, `gamma` and `margin`. It gets half of δ,
+    and the tests what it does not use. `test_share` is the share of ε for the tests; left out, it is that of
+    RestrictedGumbel.
     """
-    if noise is not None and inner is None:
-        raise InvalidInput("noise", noise, "must be used with inner, the mechanism whose noise it is")
+    stated = {"noise": noise, "gamma": gamma, "margin": margin}
+    options = {name: value for name, value in stated.items() if value is not None}
+    for name, value in options.items():
+        if inner is None:
+            raise InvalidInput(name, value, "must be used with inner, the mechanism to which it belongs")
     epsilon, delta = positive_number("epsilon", epsilon), positive_delta("delta", delta)
     totals: dict[str, Any] = {"k": k, "epsilon": epsilon, "delta": delta, "sensitivity": sensitivity, "pool": pool}
     split: dict[str, Any] = {"test_epsilon": _stated_share(epsilon, test_share, test_epsilon), "test_delta": test_delta}
@@ -348,7 +354,7 @@ def restricted_for(
         left = float_below(Fraction(epsilon) - Fraction(composed.test_epsilon)), _for_choice(delta, test_delta)
         limits: dict[str, Any] = {"max_items_per_person": max_items_per_person, "sensitivity": sensitivity}
         with _parts_of(epsilon, split["test_epsilon"]):
-            chosen = _named_inner(inner, noise, ordered, k=k, epsilon=left[0], delta=left[1], **limits)
+            chosen = _named_inner(inner, options, ordered, k=k, epsilon=left[0], delta=left[1], **limits)
             return _with_tests(chosen, delta, composed.test_epsilon, test_delta, pool)
     peeling = composed.inner
     assert isinstance(peeling, Peeling)
@@ -378,7 +384,13 @@ def _stated_share(epsilon: float, share: float | None, test_epsilon: float | Non
 
 
 def _named_inner(
-    inner: Any, noise: str | None, ordered: bool, *, delta: float, max_items_per_person: int | None, **shared: Any
+    inner: Any,
+    options: dict[str, Any],
+    ordered: bool,
+    *,
+    delta: float,
+    max_items_per_person: int | None,
+    **shared: Any,
 ) -> Mechanism:
     """Return the mechanism for known domains with a name, which need not use δ."""
     from dpselect.mechanisms.registry import MECHANISMS, mechanism_for  # the registry in turn names this module
@@ -386,14 +398,14 @@ def _named_inner(
     if not isinstance(inner, str) or inner not in MECHANISMS:
         raise InvalidInput("inner", inner, "must be one of " + ", ".join(MECHANISMS))
     kind = MECHANISMS[inner]
-    if noise is not None:
-        if not hasattr(kind, "noise"):
-            raise InvalidInput("noise", noise, f"must be left out with inner = {inner}, whose noise is fixed")
-        shared["noise"] = noise
+    for name, value in options.items():
+        if not hasattr(kind, name):
+            raise InvalidInput(name, value, f"must be left out with inner = {inner}, which does not have it")
+    shared |= options
     if hasattr(kind, "max_items_per_person"):
         shared["max_items_per_person"] = max_items_per_person
     in_order = ordered and kind is OneShot
-    if in_order and noise == "laplace":
+    if in_order and options.get("noise") == "laplace":
         delta = 0.0  # its theorem with a delta covers sets only
     chosen = mechanism_for(inner, delta=delta, ordered=in_order, **shared)
     if ordered and not chosen.ordered:

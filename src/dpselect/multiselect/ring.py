@@ -176,7 +176,8 @@ class Ring:
         """Return places of the ring, at least one."""
         places = _whole_numbers(given)
         if not places or not all(0 <= place < self.places for place in places):
-            raise InvalidInput(argument, plain("something else"), f"must be whole numbers from 0 to {self.places - 1}")
+            numbers = "a whole number" if argument == "signal" else "whole numbers"
+            raise InvalidInput(argument, plain("something else"), f"must be {numbers} from 0 to {self.places - 1}")
         return places
 
 

@@ -277,7 +277,8 @@ def judge_noises(rows: list[Row]) -> Verdict:
     )
     worst = max(max(found.values()) / min(found.values()) for found in table.values())
     text = (
-        f"The epsilon needed for 0.99, least first: {said}. The worst noise needs at most {worst:.2f} times the best."
+        f"The epsilon needed for 0.99, least first: {said}. The worst noise needs at most {worst:.2f} times the best; "
+        "the paper does not say how much is about equal, so the verdict is on which noise is the best."
     )
     checks = [
         Claim(f"exponential not the best at k = {k:,}, P =", f"{share:g}", found["exponential"] <= min(found.values()))

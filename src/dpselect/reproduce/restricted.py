@@ -216,6 +216,7 @@ PAPER = Paper(
             TS,
             "returned",
             "pools",
+            but_for="but for k = pool = 10 on one set",
         ),
         pair(10, "F1", "RestrictedGumbel has the higher F1 throughout.", RG, LD, "f1", "pools"),
         Study(
@@ -223,7 +224,7 @@ PAPER = Paper(
             title="the data sets",
             claim="Three sets with a long tail: 35 to 60% of the items have a count of 1, half have at most 1 to 3, "
             "and 99% have at most 24 to 96.",
-            short="35 to 60% of items of count 1, median count 1 to 3, 99th percentile 24 to 96",
+            short="sets like the paper's: 35 to 60% of items of count 1, median count 1 to 3, 99th percentile 24 to 96",
             data=SETS,
             points=lambda quick: [{"data": name} for name in SETS],
             compute=_describe,
