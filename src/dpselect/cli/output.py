@@ -21,7 +21,6 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 from rich.text import Text
 
-from dpselect import Canonical
 from dpselect._format import three_digits
 from dpselect.errors import InvalidInput
 from dpselect.writing import is_same_file, is_writable, write_whole
@@ -222,6 +221,8 @@ def facts(release: Release) -> Table:
 
 def _options_of(described: dict[str, Any]) -> list[str]:
     """Return the noise of a mechanism, and what else differs from its default, in words."""
+    from dpselect import Canonical  # loaded with the release, and not for the help
+
     options = [f"{described['noise']} noise"] if "noise" in described else []
     if described.get("gamma", Canonical.gamma) != Canonical.gamma:
         options.append(f"gamma {described['gamma']:g}")
