@@ -226,7 +226,9 @@ def _options_of(described: dict[str, Any]) -> list[str]:
     options = [f"{described['noise']} noise"] if "noise" in described else []
     if described.get("gamma", Canonical.gamma) != Canonical.gamma:
         options.append(f"gamma {described['gamma']:g}")
-    return options if described.get("margin", True) else [*options, "no margin"]
+    if not described.get("margin", True):
+        options.append("no margin")
+    return [*options, "rounded loss"] if described.get("rounded") else options
 
 
 def protection(guarantee: Guarantee) -> str:
