@@ -279,13 +279,15 @@ def test_an_output_that_names_a_folder_is_refused(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (f"top parts {ASKED} --output parts/out.parquet --format csv", "--output must end in .json, .csv or .txt"),
+        (f"top views.parquet {ASKED} --output out.parquet --format csv", "--output must end in .json, .csv or .txt"),
+        (f"top parts {ASKED} --output parts/out.parquet --format csv", "it would be read with the rows the next time"),
+        (f"top 'f*.csv' {ASKED} --output found.csv", "it would be read with the rows the next time"),
         (
             f"top spark+local:// --table ./parts {ASKED} --output parts/out.json",
             "Spark",
         ),
     ],
-    ids=["folder", "Spark"],
+    ids=["Parquet", "folder", "pattern", "Spark"],
 )
 def test_an_answer_is_not_put_where_it_would_be_read_as_rows(line: str, said: str, full: Path) -> None:
     with nothing_changes(full):

@@ -15,6 +15,7 @@ import pytest
 from source_files import FILMS, ROWS, arrow, histogram, members, write_csv, write_json, write_parquet
 
 from dpselect.errors import DpSelectError, InvalidInput
+from dpselect.sources import Domain, check_not_rows, read_columns, read_counts, would_read
 
 HEADER = b"film,viewer\n"
 GOOD = b"Heat,ann\nUp,bob\n"
@@ -113,6 +114,48 @@ def test_the_path_of_a_file_is_neither_a_pattern_nor_a_column(folder: str, tmp_p
     for write in (write_csv, write_json, write_parquet):
         assert histogram(str(write(tmp_path / folder, ROWS)), FILMS) == {2: 1, 1: 3, 0: 2}
     assert histogram(tmp_path / folder, FILMS) == {2: 1, 1: 3, 0: 2}
+
+
+def test_a_folder_or_a_pattern_stands_for_its_csv_files(tmp_path: Path) -> None:
+    write_csv(tmp_path, ROWS[:3], "a.csv")
+    write_csv(tmp_path, ROWS[3:5], "b.csv", delimiter=";")
+    csv_file(tmp_path, b"viewer,minutes,film\r\n" + b"bob,90,\xc3\x86r\xc3\xb8 \xe2\x98\x83\r\n", "c.csv")
+    csv_file(tmp_path, b'film,viewer\n"Say ""when"", twice",ann', "d.csv")
+    csv_file(tmp_path, b"film,viewer", "e.csv")
+    csv_file(tmp_path, b"not read", "notes.txt")
+    for path in (tmp_path, tmp_path / "*.csv", f"{tmp_path}/[a-e].csv"):
+        assert histogram(path, FILMS) == {2: 1, 1: 3, 0: 2}
+    assert histogram(tmp_path / "[bc].csv", FILMS) == {1: 2, 0: 4}
+    for part in ("a.csv.gz", "b.csv.gz"):
+        write_csv(tmp_path, ROWS, part)
+    assert histogram(tmp_path / "*.csv.gz", FILMS) == {2: 1, 1: 3, 0: 2}
+
+
+def test_every_csv_file_needs_the_columns(tmp_path: Path) -> None:
+    write_csv(tmp_path, ROWS, "a.csv")
+    csv_file(tmp_path, b"film,secret\nHeat,mallory\n", "b.csv")
+    with pytest.raises(InvalidInput, match=r"table 'b\.csv': the header has no column 'viewer'") as refused:
+        histogram(tmp_path, 10)
+    assert "secret" not in str(refused.value)
+
+
+def test_a_list_of_items_may_be_in_several_files(tmp_path: Path) -> None:
+    csv_file(tmp_path, b"film\nHeat\nUp\n", "list-1.csv")
+    csv_file(tmp_path, b"film\nHer\nUp\n", "list-2.csv")
+    assert histogram(arrow(ROWS), tmp_path / "list-*.csv") == {2: 1, 1: 1, 0: 1}
+    write_csv(tmp_path, ROWS)
+    with pytest.raises(InvalidInput, match="it is the table of private rows"):
+        check_not_rows(tmp_path, None, Domain.of(tmp_path / "list-1.csv"))
+
+
+def test_an_output_that_a_folder_or_pattern_would_read_is_recognised(tmp_path: Path) -> None:
+    write_csv(tmp_path, ROWS)
+    for source in (tmp_path, tmp_path / "*.csv", f"{tmp_path}/r*s.csv"):
+        assert would_read(source, tmp_path / "rows2s.csv")
+        assert not would_read(source, tmp_path / "rows.json")
+        assert not would_read(source, tmp_path.parent / "rows.csv")
+    for source in (tmp_path / "rows.csv", tmp_path / "none.csv", "duckdb://rows.duckdb"):
+        assert not would_read(source, tmp_path / "answer.csv")
 
 
 def test_a_folder_or_a_pattern_stands_for_its_parquet_files(tmp_path: Path) -> None:
@@ -227,17 +270,53 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
             histogram(f"{tmp_path}/{name}", 5)
 
 
-def test_only_parquet_can_be_read_by_pattern(tmp_path: Path) -> None:
-    write_csv(tmp_path, ROWS)
-    with pytest.raises(InvalidInput, match="only Parquet files can be read by a pattern"):
-        histogram(tmp_path / "*.csv", 5)
+def test_json_cannot_be_read_by_pattern(tmp_path: Path) -> None:
+    write_json(tmp_path, ROWS)
+    with pytest.raises(InvalidInput, match="only Parquet and CSV files can be read by a pattern"):
+        histogram(tmp_path / "*.jsonl", 5)
 
 
-def test_a_folder_without_parquet_files_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_csv(tmp_path, ROWS)
+def test_a_folder_without_parquet_or_csv_files_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_json(tmp_path, ROWS)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InvalidInput, match=r"'\.'.*the folder has no file that ends in \.parquet"):
+    with pytest.raises(InvalidInput, match=r"'\.'.*the folder has no file that ends in \.parquet or \.csv"):
         histogram(".", 10)
+
+
+@pytest.mark.parametrize("scheme", ["s3", "gs", "az", "abfss", "S3"])
+def test_an_object_store_is_refused_with_the_way_out(scheme: str) -> None:
+    url = f"{scheme}://bucket/key?token=secret/rows.csv"
+    for argument, ask in (("table", lambda: histogram(url, 5)), ("domain", lambda: histogram(arrow(ROWS), url))):
+        with pytest.raises(InvalidInput, match=rf"{argument} {scheme.lower()}://….*copy the files.*Spark") as refused:
+            ask()
+        assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("https://example.org/rows.csv?token=secret", "table https://….*files are not downloaded; fetch it first"),
+        ("file:///secret/rows.csv", "table must be a path.*leave out file://"),
+        ("mysql://me:secret@host/rows", "table must be duckdb://FILE"),
+    ],
+)
+def test_other_urls_are_refused_with_the_way_out(url: str, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message) as refused:
+        histogram(url, 5)
+    assert "secret" not in str(refused.value)
+
+
+def test_a_database_is_not_a_file_and_its_password_is_not_quoted() -> None:
+    for read in (lambda url: read_columns(url, ["count"]), read_counts):
+        with pytest.raises(InvalidInput, match=r"postgresql://….*read by top and rank") as refused:
+            read("postgresql://me:secret@host/shop")
+        assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["rows.xlsx", "rows.XLS", "rows.ods"])
+def test_a_spreadsheet_is_refused_with_the_way_out(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"spreadsheets are not read; save the sheet as CSV.*pandas\.read_excel"):
+        histogram(csv_file(tmp_path, b"PK", name), 5)
 
 
 def test_an_empty_path_is_not_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

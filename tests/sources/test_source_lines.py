@@ -117,6 +117,25 @@ def test_the_rows_of_a_csv_are_those_of_its_lines(
 
 
 @settings(max_examples=25)
+@given(files=st.lists(st.lists(csv_lines, max_size=4), min_size=1, max_size=4), ends=st.sampled_from([b"\n", b"\r\n"]))
+def test_the_rows_of_several_csv_files_are_those_of_each(
+    files: list[list[bytes]], ends: bytes, engine: EmbeddedEngine, folder: Path
+) -> None:
+    several = folder / "several"
+    several.mkdir(exist_ok=True)
+    headers = [b"film,viewer", b"viewer;film", b"more|film|viewer"]
+    alone = []
+    for place, lines in enumerate(files):
+        content = ends.join([headers[place % 3], *lines])
+        alone.append(pairs(engine, several / f"{place}.csv", content))
+    bound = FileTable.at("table", several).bind(engine, ["film", "viewer"])
+    together = Counter(tuple(row.values()) for row in engine.fetch(bound.table))
+    for file in several.iterdir():
+        file.unlink()
+    assert together == union(alone)
+
+
+@settings(max_examples=25)
 @given(
     lines=st.lists(
         st.one_of(

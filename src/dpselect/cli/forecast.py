@@ -14,6 +14,7 @@ from dpselect._format import shown_below, shown_probability, three_digits
 from dpselect.cli.inputs import files_read
 from dpselect.cli.options import Aim, Delta, DomainColumn, DomainNoHeader, Length, examples, number, whole_number
 from dpselect.cli.output import Format, as_csv, as_json, as_text, check_output, note, progress_bar, publish
+from dpselect.cli.stdin import source_path
 from dpselect.cli.unknown import UNKNOWN, check_unknown, forecast_text
 from dpselect.errors import plain
 
@@ -53,8 +54,8 @@ def forecast_command(
         str,
         typer.Argument(
             metavar="FILE",
-            help="Counts: a CSV, JSON lines or Parquet file with one row per item. With --item and --person: people's "
-            "rows, as for top.",
+            help="Counts: a CSV, JSON lines or Parquet file with one row per item, or - for CSV from standard input. "
+            "With --item and --person: people's rows, as for top.",
         ),
     ],
     k: Length,
@@ -114,9 +115,9 @@ def forecast_command(
         )
     unknown = domain == UNKNOWN
     check_unknown(unknown, pool=pool, plot=plot if unknown else None)
-    with progress_bar("Computing") as progress:
+    with source_path(file) as path, progress_bar("Computing") as progress:
         scores = _scores(
-            file, count, item, person, domain, k, progress, column=domain_column, header=not domain_no_header, pool=pool
+            path, count, item, person, domain, k, progress, column=domain_column, header=not domain_no_header, pool=pool
         )
         note(dpselect.forecast.WARNING)
         progress(None)

@@ -9,7 +9,7 @@ from typing import Any
 
 from dpselect import InvalidInput
 from dpselect.cli.output import check_output
-from dpselect.sources import files_of, has_unknown_files
+from dpselect.sources import files_of, has_unknown_files, would_read
 from dpselect.writing import is_same_file, is_stream
 
 _BESIDE_LEDGER = ("", "-wal", "-shm", "-journal")
@@ -25,6 +25,8 @@ def check_answer(
     check_output("output", output, read)
     if any(is_same_file(output.resolve().parent, place) for place in read):
         raise InvalidInput("output", str(output), "Spark reads whatever is in its folder; name a file elsewhere")
+    if would_read(source, output):
+        raise InvalidInput("output", str(output), "it would be read with the rows the next time; name a file elsewhere")
     named = [table, domain.removeprefix("table:") if isinstance(domain, str) else None]
     if output.exists() and not is_stream(output) and any(has_unknown_files(source, name) for name in named):
         raise InvalidInput(

@@ -42,8 +42,9 @@ Source = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
-        help="CSV, JSON lines or Parquet file, possibly compressed (.gz, .zst). With --table: duckdb://FILE, "
-        "postgresql://…, spark://HOST:PORT or spark+local://.",
+        help="CSV, JSON lines or Parquet file, possibly compressed (.gz, .zst); a folder or pattern of CSV or Parquet "
+        "files; - for CSV from standard input. With --table: duckdb://FILE, postgresql://…, spark://HOST:PORT or "
+        "spark+local://.",
     ),
 ]
 Length = Annotated[int, typer.Option("-k", parser=whole_number, help="Number of items to publish.", metavar="N")]

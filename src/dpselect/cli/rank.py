@@ -39,6 +39,7 @@ from dpselect.cli.options import (
     whole_number,
 )
 from dpselect.cli.output import chosen_format, note_repeated, note_seed, progress_bar, publish, release_text
+from dpselect.cli.stdin import source_path
 
 EXAMPLES = examples(
     "printf 'winner,loser\\nann,bob\\nann,cem\\nbob,cem\\n' > games.csv",
@@ -163,9 +164,9 @@ def rank_command(
     possible = None if domain is None else domain_of(domain)
     check_answer(output, source, table=table, domain=possible, ledger=ledger)
     form = chosen_format(form, output)
-    with engine_notes(), progress_bar("Counting comparisons per pair") as progress:
+    with source_path(source) as path, engine_notes(), progress_bar("Counting comparisons per pair") as progress:
         release = ranking.rank(
-            source,
+            path,
             k=k,
             epsilon=epsilon,
             delta=delta,

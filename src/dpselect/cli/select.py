@@ -42,6 +42,7 @@ from dpselect.cli.options import (
     whole_number,
 )
 from dpselect.cli.output import Format, as_text, chosen_format, note_repeated, note_seed, publish, release_text
+from dpselect.cli.stdin import source_path
 from dpselect.cli.unknown import UNKNOWN
 from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS
 
@@ -54,7 +55,10 @@ EXAMPLES = examples(
 def select_command(
     file: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="Counts: a CSV, JSON lines or Parquet file with one row per item."),
+        typer.Argument(
+            metavar="FILE",
+            help="Counts: a CSV, JSON lines or Parquet file with one row per item, or - for CSV from standard input.",
+        ),
     ],
     k: Length,
     epsilon: Epsilon,
@@ -124,16 +128,17 @@ def select_command(
     check_answer(output, file, domain=domain, ledger=ledger)
     form = chosen_format(form, output)
     moves = dpselect.COUNTS if sensitivity is None else dpselect.Sensitivity(*sensitivity)
-    scores = private_counts(
-        file,
-        item,
-        count,
-        domain,
-        items_are_public=items_are_public,
-        domain_column=domain_column,
-        domain_header=not domain_no_header,
-        negative=sensitivity is not None,
-    )
+    with source_path(file) as path:
+        scores = private_counts(
+            path,
+            item,
+            count,
+            domain,
+            items_are_public=items_are_public,
+            domain_column=domain_column,
+            domain_header=not domain_no_header,
+            negative=sensitivity is not None,
+        )
     with engine_notes():
         release = dpselect.select(
             scores,

@@ -44,6 +44,7 @@ from dpselect.cli.options import (
     whole_number,
 )
 from dpselect.cli.output import chosen_format, note_repeated, note_seed, progress_bar, publish, release_text
+from dpselect.cli.stdin import source_path
 
 EXAMPLES = examples(
     "dpselect top demo/views.parquet --item film --person viewer \\",
@@ -119,9 +120,9 @@ def top_command(
     possible = _domain(domain)
     check_answer(output, source, table=table, domain=possible, ledger=ledger)
     form = chosen_format(form, output)
-    with engine_notes(), progress_bar("Counting people per item") as progress:
+    with source_path(source) as path, engine_notes(), progress_bar("Counting people per item") as progress:
         release = dpselect.top(
-            source,
+            path,
             item=item,
             person=person,
             k=k,

@@ -13,6 +13,7 @@ from dpselect.sources.counts import Counts, open_counts
 from dpselect.sources.domain import UNKNOWN, Domain, Unknown
 from dpselect.sources.files import read_columns
 from dpselect.sources.identity import check_not_rows, files_of, has_unknown_files
+from dpselect.sources.paths import would_read
 from dpselect.sources.rows import public_name
 from dpselect.sources.weights import Weights, open_weights
 
@@ -33,4 +34,5 @@ __all__ = [
     "public_name",
     "read_columns",
     "read_counts",
+    "would_read",
 ]

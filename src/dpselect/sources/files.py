@@ -12,13 +12,14 @@ import json
 import os
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dpselect.errors import InvalidInput, SourceError, plain
 from dpselect.sources.duckdb import Bound, EmbeddedEngine, behind_barrier, embedded_engine
 from dpselect.sources.frames import check_columns, neutral_name, refused_column
+from dpselect.sources.paths import DELIMITERS, LINES, PARQUET, Located
 from dpselect.sources.text import (
     LONGEST_LINE,
     array_elements,
@@ -29,17 +30,9 @@ from dpselect.sources.text import (
     records_query,
 )
 
-_DELIMITERS = {".csv": ",;\t|", ".txt": ",;\t|", ".tsv": "\t"}
-_LINES = (".jsonl", ".ndjson", ".json")
-_PARQUET = (".parquet", ".parq", ".pq")
-_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
 _BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
 _LINE = re.compile(rb"\s*+[^\r\n]+[\r\n]")
 _LONGEST_SHOWN = 60
-_ENDINGS = (
-    "must be a file whose name ends in .csv, .tsv, .txt, .jsonl, .ndjson or .json (also with .gz or .zst after it) or "
-    "in .parquet"
-)
 
 
 def read_columns(
@@ -59,7 +52,7 @@ def read_columns(
     Parameters
     ----------
     path : str or PathLike
-        The file; a folder or a pattern with * stands for its Parquet files.
+        The file; a folder or a pattern with * stands for its Parquet or CSV files.
     columns : sequence of str
         The columns to read.
     numbers : collection of str
@@ -146,48 +139,28 @@ class FileTable:
 
     @classmethod
     def at(cls, argument: str, path: str | os.PathLike[str], *, public: bool = False, advice: str = "") -> FileTable:
-        """Recognise a file by the end of its name; a folder or a pattern with * stands for its Parquet files."""
-        if not str(path):
-            raise InvalidInput(argument, "", "must be the path of a file")
-        path = Path(path)
-        try:
-            is_file, is_folder = path.is_file(), path.is_dir()
-        except (OSError, ValueError):
-            is_file = is_folder = False
-        if is_folder and not (parts := _matches(Path(glob.escape(str(path)), "*.parquet"))):
-            raise InvalidInput(argument, str(path), "the folder has no file that ends in .parquet; name a file")
-        if not is_folder:
-            parts = [str(path)] if is_file else _matches(path)
-        if not parts:
-            instead = ", or state the number of possible items" if argument == "domain" else ""
-            raise InvalidInput(argument, str(path), f"there is no such file; check the path{instead}")
-        ending, compression = (".parquet", "none") if is_folder else _format(path)
-        if ending not in (*_DELIMITERS, *_LINES, *_PARQUET):
-            raise InvalidInput(argument, path.name, _ENDINGS)
-        if not is_file and ending not in _PARQUET:
-            raise InvalidInput(argument, str(path), "only Parquet files can be read by a pattern; name one file")
-        if not all(os.access(part, os.R_OK) for part in parts):
-            raise InvalidInput(argument, str(path), "permission to read it is denied; check the rights of the file")
-        return cls(argument, path, ending, compression, tuple(parts), public, advice)
+        """Recognise a file by the end of its name; a folder or a pattern with * stands for its Parquet or CSV files."""
+        found = Located.at(argument, path)
+        return cls(argument, found.path, found.ending, found.compression, found.parts, public, advice)
 
     @property
     def is_json(self) -> bool:
         """Whether the records name their fields, so that there is no header."""
-        return self.ending in _LINES
+        return self.ending in LINES
 
     @property
     def is_text(self) -> bool:
         """Whether the file is a CSV of some kind, whose first line names the columns."""
-        return self.ending in _DELIMITERS
+        return self.ending in DELIMITERS
 
     def bind_lines(self, engine: EmbeddedEngine) -> Any:
         """Return an Ibis table with one column of the lines of a text file without a header."""
-        fields = fields_query(self._lines(skip=0), _DELIMITERS[self.ending][0], 1, public=self.public)
+        fields = fields_query(self._lines(self.parts, skip=0), DELIMITERS[self.ending][0], 1, public=self.public)
         return engine.view(f"SELECT {field_value(0)} AS {neutral_name(0)} FROM ({fields})")
 
     def bind(self, engine: EmbeddedEngine, columns: list[str]) -> Bound:
         """Return the named columns under neutral names, without reading a row."""
-        if self.ending in _PARQUET:
+        if self.ending in PARQUET:
             return Bound(self._bind_parquet(engine, columns))
         if self.is_json:
             return self._bind_json(engine, columns)
@@ -215,10 +188,10 @@ class FileTable:
         )
 
     def _names(self) -> list[list[str]]:
-        """Return the possible lists of column names: one for each Parquet file, or for each delimiter of a CSV."""
-        if self.ending in _PARQUET:
+        """Return the possible lists of column names: one for each Parquet file, or for each delimiter of each CSV."""
+        if self.ending in PARQUET:
             return [schema.names for schema in self._parquet_schemas()]
-        return [header for _, header in self._headers()]
+        return [header for file in self._each() for _, header in file._headers()]
 
     def missing(self, column: str, where: str) -> InvalidInput:
         """Return the error for a column that the file does not have."""
@@ -304,6 +277,23 @@ class FileTable:
         return InvalidInput(self.argument, str(self.path), "it cannot be read as Parquet; check that it is complete")
 
     def _bind_csv(self, engine: EmbeddedEngine, columns: list[str]) -> Any:
+        """Return the columns of each file by its own header; files with the same header are read together."""
+        groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+        for file in self._each():
+            groups.setdefault(file._header_with(columns), []).extend(file.parts)
+        queries = []
+        for (delimiter, header), parts in groups.items():
+            fields = fields_query(self._lines(parts, skip=1), delimiter, len(header), public=self.public)
+            values = [f"{field_value(header.index(name))} AS {neutral_name(i)}" for i, name in enumerate(columns)]
+            queries.append(f"SELECT {', '.join(values)} FROM ({fields})")
+        return engine.view(" UNION ALL ".join(queries))
+
+    def _each(self) -> list[FileTable]:
+        """Return a table for each file."""
+        return [replace(self, path=Path(part), parts=(part,)) for part in self.parts] if self.parts[1:] else [self]
+
+    def _header_with(self, columns: list[str]) -> tuple[str, tuple[str, ...]]:
+        """Return the first delimiter with which the first line names the columns, and the names."""
         headers = self._headers()
         fitting = [(mark, header) for mark, header in headers if all(name in header for name in columns)]
         if not fitting:
@@ -312,9 +302,7 @@ class FileTable:
             raise self.missing(missing, "the header has no column")
         delimiter, header = fitting[0]
         check_columns(self.argument, columns, header)
-        values = ", ".join(f"{field_value(header.index(name))} AS {neutral_name(i)}" for i, name in enumerate(columns))
-        fields = fields_query(self._lines(skip=1), delimiter, len(header), public=self.public)
-        return engine.view(f"SELECT {values} FROM ({fields})")
+        return delimiter, tuple(header)
 
     def _headers(self) -> list[tuple[str, list[str]]]:
         """Return each delimiter that the ending allows, with the column names that the first line then has."""
@@ -322,7 +310,7 @@ class FileTable:
         if "\0" in line:
             raise InvalidInput(self.argument, self.path.name, "it is not UTF-8 but perhaps UTF-16; convert it first")
         headers = []
-        for delimiter in _DELIMITERS[self.ending]:
+        for delimiter in DELIMITERS[self.ending]:
             try:
                 header = next(csv.reader([line], delimiter=delimiter), [])
             except csv.Error:
@@ -366,7 +354,7 @@ class FileTable:
             f"{record_value(_literal(_pointer(name)))} AS {neutral_name(i)}" for i, name in enumerate(columns)
         )
         if not self._is_array():
-            lines = Bound(self._lines(skip=0))
+            lines = Bound(self._lines(self.parts, skip=0))
         else:
             lines = engine.registered(_elements_table([]), lambda: _elements_table(self._elements()))
             lines = Bound(f"SELECT line FROM {lines.table.get_name()}", lines.load)
@@ -388,28 +376,15 @@ class FileTable:
             )
         return array_elements(text)
 
-    def _lines(self, *, skip: int) -> str:
-        return lines_query(_literal(_exactly(self.parts[0])), self.compression, skip=skip, public=self.public)
+    def _lines(self, parts: Sequence[str], *, skip: int) -> str:
+        """Return the SQL of the lines of some of the files; `skip` lines at the beginning of each are left out."""
+        files = f"[{', '.join(_literal(_exactly(part)) for part in parts)}]"
+        return lines_query(files, self.compression, skip=skip, public=self.public)
 
 
 def shown_line(text: str) -> str:
     """Return a line of a public list for a message, shortened."""
     return repr(text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…")
-
-
-def _format(path: Path) -> tuple[str, str]:
-    """Return the ending of a file name that names the format, and the compression."""
-    endings = [suffix.lower() for suffix in path.suffixes[-2:]] or [""]
-    if endings[-1] in _COMPRESSIONS and len(endings) == 2 and endings[0] not in _PARQUET:
-        return endings[0], _COMPRESSIONS[endings[-1]]
-    return endings[-1], "none"
-
-
-def _matches(path: Path) -> list[str]:
-    pattern = str(path)
-    if not glob.has_magic(pattern) or "\0" in pattern:
-        return []
-    return sorted(match for match in glob.glob(pattern) if os.path.isfile(match))
 
 
 def _stored_types(part: str, columns: list[str]) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from dpselect.sources.duckdb import (
 from dpselect.sources.engine import Engine, EngineError, Progress, worker_thread
 from dpselect.sources.files import FileTable
 from dpselect.sources.frames import arrow_table, check_columns, is_frame, neutral_name, opened, renamed, without_rows
+from dpselect.sources.paths import refused_url
 from dpselect.sources.postgres import postgres_engine, postgres_server
 from dpselect.sources.spark import SparkEngine, spark_cluster, spark_engine, spark_session
 from dpselect.sources.values import with_exact_text
@@ -149,7 +150,7 @@ def _open_url(
     assert match is not None
     scheme, rest = match[1].lower(), match[2]
     if scheme not in ("duckdb", "postgresql", "postgres", "spark", "spark+local"):
-        raise InvalidInput(
+        raise refused_url("table", scheme) or InvalidInput(
             "table",
             plain("another kind of URL"),
             "must be duckdb://FILE, postgresql://…, spark://HOST:PORT, spark+local:// or the path of a file",

@@ -23,17 +23,18 @@ _MAY_CHANGE = "[0-9][.eE]|-0|[0-9]{16}"
 _UNREADABLE = "error('a line cannot be read')"
 
 
-def lines_query(file: str, compression: str, *, skip: int, public: bool) -> str:
-    """Return the SQL of the table (line) of a file, whose path is an SQL literal; blank lines may be missing.
+def lines_query(files: str, compression: str, *, skip: int, public: bool) -> str:
+    """Return the SQL of the table (line) of files, given as an SQL literal; blank lines may be missing.
 
-    A line ends at a line feed, a carriage return or both. A line that is too long, is not UTF-8 or holds the control
-    character 1 cannot be read: it is dropped, or an error if the lines are public.
+    `skip` lines at the beginning of each file are left out. A line ends at a line feed, a carriage return or both. A
+    line that is too long, is not UTF-8 or holds the control character 1 cannot be read: it is dropped, or an error if
+    the lines are public.
     """
     # Not parallel: DuckDB 2.0 then loses short lines at the borders of its buffers. What happens to a line above
     # DuckDB's limit depends on where in a buffer the line begins, so our limit is lower. Whatever such a line leaves
     # behind has a value in the second column, which is null for every line that was read whole.
     source = (
-        f"read_csv({file}, auto_detect = false, header = false, skip = {skip}, delim = '\x01', quote = '', "
+        f"read_csv({files}, auto_detect = false, header = false, skip = {skip}, delim = '\x01', quote = '', "
         f"escape = '', nullstr = '\x02', columns = {{'line': 'VARCHAR', 'rest': 'VARCHAR'}}, null_padding = true, "
         f"strict_mode = false, ignore_errors = {str(not public).lower()}, parallel = false, new_line = '\\n', "
         f"max_line_size = {LONGEST_LINE + 100_000}, hive_partitioning = false, compression = '{compression}')"
