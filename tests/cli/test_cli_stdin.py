@@ -26,6 +26,7 @@ COMMANDS = {
     f"top {{}} {TOP} --format csv": ROWS,
     "select {} -k 3 --epsilon 0.01 --items-are-public --seed 7 --format csv": COUNTS,
     "rank {} -k 1 --epsilon 1 --comparisons-per-pair 1 --max-degree 2 --seed 7 --format csv": GAMES,
+    "domain {} --item film --person viewer --epsilon 9 --delta 0.01 --max-items-per-person 12 --seed 7": ROWS,
     "forecast {} -k 3 --format csv": COUNTS,
     "forecast {} -k 3 --item film --person viewer --domain films.csv --format csv": ROWS,
 }

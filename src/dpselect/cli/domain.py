@@ -41,6 +41,7 @@ from dpselect.cli.output import (
     protection,
     publish,
 )
+from dpselect.cli.stdin import source_path
 
 EXAMPLES = examples(
     "dpselect domain demo/views.parquet --item film --person viewer \\",
@@ -102,9 +103,9 @@ def domain_command(
     """
     check_answer(output, source, table=table, ledger=ledger)
     form = chosen_format(form, output)
-    with engine_notes(), progress_bar("Weighing items") as progress:
+    with source_path(source) as path, engine_notes(), progress_bar("Weighing items") as progress:
         release = dpselect.discover(
-            source,
+            path,
             item=item,
             person=person,
             epsilon=epsilon,
