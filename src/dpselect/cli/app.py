@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from importlib import import_module
@@ -17,6 +18,8 @@ from dpselect.errors import has_password
 
 REFUSED, BAD_INPUT, INTERNAL_ERROR, INTERRUPTED, CLOSED_PIPE = 1, 2, 70, 130, 141
 """Exit statuses; success is 0."""
+
+_OBJECTS_BETWEEN_COLLECTIONS = 50_000
 
 _OPTIONS = {
     "k": "-k",
@@ -192,9 +195,13 @@ def main() -> None:
     """Run the command and exit with its status."""
     if sys.stdout.encoding.lower().replace("-", "") != "utf8":
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    # Nearly all objects belong to imported packages, so that searching for garbage takes time and finds none: search
+    # rarely, and with `freeze` not at exit.
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     try:
         app()
     finally:
+        gc.freeze()
         try:
             sys.stdout.flush()
         except BrokenPipeError:
