@@ -159,3 +159,23 @@ def test_pairs_with_equal_scores_are_merged(pairs: list[tuple[object, int]]) -> 
     distinct, multiplicities = histogram_of([value for value, _ in pairs], [size for _, size in pairs])
     assert dict(zip(map(Fraction, distinct.tolist()), multiplicities.tolist(), strict=True)) == expected
     assert sum(multiplicities.tolist()) == expected.total()
+
+
+@given(st.lists(st.integers(-5, 40), min_size=1, max_size=700), st.integers(-6, 41))
+def test_an_extent_knows_where_the_high_integers_may_be(values: list[int], lowest: int) -> None:
+    data = np.array(values)
+    extent = Extent.of(data)
+    assert (extent.low, extent.high) == (min(values), max(values))
+    places = extent.places_from(lowest, len(data))
+    if places is not None:
+        assert set(np.flatnonzero(data >= lowest).tolist()) <= set(places.tolist())
+        assert places.tolist() == sorted(set(places.tolist()) & set(range(len(data))))
+
+
+def test_few_places_are_left_where_few_integers_are_high() -> None:
+    data = np.zeros(10_050, dtype=np.int64)
+    data[[17, 9_000, 10_049]] = 5
+    places = Extent.of(data).places_from(5, len(data))
+    assert places is not None
+    assert {17, 9_000, 10_049} <= set(places.tolist())
+    assert len(places) < 200

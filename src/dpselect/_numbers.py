@@ -125,7 +125,7 @@ def _object_array(values: list[Any]) -> Array:
     return array
 
 
-BLOCK = 1024
+STRIDES = 64
 """Integers of which `Extent` keeps one maximum."""
 
 SMALL_TABLE = 1 << 18
@@ -134,22 +134,32 @@ SMALL_TABLE = 1 << 18
 
 @dataclass(frozen=True)
 class Extent:
-    """The lowest of some integers, and the highest of each block of them; both in one pass each, for all later use."""
+    """The lowest and the highest of some integers, and maxima that tell where the high ones are.
+
+    The integers are cut into `STRIDES` runs of equal length; maximum j is over the j-th integer of each run. Up to
+    `STRIDES − 1` integers after the runs have none.
+    """
 
     low: int
+    high: int
     maxima: Array
 
     @classmethod
     def of(cls, data: Array) -> Extent:
         """Return the extent of a nonempty array of integers."""
-        whole = len(data) - len(data) % BLOCK
-        maxima = data[:whole].reshape(-1, BLOCK).max(axis=1)
-        return cls(int(data.min()), np.append(maxima, data[whole:].max()) if whole < len(data) else maxima)
+        length = len(data) // STRIDES
+        maxima = data[: STRIDES * length].reshape(STRIDES, length).max(axis=0)
+        high = max(maxima.max(initial=data[-1]), data[STRIDES * length :].max(initial=data[-1]))
+        return cls(int(data.min()), int(high), maxima)
 
-    @property
-    def high(self) -> int:
-        """The highest integer."""
-        return int(self.maxima.max())
+    def places_from(self, lowest: Any, size: int) -> Array | None:
+        """Return, ascending, places among which are all integers of at least `lowest`; None if they are many."""
+        columns = np.flatnonzero(self.maxima >= lowest)
+        length = len(self.maxima)
+        if 4 * len(columns) >= length:
+            return None
+        runs = length * np.arange(STRIDES)
+        return np.append(runs[:, None] + columns, np.arange(STRIDES * length, size))
 
     @property
     def span(self) -> int:
@@ -258,6 +268,8 @@ def positive_number(argument: str, value: Any) -> float:
 
 def float_below(number: Number) -> float:
     """Return the largest float that is at most a finite number."""
+    if isinstance(number, float):
+        return float(number)
     nearest = float(number)
     return nearest if Fraction(nearest) <= Fraction(number) else math.nextafter(nearest, -math.inf)
 

@@ -17,7 +17,6 @@ import numpy as np
 
 from dpselect._arrays import Array
 from dpselect._numbers import (
-    BLOCK,
     INTEGER_LIMIT,
     Extent,
     counted,
@@ -183,7 +182,7 @@ class Scores:
     def _of_items(cls, data: Any, label: Callable[[int], Any]) -> Scores:
         """Return scores with one number for each item; raise InvalidInput if there is none."""
         if isinstance(data, np.ndarray) and data.dtype == np.int64 and data.ndim == 1 and len(data):
-            extent = Extent.of(data)
+            extent = Extent.of(np.asarray(data))
             if extent.low > -INTEGER_LIMIT and extent.high < INTEGER_LIMIT and not np.ma.is_masked(data):
                 return cls(np.asarray(data), None, label, extent)
         array = exact_array("scores", data)
@@ -346,15 +345,11 @@ class _SearchedPositions:
 
     def __call__(self, groups: Array, indexes: Array) -> Array:
         wanted = self.values[groups]
-        if self.extent is None or len(self.data) <= BLOCK:
+        places = None if self.extent is None else self.extent.places_from(wanted.min(), len(self.data))
+        if places is None:
             return positions_of_members(self.data, wanted, indexes)
-        # Blocks without any score as high as the lowest one wanted need not be searched.
-        blocks = np.flatnonzero(self.extent.maxima >= wanted.min())
-        if len(blocks) * 2 > len(self.extent.maxima):
-            return positions_of_members(self.data, wanted, indexes)
-        places = (blocks[:, None] * BLOCK + np.arange(BLOCK)).ravel()
-        places = places[: len(places) - max(0, int(places[-1]) + 1 - len(self.data))]
-        return places[positions_of_members(self.data[places], wanted, indexes)]
+        found: Array = places[positions_of_members(self.data[places], wanted, indexes)]
+        return found
 
 
 @dataclass(frozen=True, repr=False)

@@ -11,7 +11,14 @@ import pytest
 from dpselect._arrays import BitArray
 from dpselect.sampling import NOISES, Field, SeededBits, top_k
 from dpselect.sampling.balls import Draw
-from dpselect.sampling.bounds import LEAST, MOST, exponential_bounds, known_exponential, within_margin
+from dpselect.sampling.bounds import (
+    LEAST,
+    MOST,
+    exponential_bounds,
+    exponential_ends,
+    known_exponential,
+    within_margin,
+)
 from dpselect.sampling.noise import NORMAL
 from dpselect.sampling.topk import HOPELESS
 
@@ -40,6 +47,21 @@ def test_one_number_serves_as_both_bounds_of_the_exact_noise(noise: Any) -> None
             for upper in (False, True):
                 exact = noise.ball_quantile(Draw(word, 64).exponential(upper=upper))
                 assert abs(exact - flint.arb(value)) < SLACK / 2 * (1 + abs(exact))
+
+
+@pytest.mark.parametrize("width", [1, 2, 64])
+def test_the_bounds_of_one_draw_are_those_of_an_array(width: int) -> None:
+    """Both are a few units in the last place from the exact number."""
+    known = np.append(words() >> np.uint64(64 - width), np.array([0, 2**width - 1], dtype=np.uint64))
+    one_by_one = np.array([exponential_ends(word, width) for word in known.tolist()]).T
+    np.testing.assert_allclose(one_by_one, exponential_bounds(known, width), rtol=1e-14)
+
+
+@pytest.mark.parametrize("noise", NOISES.values(), ids=lambda noise: noise.name)
+def test_the_quantile_of_one_number_is_that_of_an_array(noise: Any) -> None:
+    logs = np.array([-np.inf, -1e4, -40.5, -39.5, -3.0, 0.0, 1.0, 3.7, np.inf])
+    one_by_one = [noise.log_quantile_at(log) for log in logs.tolist()]
+    np.testing.assert_allclose(one_by_one, noise.log_quantile(logs), rtol=1e-14)
 
 
 def test_the_check_notices_words_beyond_the_margin() -> None:

@@ -19,7 +19,7 @@ from dpselect.mechanisms.joint import SequenceBlocks
 from dpselect.sampling import NOISES, SeededBits
 from dpselect.sampling.bounds import SLACK
 from dpselect.sampling.laws import single_law
-from dpselect.sampling.race import Alternative, race
+from dpselect.sampling.race import race, races
 from dpselect.sampling.uniform import uniform_integer
 from dpselect.scores import Ranking, Scores
 from dpselect.verify.enumeration import contradictions, count_exactly
@@ -53,8 +53,11 @@ class Listed:
         return len(self._blocks[block])
 
     def draw(self, block, bits):
-        chosen = uniform_integer(len(self._blocks[block]), bits)
-        return Alternative((block, chosen), self._blocks[block][chosen])
+        return block, uniform_integer(len(self._blocks[block]), bits)
+
+    def location(self, alternative):
+        block, place = alternative
+        return self._blocks[block][place]
 
     def law(self, noise):
         keys = [(block, place) for block, members in enumerate(self._blocks) for place in range(len(members))]
@@ -76,7 +79,10 @@ class Tied:
         return self._sizes[block]
 
     def draw(self, block, bits):
-        return Alternative((block, uniform_integer(self._sizes[block], bits)), self._locations[block])
+        return block, uniform_integer(self._sizes[block], bits)
+
+    def location(self, alternative):
+        return self._locations[alternative[0]]
 
 
 def agreement(counts, law):
@@ -94,7 +100,7 @@ def agreement(counts, law):
 
 def winners(blocks, noise, draws, width=64, seed=1):
     bits = SeededBits(seed)
-    return Counter(race(blocks, NOISES[noise], bits, width=width).key for _ in range(draws))
+    return Counter(race(blocks, NOISES[noise], bits, width=width) for _ in range(draws))
 
 
 CUTS = [
@@ -111,7 +117,7 @@ CUTS = [
 def test_the_law_by_counting_bits(noise, cut):
     """With two bits per noise nearly every comparison is contested at first."""
     blocks = Listed(cut)
-    decided, undecided = count_exactly(lambda bits: race(blocks, NOISES[noise], bits, width=2).key, depth=14)
+    decided, undecided = count_exactly(lambda bits: race(blocks, NOISES[noise], bits, width=2), depth=14)
     assert undecided < 0.35
     assert contradictions(blocks.law(NOISES[noise]), decided, undecided) == []
 
@@ -127,7 +133,7 @@ def test_the_second_noise_of_a_block_changes_the_winner_at_the_right_word(noise,
     low, high = NoisyValue(Fraction(-1, 2), ((0, size),)), NoisyValue(Fraction(0), ((0, size), (1, size - 1)))
     # A third alternative gets a noise that is far too small.
     border = Border(
-        lambda words: race(blocks, NOISES[noise], GivenWords([*words, WORDS - 1], [1, 0, 2])).key == (0, 0),
+        lambda words: race(blocks, NOISES[noise], GivenWords([*words, WORDS - 1], [1, 0, 2])) == (0, 0),
         noise,
         (high, low),
         (WORDS // 20, 0),
@@ -138,7 +144,7 @@ def test_the_second_noise_of_a_block_changes_the_winner_at_the_right_word(noise,
 @pytest.mark.slow
 def test_counting_rejects_a_law_with_one_alternative_more():
     decided, undecided = count_exactly(
-        lambda bits: race(Listed([[0], [-1, -1]]), NOISES["gumbel"], bits, width=2).key, depth=12
+        lambda bits: race(Listed([[0], [-1, -1]]), NOISES["gumbel"], bits, width=2), depth=12
     )
     wrong = Listed([[0], [-1, -1], [0]]).law(NOISES["gumbel"])
     assert contradictions(wrong, decided, undecided) != []
@@ -221,7 +227,7 @@ def subsets_drawn(mechanism, widest, draws, width=64):
     bits = SeededBits(5)
     counts = Counter()
     for _ in range(draws):
-        key = race(blocks, NOISES[mechanism.noise], bits, width=width).key
+        key = race(blocks, NOISES[mechanism.noise], bits, width=width)
         held, further = (mechanism.k, ()) if key is None else key
         counts[frozenset([*range(held), *further])] += 1
     return counts
@@ -231,7 +237,7 @@ def sequences_drawn(mechanism, widest, draws, width=64):
     ranking = Ranking.of(UNTIED.distinct)
     blocks = SequenceBlocks(ranking, mechanism.k, mechanism.rate, mechanism.smallest_gap(ranking), widest=widest)
     bits = SeededBits(6)
-    return Counter(race(blocks, NOISES[mechanism.noise], bits, width=width).key for _ in range(draws))
+    return Counter(race(blocks, NOISES[mechanism.noise], bits, width=width) for _ in range(draws))
 
 
 @pytest.mark.slow
@@ -279,3 +285,46 @@ def test_chi_square_rejects_sequences_drawn_without_the_margin():
 def test_chi_square_rejects_another_epsilon():
     drawn = subsets_drawn(Canonical(k=3, epsilon=1.0), 1.0, 1000)
     assert agreement(drawn, Canonical(k=3, epsilon=0.5).law(SCORES)) < SMALLEST_P
+
+
+def rounds_law(blocks, noise, count):
+    """The law of races one after another: each is a race of fresh noises among the alternatives that are left."""
+    law = {(): 1.0}
+    for _ in range(count):
+        law = {
+            (*winners, key): probability * share
+            for winners, probability in law.items()
+            for key, share in left_law(blocks, noise, winners).items()
+        }
+    return law
+
+
+def left_law(blocks, noise, without):
+    left = [key for key in blocks.law(noise) if key not in without]
+    locations = [float(blocks.location(key)) for key in left]
+    return dict(zip(left, single_law(locations, noise).tolist(), strict=True))
+
+
+@pytest.mark.slow
+@raced_noises
+@pytest.mark.parametrize("width", [2, 64])
+def test_races_have_the_law_of_rounds(noise, width):
+    blocks = Listed([[0, -1, -1], [Fraction(-1, 3)] * 2], 0.5)
+    bits = SeededBits(1)
+    draws = range(300 if width == 2 else 1200)
+    counts = Counter(tuple(races(blocks, NOISES[noise], bits, 3, width=width)) for _ in draws)
+    assert agreement(counts, rounds_law(blocks, NOISES[noise], 3)) > SMALLEST_P
+
+
+def test_races_go_on_until_every_alternative_has_won():
+    blocks = Listed([[0], [0, -50], [-100]])
+    assert len(set(races(blocks, NOISES["exponential"], SeededBits(1), 4))) == 4
+
+
+@pytest.mark.slow
+def test_chi_square_rejects_the_order_of_one_vector_of_noises():
+    """The twin: rounds without fresh noise have another law, except with Gumbel noise."""
+    blocks = Listed([[0], [-1], [-1]])
+    noisy = -np.log(np.random.default_rng(1).random((40_000, 3))) + [0, -1, -1]
+    once = Counter(tuple((int(block), 0) for block in row) for row in np.argsort(-noisy, axis=1)[:, :2])
+    assert agreement(once, rounds_law(blocks, NOISES["exponential"], 2)) < SMALLEST_P

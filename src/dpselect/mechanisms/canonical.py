@@ -25,7 +25,7 @@ from dpselect.mechanisms.base import FARTHEST, Law, Mechanism, check_margin, che
 from dpselect.mechanisms.classes import Classes, classes_of, winner_law
 from dpselect.sampling import NOISES, BitSource
 from dpselect.sampling.bounds import SATURATED, SLACK, location_bounds, scaled
-from dpselect.sampling.race import Alternative, race
+from dpselect.sampling.race import race
 from dpselect.sampling.sequences import bounded_sequence, log_subsets, whole_numbers
 from dpselect.scores import Members, Ranking, Scores
 
@@ -98,7 +98,7 @@ class Canonical(Mechanism):
         ranking = Ranking.of(scores.distinct)
         ranks = np.arange(self.k)
         if scores.size > self.k:
-            winner: Any = race(SubsetBlocks(self.geometry(ranking)), NOISES[self.noise], bits).key
+            winner: Any = race(SubsetBlocks(self.geometry(ranking)), NOISES[self.noise], bits)
             if winner is not None:
                 held, further = winner
                 ranks = whole_numbers([*range(held), *further])
@@ -302,14 +302,20 @@ class SubsetBlocks:
         picks, inner, outer = (int(part[0]) for part in self._picks(self._blocks[:, block - 1 : block]))
         return comb(outer, picks) - comb(inner, picks)
 
-    def draw(self, block: int, bits: BitSource) -> Alternative:
-        """Return a uniformly random subset: its key is (held, sorted further ranks), None for the top set."""
+    def draw(self, block: int, bits: BitSource) -> tuple[int, tuple[int, ...]] | None:
+        """Return a uniformly random subset as (held, sorted further ranks), or None for the top set."""
         if block == 0:
-            return Alternative(None, Fraction(0))
+            return None
         picks, inner, outer = (int(part[0]) for part in self._picks(self._blocks[:, block - 1 : block]))
         row = int(self._blocks[0, block - 1])
         rows = self._geometry.rows
         start = int(rows.start[row])
         chosen = bounded_sequence(whole_numbers([inner] * picks), whole_numbers([outer] * picks), bits)
-        ranks = tuple(sorted(start + pick for pick in chosen))
-        return Alternative((int(rows.held[row]), ranks), -self._geometry.exact_penalty(row, ranks[-1]))
+        return int(rows.held[row]), tuple(sorted(start + pick for pick in chosen))
+
+    def location(self, subset: Any) -> Fraction:
+        """Return the location of a subset, which holds as many leading ranks as the number of its row."""
+        if subset is None:
+            return Fraction(0)
+        held, further = subset
+        return -self._geometry.exact_penalty(held, further[-1])

@@ -20,7 +20,7 @@ import numpy as np
 
 from dpselect._arrays import Array, BoolArray, FloatArray
 from dpselect.errors import InvalidInput, plain
-from dpselect.sampling.bounds import scaled
+from dpselect.sampling.bounds import rounded_location, scaled
 from dpselect.sampling.laws import gauss_legendre, single_law
 from dpselect.sampling.noise import NOISES
 from dpselect.sampling.sequences import log_subsets
@@ -171,7 +171,7 @@ def levels_of(mechanism: Joint, scores: Any) -> Levels:
 
 def penalties(losses: Array, lead: Fraction, rate: Fraction) -> FloatArray:
     """Return rate · (loss + lead), by how much sequences with a loss are behind the best; each part cut as `scaled`."""
-    behind: FloatArray = scaled(losses, rate) + scaled(np.array([lead], dtype=object), rate)
+    behind: FloatArray = scaled(losses, rate) + rounded_location(rate * lead)
     return behind
 
 

@@ -22,7 +22,7 @@ from dpselect.mechanisms.base import FARTHEST, Law, Mechanism, check_margin, che
 from dpselect.mechanisms.classes import Levels, levels_of, penalties, winner_law
 from dpselect.sampling import NOISES, BitSource
 from dpselect.sampling.bounds import SLACK, location_bounds
-from dpselect.sampling.race import Alternative, race
+from dpselect.sampling.race import race
 from dpselect.sampling.sequences import PRECISION, bounded_sequence, log_difference, whole_numbers
 from dpselect.scores import Members, Ranking, Scores
 
@@ -89,7 +89,7 @@ class Joint(Mechanism):
         self.check_size(scores.size)
         ranking = Ranking.of(scores.distinct)
         blocks = SequenceBlocks(ranking, self.k, self.rate, self.smallest_gap(ranking))
-        winner: Any = race(blocks, NOISES[self.noise], bits).key
+        winner: Any = race(blocks, NOISES[self.noise], bits)
         return ranking.members(whole_numbers(winner))
 
     def smallest_gap(self, ranking: Ranking) -> Fraction:
@@ -166,7 +166,7 @@ class Thresholds:
         if self.ascending.dtype == np.int64:
             reach = np.minimum(reach, self.top[None, :] - self.ascending[0])
         if self._table is not None:
-            found: Array = self._table[self.top - self.ascending[0] - reach]
+            found: Array = self._table.take(self.top - self.ascending[0] - reach)
             return found
         return np.searchsorted(self.ascending, self.top[None, :] - reach, side="left")
 
@@ -263,19 +263,17 @@ class SequenceBlocks:
         """Return the same for as many blocks as fit in memory."""
         thresholds = self._thresholds
         inner, outer = thresholds.places(lower), thresholds.places(upper)
-        rows = np.arange(thresholds.k)
-        choices = (thresholds.counts[outer] - rows).astype(np.float64)
-        gained = (thresholds.counts[outer] - thresholds.counts[inner]).astype(np.float64)
-        logs = np.log(choices)
+        allowed = thresholds.counts.take(outer)
+        choices = (allowed - np.arange(thresholds.k)).astype(np.float64)
+        gained = (allowed - thresholds.counts.take(inner)).astype(np.float64)
+        total = np.log(choices).sum(axis=1)
         with np.errstate(divide="ignore"):
-            log_size = log_difference(logs.sum(axis=1), np.log1p(-gained / choices).sum(axis=1))
-        error = PRECISION * (1.0 + logs.sum(axis=1))
-        grown = outer < inner
-        largest = (thresholds.top - thresholds.ascending[outer]).max(axis=1)
-        beyond = thresholds.top - thresholds.ascending[np.maximum(inner - 1, 0)]
-        smallest = np.where(grown, beyond, largest[:, None]).min(axis=1)
+            log_size = log_difference(total, np.log1p(-gained / choices).sum(axis=1))
+        largest = (thresholds.top - thresholds.ascending.take(outer)).max(axis=1)
+        beyond = thresholds.top - thresholds.ascending.take(np.maximum(inner - 1, 0))
+        smallest = np.where(outer < inner, beyond, largest[:, None]).min(axis=1)
         near, far = (penalties(losses, self._lead, self._rate) for losses in (smallest, largest))
-        measured = np.stack([*location_bounds(near, far), log_size, error])
+        measured = np.stack([*location_bounds(near, far), log_size, PRECISION * (1.0 + total)])
         return measured, _middle(smallest, largest)
 
     def _bounds(self, block: int) -> tuple[Array, Array]:
@@ -292,13 +290,14 @@ class SequenceBlocks:
         within = prod(bound - row for row, bound in enumerate(inner)) if block else 0
         return int(prod(bound - row for row, bound in enumerate(outer)) - within)
 
-    def draw(self, block: int, bits: BitSource) -> Alternative:
-        """Return a uniformly random sequence of a block; its key is the tuple of ranks."""
-        ranks = bounded_sequence(*self._bounds(block), bits)
-        if block == 0:
-            return Alternative(tuple(ranks), Fraction(0))
+    def draw(self, block: int, bits: BitSource) -> tuple[int, ...]:
+        """Return the ranks of a uniformly random sequence of a block."""
+        return tuple(bounded_sequence(*self._bounds(block), bits))
+
+    def location(self, ranks: Any) -> Fraction:
+        """Return the location of a sequence: 0 without loss."""
         loss = _largest_difference(self._thresholds.ranking, np.arange(len(ranks)), whole_numbers(ranks))
-        return Alternative(tuple(ranks), -self._rate * (loss + self._lead))
+        return -self._rate * (loss + self._lead) if loss else loss
 
 
 def _largest_difference(ranking: Ranking, first: Array, second: Array) -> Fraction:

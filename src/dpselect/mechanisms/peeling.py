@@ -16,12 +16,21 @@ from dpselect.privacy.guarantee import Guarantee, probability_of_failure
 from dpselect.sampling import NOISES, BitSource, Field, top_k, uniform_integer
 from dpselect.sampling.bounds import SLACK, location_bounds, scaled
 from dpselect.sampling.laws import single_law
-from dpselect.sampling.race import Alternative, race
+from dpselect.sampling.race import races
 from dpselect.sampling.sequences import whole_numbers
 from dpselect.scores import Members, Ranking, Scores
 
-_WINDOW = 64
-"""Bins that are separate blocks in a round; all items behind them are one more block."""
+_ROUNDS = 16
+"""Rounds drawn together; then the items that were taken are removed from their bins."""
+
+_BINS = 4
+"""Bins per unit of location."""
+
+_WINDOW = 128
+"""Bins that are blocks of their own; all items behind them are one more block."""
+
+_DEPTH = 1024.0
+"""Locations that the window spans at most, so that a leader far ahead does not make the others' locations imprecise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,9 +116,11 @@ class Peeling(Mechanism):
         ranking = Ranking.of(scores.distinct)
         left = ItemsLeft(ranking, self.k, rate)
         ranks: list[Any] = []
-        for _ in range(self.k):
-            ranks.append(race(left, NOISES[self.noise], bits).key)
-            left.take(ranks[-1])
+        while len(ranks) < self.k:
+            count = min(left.rounds, self.k - len(ranks))
+            chosen: list[Any] = list(races(left, NOISES[self.noise], bits, count))
+            left.take(chosen)
+            ranks += chosen
         return ranking.members(whole_numbers(ranks))
 
     def law(self, scores: Any) -> Law:
@@ -133,10 +144,10 @@ class Peeling(Mechanism):
 
 
 class ItemsLeft:
-    """The items that are left in a round, as blocks for a race: bins of nearly equal location.
+    """The items that are left, as blocks for the next `rounds` races: bins of nearly equal location.
 
-    Starting from the k-th score, bins are one unit of location wide as far down as an item could reasonably win, and
-    double in width below that. The race is exact for any bins.
+    Starting from the k-th score, bins are a quarter of a unit of location wide as far down as an item could reasonably
+    win, and double in width below that. The races are exact for any bins.
     """
 
     def __init__(self, ranking: Ranking, k: int, rate: Fraction) -> None:
@@ -147,29 +158,28 @@ class ItemsLeft:
         depth = scaled(values[int(ranking.groups(k - 1))] - values, rate)
         reach = float(np.log(float(ranking.ends[-1]))) + 20.0
         near = depth <= reach
-        bins = np.where(near, np.floor(depth), np.floor(np.log2(2 + np.maximum(depth - reach, 0.0))))
+        bins = np.where(near, np.floor(depth * _BINS), np.floor(np.log2(2 + np.maximum(depth - reach, 0.0))))
         self._first = np.flatnonzero(np.append(True, (bins[1:] != bins[:-1]) | (near[1:] != near[:-1])))
         self._last = np.append(self._first[1:], len(values)) - 1
+        self._depth = depth[self._first]
         self._ends = ranking.ends[self._last]
         self._starts = np.concatenate([self._ends[:0], [0], self._ends[:-1]])
         self._left = self._ends - self._starts
-        self._front = 0
         self._update()
 
     def _update(self) -> None:
-        """Compute the blocks of the next round, relative to the highest score that may be left."""
-        while self._front < len(self._left) - 1 and not self._left[self._front]:
-            self._front += 1
-        window = slice(self._front, self._front + _WINDOW)
-        held = np.flatnonzero(self._left[window]) + self._front
-        first, last, left = self._first[held], self._last[held], self._left[held]
+        """Compute the blocks, relative to the highest score that is left: the bins near it, and all others as one."""
+        front = int(np.flatnonzero(self._left)[0])
+        behind = min(front + _WINDOW, int(np.searchsorted(self._depth, self._depth[front] + _DEPTH, side="right")))
+        held = np.flatnonzero(self._left[front:behind]) + front
+        left, others = self._left[held], self._left[behind:].sum()
+        self.rounds = int(min(_ROUNDS, left.sum()))
+        first, last = self._first[held], self._last[held]
         self._low, self._high = self._starts[held], self._ends[held]
-        behind = self._left[self._front + _WINDOW :].sum()
-        if behind:
-            bin_behind = self._front + _WINDOW
-            first, last = np.append(first, self._first[bin_behind]), np.append(last, self._last[-1])
-            left = np.append(left, behind)
-            self._low = np.append(self._low, self._starts[bin_behind])
+        if others:
+            first, last = np.append(first, self._first[behind]), np.append(last, self._last[-1])
+            left = np.append(left, others)
+            self._low = np.append(self._low, self._starts[behind])
             self._high = np.append(self._high, self._ends[-1])
         values = self._ranking.grouping.values
         near = scaled(values[first[0]] - values[first], self._rate)
@@ -184,18 +194,22 @@ class ItemsLeft:
         """Return the number of items left in a block."""
         return int(self._sizes[block])
 
-    def draw(self, block: int, bits: BitSource) -> Alternative:
-        """Return a uniformly random item that is left in a block; its key is its rank."""
+    def draw(self, block: int, bits: BitSource) -> int:
+        """Return the rank of a uniformly random item that is left in a block."""
         low, high = int(self._low[block]), int(self._high[block])
         while True:
             rank = low + uniform_integer(high - low, bits)
             if rank not in self._taken:
-                break
-        return Alternative(rank, self._rate * (self._ranking.exact_score(rank) - self._reference))
+                return rank
 
-    def take(self, rank: int) -> None:
-        """Remove an item."""
-        self._taken.add(rank)
-        self._left[int(np.searchsorted(self._ends, rank, side="right"))] -= 1
+    def location(self, rank: Any) -> Fraction:
+        """Return the location of an item."""
+        return self._rate * (self._ranking.exact_score(rank) - self._reference)
+
+    def take(self, ranks: list[int]) -> None:
+        """Remove items."""
+        self._taken.update(ranks)
+        for rank in ranks:
+            self._left[int(np.searchsorted(self._ends, rank, side="right"))] -= 1
         if len(self._taken) < self._ends[-1]:
             self._update()

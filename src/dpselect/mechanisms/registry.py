@@ -150,6 +150,8 @@ def check_options(mechanism: str | Mechanism, options: Any) -> None:
     """Refuse options that the mechanism does not have, or that are not options but arguments of their own."""
     if not isinstance(options, Mapping):
         raise InvalidInput("options", options, 'must map names to values, such as {"noise": "laplace"}')
+    if not options:
+        return
     options_of = {name: _options(kind) for name, kind in {**MECHANISMS, **FOR_UNKNOWN_DOMAINS}.items()}
     for option, given in options.items():
         if option in OWN_ARGUMENTS:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dpselect._numbers import Number
 from dpselect.sampling.balls import ball, working_precision
 
 SMALLEST_EPSILON = sys.float_info.min
@@ -22,13 +23,16 @@ SMALLEST_EPSILON = sys.float_info.min
 _PRECISION = 128
 
 
-def float_above(number: Fraction) -> float:
+def float_above(number: Number) -> float:
     """Return the smallest float that is not below a number, infinite beyond the range of floats."""
+    if isinstance(number, float):
+        return float(number)
+    exact = Fraction(number)
     try:
-        nearest = float(number)
+        nearest = float(exact)
     except OverflowError:
-        return math.inf if number > 0 else -sys.float_info.max
-    return nearest if not math.isfinite(nearest) or Fraction(nearest) >= number else math.nextafter(nearest, math.inf)
+        return math.inf if exact > 0 else -sys.float_info.max
+    return nearest if not math.isfinite(nearest) or Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
 def rho_of_pure(epsilon: Fraction) -> Fraction:

@@ -184,7 +184,7 @@ def _positive_delta(delta: Any) -> float:
 def _failure_above(delta: Any) -> float:
     """Return a claimed δ as a float, rounded up, if it is a probability below 1."""
     probability_of_failure(delta)
-    number = float_above(Fraction(finite_number("delta", delta)))
+    number = float_above(finite_number("delta", delta))
     if number >= 1:
         raise InvalidInput("delta", delta, "must be below 1 as a float")
     return number
@@ -193,7 +193,7 @@ def _failure_above(delta: Any) -> float:
 def _positive_above(argument: str, value: Any) -> float:
     """Return a claim as a float, rounded up."""
     positive_number(argument, value)
-    number = float_above(Fraction(finite_number(argument, value)))
+    number = float_above(finite_number(argument, value))
     if math.isinf(number):
         raise InvalidInput(argument, value, "must be a positive, finite number")
     return number

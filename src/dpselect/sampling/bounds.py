@@ -6,6 +6,7 @@ is `e = −log(1 − W)`, which increases in W and is precise for small W, where
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -43,9 +44,19 @@ def exponential_bounds(known: BitArray, width: int) -> tuple[FloatArray, FloatAr
     return lowest, highest
 
 
+def exponential_ends(known: int, width: int) -> tuple[float, float]:
+    """Return the same bounds for a single draw, without the overhead of arrays."""
+    whole = 1 << width
+    ends = [
+        -math.log1p(-numerator / whole) if 2 * numerator < whole else -math.log((whole - numerator) / whole)
+        for numerator in (known, min(known + 1, whole - 1))
+    ]
+    return ends[0], ends[1] if known + 1 < whole else math.inf
+
+
 def within_margin(known: BitArray, width: int) -> bool:
     """Whether these are 64-bit words of which none is near 0 or 2⁶⁴: then 2⁻²⁸ <= e <= 18 log 2 for all."""
-    return width == 64 and len(known) > 0 and bool(known.min() >= LEAST and known.max() <= MOST)
+    return width == 64 and known.size > 0 and bool(known.min() >= LEAST and known.max() <= MOST)
 
 
 def known_exponential(known: BitArray) -> FloatArray:
@@ -68,13 +79,15 @@ def _minus_log_complement(numerator: BitArray) -> FloatArray:
 def scaled(differences: Array, rate: Fraction) -> FloatArray:
     """Return rate · difference in float64, cut at ±SATURATED; relative error: a few units in the last place."""
     if differences.dtype == object:
-        return np.array([_rounded(rate * exact_fraction(difference)) for difference in differences], dtype=np.float64)
+        return np.array(
+            [rounded_location(rate * exact_fraction(difference)) for difference in differences], dtype=np.float64
+        )
     with np.errstate(over="ignore"):
         products: FloatArray = differences * float(rate)
     return np.clip(products, -SATURATED, SATURATED, out=products)
 
 
-def _rounded(number: Fraction) -> float:
+def rounded_location(number: Fraction) -> float:
     """Return a number as a float, cut at ±SATURATED."""
     if abs(number) >= SATURATED:
         return SATURATED if number > 0 else -SATURATED

@@ -74,6 +74,13 @@ class Noise:
             moderate = self.quantile(np.exp(np.maximum(log_exponent, _TINY_LOG)))
         return np.where(log_exponent < _TINY_LOG, math.log(self.tail) - log_exponent, moderate)
 
+    def log_quantile_at(self, log_exponent: float) -> float:
+        """Return `log_quantile` of one number, without the overhead of arrays."""
+        if log_exponent < _TINY_LOG:
+            return math.log(self.tail) - log_exponent
+        exponent: Any = np.float64(math.exp(log_exponent))
+        return float(self.quantile(exponent))
+
     def __repr__(self) -> str:
         """Show the name only."""
         return f"Noise({self.name!r})"

@@ -11,18 +11,25 @@ every alternative for any bounds; tight bounds only save work (exactness.md, sec
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
-from dpselect._arrays import FloatArray
+from dpselect._arrays import BitArray, FloatArray
 from dpselect.sampling.balls import Draw, Entrant, rational, sort_exactly
 from dpselect.sampling.bits import BitSource
-from dpselect.sampling.bounds import SATURATED, SLACK, exponential_bounds
+from dpselect.sampling.bounds import (
+    SATURATED,
+    SLACK,
+    exponential_bounds,
+    exponential_ends,
+    known_exponential,
+    within_margin,
+)
 from dpselect.sampling.noise import NOISES, Noise
 
 WORD = 64
@@ -31,13 +38,7 @@ WORD = 64
 _SMALL = 2.0**40
 """The size of smaller blocks is computed exactly, since they may run out of alternatives."""
 
-
-@dataclass(frozen=True)
-class Alternative:
-    """One alternative and its exact location."""
-
-    key: Hashable
-    location: Fraction
+_LOG_SMALL = math.log(_SMALL)
 
 
 class Blocks(Protocol):
@@ -58,36 +59,52 @@ class Blocks(Protocol):
     def size(self, block: int) -> int:
         """Return the exact number of alternatives in a block."""
 
-    def draw(self, block: int, bits: BitSource) -> Alternative:
+    def draw(self, block: int, bits: BitSource) -> Hashable:
         """Return a uniformly random alternative of a block."""
 
+    def location(self, alternative: Any) -> Fraction:
+        """Return the exact location of an alternative."""
 
-def race(blocks: Blocks, noise: Noise, bits: BitSource, *, width: int = WORD) -> Alternative:
+
+def race(blocks: Blocks, noise: Noise, bits: BitSource, *, width: int = WORD) -> Hashable:
     """Return the alternative with the largest location + noise; any noise of NOISES but logistic."""
-    known = bits.integers(len(blocks.log_size), width)
-    smallest, largest = exponential_bounds(known, width)
-    with np.errstate(divide="ignore"):
-        low, high = _noise_bounds(
-            np.log(smallest) - blocks.log_size, np.log(largest) - blocks.log_size, blocks.log_size_error, noise
-        )
-    lower, upper = blocks.floor + low, blocks.ceiling + high
-    best = float(lower.max())
-    contenders = np.flatnonzero(upper >= best)
-    entrants: list[Entrant] = []
-    bounds: list[tuple[float, float]] = []
-    for block in contenders[np.argsort(-lower[contenders])].tolist():
-        descent = _Descent(blocks, block, noise, bits, Draw(int(known[block]), width))
-        while blocks.ceiling[block] + descent.high >= best:
-            entrant, (least, most) = descent.next_alternative()
-            entrants.append(entrant)
-            bounds.append((least + descent.low, most + descent.high))
-            best = max(best, bounds[-1][0])
-            if descent.exhausted:
+    return next(races(blocks, noise, bits, 1, width=width))
+
+
+def races(blocks: Blocks, noise: Noise, bits: BitSource, count: int, *, width: int = WORD) -> Iterator[Hashable]:
+    """Yield the winners of several races over the same alternatives, each without the winners before it.
+
+    In each race every alternative has a fresh noise. Those of earlier winners are drawn too and passed over, so that
+    the blocks stay as they are and their largest noises can be drawn for all races at once.
+    """
+    known = bits.integers(count * len(blocks.log_size), width).reshape(count, -1)
+    low, high = _largest_noises(known, width, blocks.log_size, blocks.log_size_error, noise)
+    upper = blocks.ceiling + high
+    won: set[Hashable] = set()
+    wins: Counter[int] = Counter()
+    for turn, order in enumerate(np.argsort(-upper, axis=1).tolist()):
+        best = -math.inf
+        entered: list[_Entered] = []
+        for block in order:
+            if upper[turn, block] < best:
                 break
-            descent.advance()
-    left = [entrant for entrant, bound in zip(entrants, bounds, strict=True) if bound[1] >= best]
-    winner: Alternative = sort_exactly(left, bits, width)[0].key
-    return winner
+            if wins[block] and wins[block] == blocks.size(block):
+                continue
+            bounds = float(low[turn, block]), float(high[turn, block])
+            descent = _Descent(blocks, block, noise, bits, Draw(int(known[turn, block]), width), bounds)
+            while blocks.ceiling[block] + descent.high >= best:
+                alternative = descent.next_alternative()
+                if alternative not in won:
+                    entered.append(_Entered(alternative, descent, len(descent.draws)))
+                    best = max(best, entered[-1].low)
+                if descent.exhausted:
+                    break
+                descent.advance()
+        left = [each for each in entered if each.high >= best]
+        winner = left[0] if len(left) == 1 else sort_exactly([each.entrant() for each in left], bits, width)[0].key
+        won.add(winner.alternative)
+        wins[winner.descent.block] += 1
+        yield winner.alternative
 
 
 def by_size(
@@ -95,9 +112,7 @@ def by_size(
 ) -> int:
     """Return an index with probability proportional to its size: the winner of a race with equal locations."""
     known = bits.integers(len(log_sizes), width)
-    smallest, largest = exponential_bounds(known, width)
-    with np.errstate(divide="ignore"):
-        low, high = _noise_bounds(np.log(smallest) - log_sizes, np.log(largest) - log_sizes, errors, NOISES["gumbel"])
+    low, high = _largest_noises(known, width, log_sizes, errors, NOISES["gumbel"])
     left = np.flatnonzero(high >= low.max()).tolist()
     if len(left) == 1:
         return int(left[0])
@@ -117,87 +132,107 @@ def by_size(
 class _Descent:
     """The noises of one block in descending order, each with the alternative that has it."""
 
-    def __init__(self, blocks: Blocks, block: int, noise: Noise, bits: BitSource, first: Draw) -> None:
-        self._blocks = blocks
-        self._block = block
-        self._noise = noise
+    def __init__(
+        self, blocks: Blocks, block: int, noise: Noise, bits: BitSource, first: Draw, bounds: tuple[float, float]
+    ) -> None:
+        self.block = block
+        self.noise = noise
+        self.draws = [first]
+        self.low, self.high = bounds
+        self.blocks = blocks
         self._bits = bits
-        self._draws: list[Draw] = []
         self._met: set[Hashable] = set()
-        self._log_size = float(blocks.log_size[block])
-        self._error = float(blocks.log_size_error[block])
-        self._size = float(self._exact_size) if self._log_size < math.log(_SMALL) else math.inf
-        self._sums = (0.0, 0.0)
-        self.low = self.high = 0.0
-        self._add(first)
+        self._sums = exponential_ends(first.known, first.width)
+        self._log_size, self._error = float(blocks.log_size[block]), float(blocks.log_size_error[block])
+        self._size = math.inf
+        if self._log_size < _LOG_SMALL:
+            self._size = float(self.exact_size)
+            self._log_size, self._error = math.log(self._size), 0.0
 
-    def _add(self, draw: Draw) -> None:
-        """Add the next exponential: E · M grows by e · M/(M − j), which is e for large M."""
-        factor = 1.0 if math.isinf(self._size) else self._size / (self._size - len(self._draws))
-        self._draws.append(draw)
-        ends = exponential_bounds(np.array([draw.known], dtype=np.uint64), draw.width)
-        self._sums = (self._sums[0] + float(ends[0][0]) * factor, self._sums[1] + float(ends[1][0]) * factor)
-        log_size = math.log(self._size) if math.isfinite(self._size) else self._log_size
-        # For M >= 2⁴⁰, replacing M/(M − j) by 1 changes log E by less than 2j/M.
-        error = 0.0 if math.isfinite(self._size) else self._error + len(self._draws) * 2.0 / _SMALL
-        with np.errstate(divide="ignore"):
-            logs = np.log(np.array(self._sums)) - log_size
-            low, high = _noise_bounds(logs[:1], logs[1:], np.array([error]), self._noise)
-        self.low, self.high = float(low[0]), float(high[0])
-
-    def next_alternative(self) -> tuple[Entrant, tuple[float, float]]:
-        """Return a uniformly random alternative not met yet, with the current noise, and bounds on its location."""
+    def next_alternative(self) -> Hashable:
+        """Return a uniformly random alternative not met yet; it has the current noise."""
         while True:
-            alternative = self._blocks.draw(self._block, self._bits)
-            if alternative.key not in self._met:
-                self._met.add(alternative.key)
-                break
-        divisors = [self._divisor(earlier) for earlier in range(len(self._draws))]
-        magnitude = int(alternative.location).bit_length()
-        entrant = Entrant(
-            alternative, rational(alternative.location), list(self._draws), divisors, self._noise, magnitude
-        )
-        return entrant, _bounds(alternative.location)
+            alternative = self.blocks.draw(self.block, self._bits)
+            if alternative not in self._met:
+                self._met.add(alternative)
+                return alternative
+
+    def advance(self) -> None:
+        """Draw the next smaller noise: E · M grows by e · M/(M − j), which is e for large M."""
+        width = self.draws[0].width
+        draw = Draw(int(self._bits.integers(1, width)[0]), width)
+        factor = 1.0 if math.isinf(self._size) else self._size / (self._size - len(self.draws))
+        self.draws.append(draw)
+        smallest, largest = exponential_ends(draw.known, draw.width)
+        self._sums = self._sums[0] + smallest * factor, self._sums[1] + largest * factor
+        # For M >= 2⁴⁰, replacing M/(M − j) by 1 changes log E by less than 2j/M.
+        error = self._error + (len(self.draws) * 2.0 / _SMALL if math.isinf(self._size) else 0.0)
+        high, low = (self.noise.log_quantile_at(_log(total) - self._log_size) for total in self._sums)
+        self.low, self.high = low - _widening(low, error), high + _widening(high, error)
 
     @cached_property
-    def _exact_size(self) -> int:
+    def exact_size(self) -> int:
         """The exact number of alternatives, computed on first use."""
-        return self._blocks.size(self._block)
-
-    def _divisor(self, earlier: int) -> Callable[[int], Any]:
-        """Return M − j as a function; the exact M is computed only for contested comparisons."""
-        return lambda width: rational(self._exact_size - earlier)(width)
+        return self.blocks.size(self.block)
 
     @property
     def exhausted(self) -> bool:
         """Whether every alternative of the block has been met."""
         return len(self._met) >= self._size
 
-    def advance(self) -> None:
-        """Draw the next smaller noise."""
-        width = self._draws[0].width
-        self._add(Draw(int(self._bits.integers(1, width)[0]), width))
+
+class _Entered:
+    """An alternative with the j-th largest noise of its block, with bounds on their sum."""
+
+    def __init__(self, alternative: Hashable, descent: _Descent, order: int) -> None:
+        self.alternative = alternative
+        self.descent = descent
+        self._order = order
+        self._location = descent.blocks.location(alternative)
+        least, most = _bounds(self._location)
+        self.low, self.high = least + descent.low, most + descent.high
+
+    def entrant(self) -> Entrant:
+        """Return the noisy value for comparison in balls."""
+        draws = self.descent.draws[: self._order]
+        divisors = [self._divisor(earlier) for earlier in range(self._order)]
+        magnitude = int(self._location).bit_length()
+        return Entrant(self, rational(self._location), draws, divisors, self.descent.noise, magnitude)
+
+    def _divisor(self, earlier: int) -> Callable[[int], Any]:
+        """Return M − j as a function; the exact M is computed only for contested comparisons."""
+        return lambda width: rational(self.descent.exact_size - earlier)(width)
 
 
 def _bounds(location: Fraction) -> tuple[float, float]:
     """Return float bounds on a location; one below −SATURATED has no lower bound."""
-    if location <= -SATURATED:
+    try:
+        at = float(location)
+    except OverflowError:
+        at = -math.inf
+    if at <= -SATURATED:
         return -math.inf, -SATURATED
-    at = float(location)
     return at - SLACK * (1 + abs(at)), at + SLACK * (1 + abs(at))
 
 
-def _noise_bounds(
-    log_smallest: FloatArray, log_largest: FloatArray, error: FloatArray, noise: Noise
+def _largest_noises(
+    known: BitArray, width: int, log_sizes: FloatArray, errors: FloatArray, noise: Noise
 ) -> tuple[FloatArray, FloatArray]:
-    """Return bounds on a noise whose log-exponent lies between two values, each off by at most `error`.
+    """Return bounds on the largest noise of each block, from the bits that are known of it.
 
     |dz / d log E| <= 1 where z >= 0, and <= 1 + |z| below (exactness.md, section 6).
     """
+    with np.errstate(divide="ignore"):
+        ends = [known_exponential(known)] if within_margin(known, width) else exponential_bounds(known, width)
+        noises = [noise.log_quantile(np.log(end) - log_sizes) for end in ends]
+    widenings = [(errors + SLACK) * (1.0 + np.maximum(-z, 0.0)) + SLACK * np.maximum(z, 0.0) for z in noises]
+    return noises[-1] - widenings[-1], noises[0] + widenings[0]
 
-    def widening(z: FloatArray) -> FloatArray:
-        widened: FloatArray = (error + SLACK) * (1.0 + np.maximum(-z, 0.0)) + SLACK * np.maximum(z, 0.0)
-        return widened
 
-    low, high = noise.log_quantile(log_largest), noise.log_quantile(log_smallest)
-    return low - widening(low), high + widening(high)
+def _widening(z: float, error: float) -> float:
+    """Return how far one noise may be off; the formula of `_largest_noises`."""
+    return (error + SLACK) * (1.0 + max(-z, 0.0)) + SLACK * max(z, 0.0)
+
+
+def _log(number: float) -> float:
+    return math.log(number) if number else -math.inf

@@ -109,7 +109,7 @@ def log_falling(n: npt.ArrayLike, r: npt.ArrayLike) -> FloatArray:
     cancelled algebraically, not in float64: `r log x + (y − ½) log1p(r/y) − r + s(x) − s(y)`.
     Arguments below 32, where the series is not accurate enough, are looked up in a table.
     """
-    n, r = np.broadcast_arrays(np.asarray(n, dtype=np.float64), np.asarray(r, dtype=np.float64))
+    n, r = np.asarray(n, dtype=np.float64), np.asarray(r, dtype=np.float64)
     x, y = n + 1.0, n - r + 1.0
     top, bottom = np.maximum(x, _STIRLING_FROM), np.maximum(y, _STIRLING_FROM)
     # Beyond 2^53 the two ends are rounded, so their difference is not r.
@@ -120,7 +120,7 @@ def log_falling(n: npt.ArrayLike, r: npt.ArrayLike) -> FloatArray:
 
 def _small_log_gamma(x: FloatArray) -> FloatArray:
     """Return log Γ(min(x, 32)) for whole numbers."""
-    result: FloatArray = _SMALL_LOG_GAMMA[np.clip(x, 1, _STIRLING_FROM).astype(np.intp)]
+    result: FloatArray = _SMALL_LOG_GAMMA.take(np.clip(x, 1, _STIRLING_FROM).astype(np.intp))
     return result
 
 
@@ -156,10 +156,10 @@ def log_subsets(inner: Array, outer: Array, picks: Array) -> tuple[FloatArray, F
     smaller error bound, `outer − inner` times a term between C(inner, picks − 1) and C(outer − 1, picks − 1).
     """
     inner, outer, picks = np.broadcast_arrays(inner, outer, picks)
-    orderings = log_falling(picks, picks)
-    whole, error = log_falling(outer, picks), log_falling_error(outer, picks)
+    orderings, within, whole = log_falling(np.stack([picks, inner, outer]), picks)
+    error = log_falling_error(outer, picks)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        ratio = np.minimum(log_falling(inner, picks) - whole, 0.0)
+        ratio = np.minimum(within - whole, 0.0)
         share = -np.expm1(ratio)
         result = log_difference(whole - orderings, ratio)
         result_error = 2 * error + np.where(share > 0, 4 * error / share, np.inf)
@@ -167,8 +167,7 @@ def log_subsets(inner: Array, outer: Array, picks: Array) -> tuple[FloatArray, F
     if thin.any():
         inner, outer, picks, orderings, error = (part[thin] for part in (inner, outer, picks, orderings, error))
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            low = log_falling(inner, picks - 1)
-            high = log_falling(outer - 1, picks - 1)
+            low, high = log_falling(np.stack([inner, outer - 1]), picks - 1)
             first = np.log((outer - inner).astype(np.float64)) + low - (orderings - np.log(picks.astype(np.float64)))
             slice_error = (high - low) / 2 + 4 * error
             better = slice_error < result_error[thin]
