@@ -162,9 +162,9 @@ def peeling_borders(noise: str) -> list[Border]:
         return [*listed(mechanism, noise, rate), *tied(mechanism, noise, rate)]
     wins = asks(mechanism, [9, 0], lambda chosen: chosen[0] == 1)
     rivals = single(0, 1), single(9 * rate, 0)
-    # Two items whose locations differ by less than 1 form a block; one bit chooses which holds the larger noise.
-    close = answers(replace(mechanism, k=1), [1, 0], [0], narrow=(1, 0))
-    block = NoisyValue(2 * rate, ((0, 2), (1, 1))), NoisyValue(Fraction(0), ((0, 2),))
+    # Two items whose locations differ by less than 1/4 form a block; one bit chooses which holds the larger noise.
+    close = answers(replace(mechanism, k=1), [0.125, 0.0], [0], narrow=(1, 0))
+    block = NoisyValue(rate / 4, ((0, 2), (1, 1))), NoisyValue(Fraction(0), ((0, 2),))
     return [
         Border(wins, noise, rivals, (MIDDLE, 0)),
         Border(wins, noise, rivals, (LATE, 0)),
