@@ -55,15 +55,23 @@ class Variance(NamedTuple):
 def is_more_variable(first: Variance, second: Variance, comparisons: int) -> bool | None:
     """Return whether the first variance is larger, None if the draws cannot tell.
 
-    The variance s² of n draws has the standard error `√((m₄ − s⁴) / n)` with the fourth central moment m₄, whatever
-    the distribution; the difference of two is compared with the normal quantile.
+    The variance s² of n draws has the squared standard error `(m₄ − m₂²)/n + 2 s⁴/(n (n − 1))` with the central moments
+    m₂ and m₄, whatever the distribution; the second part matters if draws have only two values, equally often. The
+    difference of two is compared with the quantile of Student's t of the smaller number of draws.
     """
-    from scipy.stats import norm
+    from scipy.stats import t
 
     difference = float(first.value - second.value)
-    error = math.sqrt(sum(max(one.fourth - one.value**2, 0.0) / one.draws for one in (first, second)))
-    reach = float(norm.isf(ERROR / (2 * comparisons))) * error
+    error = math.sqrt(sum(_squared_error(one) for one in (first, second)))
+    reach = float(t.isf(ERROR / (2 * comparisons), min(first.draws, second.draws) - 1)) * error
     return difference > 0 if abs(difference) > reach else None
+
+
+def _squared_error(variance: Variance) -> float:
+    """Return the squared standard error of a variance."""
+    draws, square = variance.draws, variance.value**2
+    moments = variance.fourth - square * ((draws - 1) / draws) ** 2
+    return max(moments, 0.0) / draws + 2 * square / (draws * (draws - 1))
 
 
 def median_interval(values: Sequence[float], error: float) -> tuple[float, float]:
