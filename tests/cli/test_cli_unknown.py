@@ -181,6 +181,7 @@ def test_options_that_do_not_fit_an_unknown_domain_are_refused(counts: str, line
     result = run(line)
     assert result.exit_code != 0
     assert f"{option} must be" in result.stderr
+    assert "None" not in result.stderr
 
 
 def test_the_inner_mechanism_and_the_share_of_the_tests_can_be_named(folder: Path) -> None:

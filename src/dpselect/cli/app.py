@@ -214,7 +214,7 @@ def _message(error: dpselect.DpSelectError) -> str:
     text = str(error)
     if isinstance(error, dpselect.InvalidInput) and error.argument.isidentifier():
         option = _OPTIONS.get(error.argument, f"--{error.argument.replace('_', '-')}")
-        if isinstance(error.given, bool):  # a flag, which has no value on the command line
+        if error.given is None or isinstance(error.given, bool):  # left out, or a flag, which has no value here
             text = text.replace(f", got {error.given}", "", 1)
         return option + text.removeprefix(error.argument)
     return text
