@@ -201,12 +201,26 @@ def main() -> None:
     try:
         app()
     finally:
-        gc.freeze()
+        _skip_garbage_at_exit()
         try:
             sys.stdout.flush()
         except BrokenPipeError:
             _silence_output()
             sys.exit(CLOSED_PIPE)
+
+
+def _skip_garbage_at_exit() -> None:
+    """Keep Python from searching for garbage at exit.
+
+    DuckDB's constants are deleted first: at exit its binding reports on standard error what nobody collected.
+    """
+    types = sys.modules.get("_duckdb._sqltypes")
+    if types is not None:
+        modules = [sys.modules.get(name) for name in ("duckdb.value.constant", "duckdb.sqltypes")]
+        for module in filter(None, [types, *modules]):
+            for name in [name for name, value in vars(module).items() if isinstance(value, types.DuckDBPyType)]:
+                delattr(module, name)
+    gc.freeze()
 
 
 def _message(error: dpselect.DpSelectError) -> str:
