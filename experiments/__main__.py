@@ -18,6 +18,7 @@ from dpselect._format import three_digits
 from dpselect.reproduce.drawing import picture
 from experiments import (
     auto,
+    discovered,
     domain_size,
     features,
     inside,
@@ -36,6 +37,7 @@ EXPERIMENTS = {
     "ordered": ordered,
     "ordered-margin": ordered_margin,
     "unknown": unknown,
+    "discovered": discovered,
     "inside": inside,
     "private-pool": private_pool,
     "domain-size": domain_size,

@@ -74,7 +74,7 @@ def weights_of(table: Any, most: int, units: int = 1024, **options: Any) -> dict
     named = {"item": "query", "person": "user", "max_items_per_person": most, "units": units, "key": "k", **options}
     with open_weights(table, **named) as weights:
         for weight, size in zip(*weights.histogram(), strict=True):
-            items = weights.fetch(np.full(size, weight), np.arange(size))
+            items = [item for item, _ in weights.fetch(np.full(size, weight), np.arange(size))]
             assert len(items) == len(set(items)) == size
             found.update(dict.fromkeys(items, int(weight)))
     return found

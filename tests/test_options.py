@@ -67,7 +67,7 @@ REFUSED: list[tuple[Any, Any, str]] = [
     ("oneshot", {"epsilon": 9.0}, "options must not contain epsilon, which is an argument of its own"),
     ("oneshot", {"ordered": True}, "options must not contain ordered"),
     ("laplace", {"max_items_per_person": 1}, "options must not contain max_items_per_person"),
-    ("oneshot", {"colour": "red"}, "options must have names among gamma,.* noise.*, got 'colour'"),
+    ("oneshot", {"colour": "red"}, "options must have names among discovery_share, gamma,.* noise.*, got 'colour'"),
     ("oneshot", "laplace", "options must map names to values"),
 ]
 

@@ -186,3 +186,48 @@ def test_a_ledger_is_charged_for_the_choice_and_the_tests(tmp_path: Path) -> Non
 
 def test_a_seed_reproduces_the_answer() -> None:
     assert ask(seed=5, epsilon=0.05).items == ask(seed=5, epsilon=0.05).items
+
+
+def test_auto_discovers_the_items_first_if_people_have_few_and_k_is_large() -> None:
+    """Weights of 233 people and more against a threshold of about 20: nothing else has a probability above 1e-6."""
+    release = ask(max_items_per_person=1)
+    assert release.mechanism.name == "discovered"
+    assert set(release.items) == {"weather", "news", "football"}
+    assert (release.guarantee.epsilon, release.guarantee.delta) == (3.0, 1e-6)
+    assert release.domain is not None
+    assert release.domain.items is None
+    assert json.loads(json.dumps(release.to_dict()))["mechanism"]["discovery"]["max_items_per_person"] == 1
+    assert ask(max_items_per_person=4).mechanism.name == "restricted"
+
+
+def test_discovered_answers_fewer_items_if_fewer_are_listed_and_their_values() -> None:
+    release = ask(k=6, mechanism="discovered", max_items_per_person=3, values=0.3, epsilon=30.0)
+    assert set(release.items) == {"weather", "news", "football"}
+    assert release.stopped
+    assert release.values is not None
+    counts = dict(zip(release.items, release.values, strict=True))
+    assert all(abs(counts[item] - COUNTS[item]) < 30 for item in counts)
+    assert ask(ROWS[:0], mechanism="discovered", max_items_per_person=3).items == []
+
+
+def test_discovered_is_refused_where_it_does_not_fit() -> None:
+    for options, said in (
+        ({}, "max_items_per_person must be"),
+        ({"max_items_per_person": 2, "pool": 30}, "pool must be left out"),
+        ({"max_items_per_person": 2, "weight": "share"}, "mechanism must be another one with value or weight"),
+        ({"max_items_per_person": 2, "lowest": True}, "lowest must be left out"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            ask(ROWS.assign(share=0.5), mechanism="discovered", **options)
+
+
+def test_discovered_under_a_key_is_charged_and_answered_once(tmp_path: Path) -> None:
+    with dps.ledger.Ledger(tmp_path / "ledger.sqlite") as ledger:
+        ledger.create("queries", epsilon=4.0, delta=1e-5)
+        asked: dict[str, Any] = {"ledger": ledger, "dataset": "queries", "once": "june", "max_items_per_person": 1}
+        first, second = ask(**asked), ask(**asked)
+        assert first.items == second.items
+        assert second.repeated
+        assert ledger.remaining("queries").epsilon == 1.0
+        with pytest.raises(InvalidInput, match="once"):
+            ask(**asked, where="query <> 'news'")

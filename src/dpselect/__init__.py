@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dpselect.mechanisms import (
         BlackBox,
         Canonical,
+        Discovered,
         Discovery,
         Gamma,
         Gaussian,
@@ -85,6 +86,7 @@ __all__ = [
     "BlackBox",
     "BudgetExceeded",
     "Canonical",
+    "Discovered",
     "Discovery",
     "DomainRelease",
     "DpSelectError",

@@ -7,15 +7,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dpselect._numbers import seed_or_none
 from dpselect.charging import ChargeTarget
 from dpselect.errors import InvalidInput
 from dpselect.items import plain_item
-from dpselect.mechanisms import Discovery
+from dpselect.mechanisms import Discovered, Discovery
 from dpselect.privacy.guarantee import Guarantee
-from dpselect.sampling import bit_source
+from dpselect.release import UNKNOWN, Release, ReleasePlan, StatedDomain
+from dpselect.sampling import BitSource, bit_source
 from dpselect.scores import Scores
-from dpselect.sources import fresh_key, open_weights
+from dpselect.sources import Contribution, Weights, fresh_key, open_weights, public_name
 
 if TYPE_CHECKING:
     from dpselect.ledger import Ledger
@@ -147,14 +150,60 @@ def discover(
         # Everything that needs no row is checked, and no row is read yet.
         if target.ledger is not None:
             target.record(guarantee, mechanism.describe(), secure=bits.secure)
-        members = mechanism.draw(Scores(None, weights.histogram(), int), bits)
-        items = weights.fetch(members.values, members.indexes)
-    return DomainRelease(_by_name(items), item, guarantee, mechanism, bits.secure)
+        listed = _listed(mechanism, weights, bits)
+    return DomainRelease([each for each, _ in listed], item, guarantee, mechanism, bits.secure)
 
 
-def _by_name(items: list[Any]) -> list[Any]:
-    """Return items in an order that depends on nothing but themselves."""
+def _listed(mechanism: Discovery, weights: Weights, bits: BitSource) -> list[tuple[Any, int]]:
+    """Return the items that the discovery lists, sorted by name, each with the number of people who kept it.
+
+    The order depends on nothing but the items.
+    """
+    members = mechanism.draw(Scores(None, weights.histogram(), int), bits)
+    listed = weights.fetch(members.values, members.indexes)
     try:
-        return sorted(items)
+        return sorted(listed, key=lambda pair: pair[0])
     except TypeError:
-        return sorted(items, key=str)
+        return sorted(listed, key=lambda pair: str(pair[0]))
+
+
+def top_of_discovered(
+    plan: ReleasePlan,
+    target: ChargeTarget,
+    contribution: Contribution,
+    bits: BitSource,
+    table: Any,
+    *,
+    item: str,
+    person: str,
+    table_name: str | None,
+    where: str | None,
+    progress: Callable[[float | None], None] | None,
+) -> Release:
+    """Return the release of `top` on an unknown domain whose items are discovered first."""
+    if not contribution.counts:
+        raise InvalidInput("mechanism", Discovered.name, "must be another one with value or weight: it counts people")
+    mechanism = plan.mechanism
+    assert isinstance(mechanism, Discovered)
+    asked = {"command": "top", "table": public_name(table, table_name), "item": item, "person": person, "where": where}
+    with open_weights(
+        table,
+        item=item,
+        person=person,
+        max_items_per_person=mechanism.max_items_per_person,
+        units=mechanism.discovery.units,
+        key=fresh_key(bits),
+        table_name=table_name,
+        where=where,
+        progress=progress,
+    ) as weights:
+        charge = target.charge(plan, secure=bits.secure, asked=lambda: {**asked, "domain": UNKNOWN})
+        if charge.stored is not None:
+            return charge.stored
+        mechanism = charge.plan.mechanism
+        assert isinstance(mechanism, Discovered)
+        listed = _listed(mechanism.discovery, weights, bits)
+    counts = np.array([people for _, people in listed], dtype=np.int64)
+    chosen = mechanism.choose(counts, bits)
+    items = [listed[place][0] for place in chosen.tolist()]
+    return charge.published(charge.plan.release(items, counts[chosen], bits, StatedDomain(None, UNKNOWN)))

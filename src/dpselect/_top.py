@@ -6,10 +6,12 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from dpselect._discover import top_of_discovered
 from dpselect._numbers import seed_or_none
 from dpselect.charging import ChargeTarget
 from dpselect.errors import InvalidInput
-from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, Mechanism, UnknownDomain
+from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, Discovered, Mechanism, PooledDomain, UnknownDomain
+from dpselect.mechanisms.auto import automatic_for_unknown
 from dpselect.mechanisms.unknown import Pool
 from dpselect.privacy.guarantee import WHERE_OTHERS_HAVE_THE_SAME
 from dpselect.release import (
@@ -132,6 +134,8 @@ def top(
     contribution = Contribution.of(value, clip, weight, max_items_per_person)
     possible = Domain.of(domain, column=domain_column, header=domain_header)
     check_not_rows(table, table_name, possible)
+    if possible.unknown and isinstance(mechanism, str) and mechanism == "auto":
+        mechanism = automatic_for_unknown(k, contribution.max_items_per_person, pool, counts=contribution.counts)
     plan = ReleaseRequest(
         mechanism=_mechanism_for(possible, mechanism, pool),
         k=k,
@@ -160,6 +164,19 @@ def top(
         )
     target = ChargeTarget.of(ledger, dataset, purpose, once, seed=seed)
     bits = bit_source(seed_or_none(seed))
+    if isinstance(plan.mechanism, Discovered):
+        return top_of_discovered(
+            plan,
+            target,
+            contribution,
+            bits,
+            table,
+            item=item,
+            person=person,
+            table_name=table_name,
+            where=where,
+            progress=progress,
+        )
     if possible.number is not None:
         plan.mechanism.check_size(possible.number)
     with open_counts(
@@ -201,20 +218,19 @@ def top(
 
 
 def _mechanism_for(domain: Domain, mechanism: str | Mechanism, pool: int | None) -> str | Mechanism:
-    """Return the mechanism, "restricted" for "auto" on an unknown domain; refuse one that does not fit the domain."""
+    """Return the mechanism; refuse one that does not fit the domain."""
     if not domain.unknown:
         if pool is not None:
             raise InvalidInput(
                 "pool", pool, "must be left out unless the domain is unknown; leave it out, or give domain=UNKNOWN"
             )
         return mechanism
-    if isinstance(mechanism, str) and mechanism == "auto":
-        return "restricted"
     if isinstance(mechanism, str) and mechanism in FOR_UNKNOWN_DOMAINS:
         return mechanism
     if isinstance(mechanism, UnknownDomain):
-        if pool not in (None, mechanism.pool):
-            raise InvalidInput("pool", pool, f"must be {mechanism.pool}, as the mechanism object states; leave it out")
+        stated = mechanism.pool if isinstance(mechanism, PooledDomain) else None
+        if pool not in (None, stated):
+            raise InvalidInput("pool", pool, f"must be {stated}, as the mechanism object states; leave it out")
         return mechanism
     raise InvalidInput(
         "mechanism",
@@ -226,7 +242,7 @@ def _mechanism_for(domain: Domain, mechanism: str | Mechanism, pool: int | None)
 def _release_from_pool(plan: ReleasePlan, counts: Counts, bits: BitSource) -> Release:
     """Return the release of an unknown domain, from the items of the pool and the one after them."""
     mechanism = plan.mechanism
-    assert isinstance(mechanism, UnknownDomain)
+    assert isinstance(mechanism, PooledDomain)
     size = mechanism.pool_size
     items, scores = counts.highest(size + 1)
     pool = Pool.of_rows(scores[:size], size, scores[size] if len(scores) > size else 0)

@@ -16,7 +16,7 @@ import pytest
 
 import dpselect as dps
 from dpselect.errors import InvalidInput
-from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, UnknownDomain, mechanism_for
+from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, PooledDomain, UnknownDomain, described_mechanism, mechanism_for
 from dpselect.mechanisms.limited import with_dummy
 from dpselect.mechanisms.unknown import FEW, Pool
 from dpselect.sampling import BitSource, bit_source
@@ -44,6 +44,9 @@ EVERY: list[UnknownDomain] = [
     dps.LimitedDomain(k=3, epsilon=3.0, delta=1e-3, pool=6, pool_epsilon=1.0),
     dps.TopStable(k=3, epsilon=3.0, delta=1e-3, pool=6),
     dps.TopStable(k=3, epsilon=3.0, delta=1e-3, pool=3),
+    dps.Discovered(
+        inner=dps.Canonical(k=3, epsilon=1.0), discovery=dps.Discovery(epsilon=2.0, delta=1e-3, max_items_per_person=4)
+    ),
 ]
 IDS = [
     "canonical",
@@ -55,8 +58,11 @@ IDS = [
     "limited-chosen",
     "top-stable",
     "top-stable-k",
+    "discovered",
 ]
 every = pytest.mark.parametrize("mechanism", EVERY, ids=IDS)
+pooled = pytest.mark.parametrize("mechanism", EVERY[:-1], ids=IDS[:-1])
+"""All mechanisms, and those that see a pool, which a discovery does not."""
 LEADING = [0, 90_000, 1, 30_000, 60_000, 1, 2, 0]
 
 
@@ -67,19 +73,17 @@ def test_no_mechanism_is_left_out() -> None:
 @every
 def test_a_mechanism_is_a_frozen_value_that_states_its_guarantee(mechanism: UnknownDomain) -> None:
     with pytest.raises(FrozenInstanceError):
-        mechanism.pool = 9  # type: ignore[misc]
+        mechanism.k = 9  # type: ignore[misc]
     assert pickle.loads(pickle.dumps(mechanism)) == mechanism
     assert hash(pickle.loads(pickle.dumps(mechanism))) == hash(mechanism)
     assert mechanism.guarantee.epsilon == mechanism.epsilon == 3.0
     assert 0 < mechanism.guarantee.delta <= math.nextafter(2e-3, 1)
-    assert replace(mechanism, pool=7) != mechanism
     described = json.loads(json.dumps(mechanism.describe()))
-    assert {key: described[key] for key in ("name", "k", "pool", "epsilon")} == {
-        "name": mechanism.name,
-        "k": 3,
-        "pool": mechanism.pool,
-        "epsilon": 3.0,
-    }
+    assert {key: described[key] for key in ("name", "k", "epsilon")} == {"name": mechanism.name, "k": 3, "epsilon": 3.0}
+    assert described_mechanism(described) == mechanism
+    if isinstance(mechanism, PooledDomain):
+        assert replace(mechanism, pool=7) != mechanism
+        assert described["pool"] == mechanism.pool
 
 
 @every
@@ -102,11 +106,13 @@ def test_no_item_gives_no_answer_and_no_error(mechanism: UnknownDomain) -> None:
 @every
 def test_fewer_items_than_the_pool_or_than_k_are_answered_as_far_as_there_are_any(mechanism: UnknownDomain) -> None:
     release = dps.select({"only": 10**6, "other": 10**6}, mechanism=mechanism)
-    # Top-stable finds the gap right after rank 2; for the others a nameless third item ends the answer.
+    # Top-stable finds the gap right after rank 2; for others a nameless third item ends the answer, if there is a pool.
     assert set(release.items) <= {"only", "other"}
     assert release.k == 3
     assert release.stopped
-    assert dps.select({"only": 10**6}, mechanism=replace(mechanism, pool=6)).items in ([], ["only"])
+    if isinstance(mechanism, PooledDomain):
+        mechanism = replace(mechanism, pool=6)
+    assert dps.select({"only": 10**6}, mechanism=mechanism).items in ([], ["only"])
 
 
 @pytest.mark.slow
@@ -389,8 +395,8 @@ def test_a_person_moves_the_dummy_exactly_as_the_next_score(epsilon: float, pool
     assert [Fraction(score) for score in with_dummy(scores, mechanism.dummy(1)).tolist()][-1] == mechanism.dummy(1)
 
 
-@every
-def test_a_pool_that_is_mostly_nameless_is_drawn_as_groups(mechanism: UnknownDomain) -> None:
+@pooled
+def test_a_pool_that_is_mostly_nameless_is_drawn_as_groups(mechanism: PooledDomain) -> None:
     """The gaps are lost with probability below e^-1000."""
     wide = replace(mechanism, pool=FEW + 100)
     for scores in ([10**6, 10**6 - 40_000, 10**6 - 80_000], []):
@@ -423,7 +429,7 @@ def test_draws_with_nameless_items_in_one_group_follow_the_law(
 
 def test_a_pool_of_millions_without_items_takes_little_memory() -> None:
     """One byte for each of ten million nameless items would already be more."""
-    for name in FOR_UNKNOWN_DOMAINS:
+    for name in ("restricted", "limited", "top-stable"):
         mechanism = mechanism_for(name, k=5, epsilon=1.0, delta=1e-6, pool=10**7)
         tracemalloc.start()
         try:

@@ -93,7 +93,7 @@ MechanismName = Annotated[
     str,
     typer.Option(
         help="One of auto, canonical, gamma, gaussian, joint, laplace, oneshot, peeling; for an unknown "
-        "domain auto, limited, restricted, top-stable.",
+        "domain auto, discovered, limited, restricted, top-stable.",
         metavar="NAME",
         rich_help_panel=MECHANISM,
     ),

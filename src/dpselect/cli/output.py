@@ -184,10 +184,11 @@ def _release_table(release: Release) -> Table:
 def facts(release: Release) -> Table:
     """Return a table of what was done and promised, and of what the order means."""
     described = release.mechanism.describe()
-    inside = f" around {described['inner']['name']}" if "inner" in described else ""
+    link = ", then" if "discovery" in described else " around"
+    inside = f"{link} {described['inner']['name']}" if "inner" in described else ""
     described |= described.get("inner", {})
     chosen = "".join(f", {option}" for option in _options_of(described))
-    limit = described.get("max_items_per_person")
+    limit = getattr(release.mechanism, "max_items_per_person", None)
     kept = "" if limit is None else f"at most {limit} item{'s' if limit > 1 else ''} per person"
     order = (
         f"{'lowest' if release.lowest else 'highest'} first, up to noise; the order is part of the private answer"

@@ -38,18 +38,38 @@ def forecast_text(
     compared = [
         dpselect.forecast.compare_unknown(scores, k, epsilon=each, delta=delta, draws=draws, **asked) for each in chosen
     ]
+    listed = None if epsilon is None else discovered(scores, epsilon, delta, asked.get("max_items_per_person"))
     if form is Format.json:
         every = {"epsilons": [each.to_dict() for each in compared], "private": False}
-        return as_json(every if epsilon is None else compared[0].to_dict())
+        return as_json(every if epsilon is None else compared[0].to_dict() | ({"discovery": listed} if listed else {}))
     if form is Format.csv:
         return as_csv([row for each in compared for row in _rows(each)])
     if epsilon is not None:
-        return as_text(*expected(compared[0]))
+        return as_text(*expected(compared[0]), *discovery_lines(listed))
     table = _table(*(f"ε = {each:g}" for each in _EPSILONS))
     for outlooks in zip(*(each.outlooks for each in compared), strict=True):
         table.add_row(outlooks[0].mechanism.name, *(_cell("returned", each.returned) for each in outlooks))
     title = f"Items to expect of a top {k} of an unknown domain, delta = {delta:g}"
     return as_text(Text(title, style="bold"), table, *_drawn(compared))
+
+
+def discovered(
+    scores: dpselect.Scores, epsilon: float, delta: float, max_items_per_person: int | None
+) -> dict[str, float] | None:
+    """Return how many items `dpselect domain` would list, if everybody has as many items as allowed."""
+    if max_items_per_person is None:
+        return None
+    found = dpselect.Discovery(epsilon=epsilon, delta=delta, max_items_per_person=max_items_per_person)
+    return {"listed": dpselect.forecast.expected_discovered(scores, found), "items_per_person": max_items_per_person}
+
+
+def discovery_lines(listed: dict[str, float] | None) -> list[Text]:
+    """Return a sentence about what `dpselect domain` would list."""
+    if listed is None:
+        return []
+    number, items = three_digits(listed["listed"]), listed["items_per_person"]
+    each = "1 item" if items == 1 else f"{items} items"
+    return [Text(f"dpselect domain would list {number} items at this epsilon and delta, if everybody has {each}.")]
 
 
 def _rows(compared: Any) -> list[dict[str, Any]]:
@@ -106,7 +126,9 @@ def plan_text(
     if epsilon is not None:
         compared = dpselect.forecast.compare_unknown(like, k, epsilon=epsilon, delta=delta, **asked)
         if form is Format.table:
-            return as_text(*expected(compared), Text("If the items have the scores of the look-alike."))
+            listed = discovered(like, epsilon, delta, asked.get("max_items_per_person"))
+            model = Text("If the items have the scores of the look-alike.")
+            return as_text(*expected(compared), *discovery_lines(listed), model)
         data = {key: value for key, value in compared.to_dict().items() if key != "private"}
         return as_json(data) if form is Format.json else as_csv(_rows(compared))
     return _needs_text(like, k, delta, expect, form, **asked)
@@ -131,7 +153,8 @@ def _facts_text(facts: list[Any], form: Format) -> str:
             f"Lead: by how many people an item must lead rank {first.pool + 1} to be released, once chosen, with that "
             f"probability. Gap for all: between ranks {first.pool} and {first.pool + 1}, enough for all {first.k} with "
             "probability 0.99 (real data need less). Of epsilon: the share that hides which items exist. For "
-            "top-stable, lead and gap are those behind the last item of its answer."
+            "top-stable, lead and gap are those behind the last item of its answer; for discovered, which needs "
+            "--max-items-per-person, they are the people of an item, each with as many items as allowed."
         ),
     )
 

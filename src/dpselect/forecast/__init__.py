@@ -8,7 +8,8 @@
 * `expected_leap`, `tail_loss_bound`, `success_bound`, `full_answer_gap`, `signed_error_bound`: the papers' utility
   theorems, from public facts alone
 * `compare_unknown(scores, k, epsilon=..., delta=...)`, `epsilon_for_items`: how many items of an unknown domain to
-  expect; `plan_unknown(k, epsilon=..., delta=...)`: what it takes to release one, from public facts alone
+  expect; `expected_discovered(scores, discovery)`: how many a discovery lists;
+  `plan_unknown(k, epsilon=..., delta=...)`: what it takes to release one, from public facts alone
 
 All but `plan`, `plan_unknown`, `reach` and the theorems are computed from the scores themselves and have no privacy
 guarantee: for the curator, not for release.
@@ -45,6 +46,7 @@ from dpselect.forecast.unknown import (
     UnknownOutlook,
     compare_unknown,
     epsilon_for_items,
+    expected_discovered,
     plan_unknown,
 )
 
@@ -72,6 +74,7 @@ __all__ = [
     "compare",
     "compare_unknown",
     "epsilon_for_items",
+    "expected_discovered",
     "expected_leap",
     "f1_score",
     "forecast",

@@ -1,7 +1,8 @@
 """Unknown domains: how many items to expect, from scores, a look-alike or public facts.
 
 Figures that follow from one integral are computed: the length of the answers of LimitedDomain with gumbel noise and of
-TopStable. They leave out answers cut by a nameless item, which have probability at most δ. All others are simulated.
+TopStable. They leave out answers cut by a nameless item, which have probability at most δ. That of Discovered is a sum
+over items. All others are simulated.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,17 @@ from dpselect.errors import InvalidInput
 from dpselect.forecast.outcome import WARNING, checked_draws
 from dpselect.forecast.simulate import Figure, simulated
 from dpselect.forecast.theorems import full_answer_gap
-from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, LimitedDomain, Restricted, TopStable, UnknownDomain, mechanism_for
+from dpselect.mechanisms import (
+    FOR_UNKNOWN_DOMAINS,
+    Discovered,
+    Discovery,
+    LimitedDomain,
+    PooledDomain,
+    Restricted,
+    TopStable,
+    UnknownDomain,
+    mechanism_for,
+)
 from dpselect.mechanisms.unknown import Pool
 from dpselect.privacy.calibration import laplace_threshold
 from dpselect.sampling.laws import threshold_probability
@@ -33,6 +45,9 @@ UNKNOWN_TITLES = {"returned": "items returned", "full": "P(all k)", "f1": "F1", 
 
 _LARGEST_INTEGRAL = 10**6
 """Largest pool times k for which the length of an answer is computed instead of simulated."""
+
+_NEGLIGIBLE = 1e-12
+"""Items that are listed with a smaller probability are left out of the length of an answer."""
 
 _FARTHEST = 600.0
 """Scores this many scales of noise from a threshold are as good as infinitely far."""
@@ -186,8 +201,15 @@ def _candidates(
     ordered: bool = False,
     max_items_per_person: int | None = None,
 ) -> list[UnknownDomain]:
-    """Return the mechanisms for unknown domains by name; those with an ordered answer if `ordered`."""
-    named = [_named(name, k, epsilon, delta, pool, max_items_per_person) for name in FOR_UNKNOWN_DOMAINS]
+    """Return the mechanisms for unknown domains by name; those with an ordered answer if `ordered`.
+
+    Discovered needs a limit of items per person, and has no pool.
+    """
+    named = [
+        _named(name, k, epsilon, delta, pool, max_items_per_person)
+        for name in FOR_UNKNOWN_DOMAINS
+        if name != Discovered.name or (max_items_per_person is not None and pool is None)
+    ]
     return [mechanism for mechanism in named if mechanism.ordered or not ordered]
 
 
@@ -226,6 +248,9 @@ def _filled(table: Scores, k: int) -> Scores:
 
 def length_law(table: Scores, mechanism: UnknownDomain) -> FloatArray | None:
     """Return the probabilities of answers of 0 … k items, up to δ; None if no integral gives them."""
+    if isinstance(mechanism, Discovered):
+        return _listed_lengths(table, mechanism)
+    assert isinstance(mechanism, PooledDomain)
     size = mechanism.pool_size
     if size * mechanism.k > _LARGEST_INTEGRAL:
         return None
@@ -264,6 +289,25 @@ def _above_dummy(leads: FloatArray, k: int) -> FloatArray:
     return law
 
 
+def _listed_lengths(table: Scores, mechanism: Discovered) -> FloatArray | None:
+    """Return the law of min(k, number of listed items): each item is listed independently.
+
+    Items that are listed with a probability below 1e-12 are left out.
+    """
+    chances = mechanism.discovery.probabilities(mechanism.weights(table).values)
+    possible = chances >= _NEGLIGIBLE
+    sizes = table.multiplicities[possible]
+    if int(sizes.sum()) * mechanism.k > _LARGEST_INTEGRAL:
+        return None
+    law = np.zeros(mechanism.k + 1)
+    law[0] = 1.0
+    for chance in np.repeat(chances[possible], sizes.astype(np.int64)):
+        moved = law[:-1] * chance
+        law[:-1] -= moved
+        law[1:] += moved
+    return law
+
+
 def _stable_lengths(mechanism: TopStable, ranked: list[Fraction], following: Fraction) -> FloatArray:
     """Return the law of the length of TopStable's answer: k if one of the gaps from rank k on is accepted."""
     spread, rate, height = Fraction(mechanism.sensitivity.spread), mechanism.rate(), mechanism.height()
@@ -293,10 +337,11 @@ class UnknownFacts:
         The mechanism.
     half, likely : float
         The score above x_[pool+1] that a chosen item needs to pass with probability ½ and 0.99. For top-stable, the
-        gap behind a rank at which its answer may end.
+        gap behind a rank at which its answer may end; for discovered, the score itself, if everybody has as many items
+        as allowed.
     full : float
         A gap x_[pool] − x_[pool+1] with which all k items are returned with probability 0.99 (restricted, theorem 4);
-        for top-stable, the gap behind rank k.
+        for top-stable, the gap behind rank k; for discovered, the score of rank k.
     for_tests : float
         The share of ε that is spent on hiding which items exist instead of choosing.
 
@@ -365,6 +410,8 @@ _FAILURE = Fraction(1, 100)
 
 def _facts(mechanism: Any) -> UnknownFacts:
     """Return the facts of one mechanism, whose tests compare two noises of one kind."""
+    if isinstance(mechanism, Discovered):
+        return _facts_of_discovered(mechanism)
     if isinstance(mechanism, LimitedDomain):
         # An item beats the dummy by logistic noise. A round takes the dummy with at most 1/(1 + (pool − k + 1) e^y).
         odds = math.log(1 / _FAILURE - 1)
@@ -379,6 +426,56 @@ def _facts(mechanism: Any) -> UnknownFacts:
         return UnknownFacts(mechanism, half, likely, full_answer_gap(mechanism, float(_FAILURE)), share)
     spent = 0.0 if mechanism.choice is None else mechanism.choice.epsilon
     return UnknownFacts(mechanism, half, likely, likely, 1 - spent / mechanism.epsilon)
+
+
+def _facts_of_discovered(mechanism: Discovered) -> UnknownFacts:
+    """Return the facts of Discovered: the counts at which items are listed, of people with as many items as allowed."""
+    found = mechanism.discovery
+    least, noise = found.weight(found.max_items_per_person), NormalDist(0.0, found.sigma * found.units)
+    failures = (0.5, float(_FAILURE), float(_FAILURE / mechanism.k))
+    half, likely, full = ((found.threshold - noise.inv_cdf(failure)) / least for failure in failures)
+    return UnknownFacts(mechanism, half, likely, full, found.epsilon / mechanism.guarantee.epsilon)
+
+
+def expected_discovered(scores: Any, discovery: Discovery, *, items_per_person: int | None = None) -> float:
+    """Return how many items a discovery lists on average, if the items have these counts; not private.
+
+    Parameters
+    ----------
+    scores
+        How many people have each item, after keeping at most max_items_per_person of each, as for `dpselect.select`.
+    discovery : Discovery
+        The discovery.
+    items_per_person : int, optional
+        How many items each of these people has, at most max_items_per_person, which is assumed if it is left out: the
+        fewest items are then listed.
+
+    Returns
+    -------
+    float
+        `Σ Φ((w_i − ρ)/σ)`, the expected number of listed items.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> import dpselect as dps
+    >>> counts = [round(2000 / rank) for rank in range(1, 1001)]
+    >>> discovery = dps.Discovery(epsilon=1.0, delta=1e-7, max_items_per_person=20)
+    >>> found = [dps.forecast.expected_discovered(counts, discovery, items_per_person=items) for items in (20, 5)]
+    >>> [round(number) for number in found]
+    [16, 33]
+    """
+    most = discovery.max_items_per_person
+    held = most if items_per_person is None else positive_integer("items_per_person", items_per_person)
+    if held > most:
+        raise InvalidInput("items_per_person", held, f"must be at most max_items_per_person = {most}")
+    table = Scores.of(scores)
+    weights = np.array([max(int(count), 0) * discovery.weight(held) for count in table.values.tolist()], dtype=object)
+    return math.fsum(discovery.probabilities(weights) * table.multiplicities.astype(np.float64))
 
 
 def epsilon_for_items(

@@ -3,6 +3,7 @@
 from dpselect.mechanisms.base import Mechanism
 from dpselect.mechanisms.black_box import BlackBox
 from dpselect.mechanisms.canonical import Canonical
+from dpselect.mechanisms.discovered import Discovered
 from dpselect.mechanisms.discovery import Discovery
 from dpselect.mechanisms.gamma import Gamma
 from dpselect.mechanisms.gaussian import Gaussian
@@ -22,13 +23,14 @@ from dpselect.mechanisms.registry import (
 )
 from dpselect.mechanisms.restricted import Restricted, RestrictedGumbel, RestrictedNormal
 from dpselect.mechanisms.top_stable import TopStable
-from dpselect.mechanisms.unknown import UnknownDomain
+from dpselect.mechanisms.unknown import PooledDomain, UnknownDomain
 
 __all__ = [
     "FOR_UNKNOWN_DOMAINS",
     "MECHANISMS",
     "BlackBox",
     "Canonical",
+    "Discovered",
     "Discovery",
     "Gamma",
     "Gaussian",
@@ -40,6 +42,7 @@ __all__ = [
     "NoisyVector",
     "OneShot",
     "Peeling",
+    "PooledDomain",
     "Restricted",
     "RestrictedGumbel",
     "RestrictedNormal",

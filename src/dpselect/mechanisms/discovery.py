@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sized
+from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -143,6 +143,11 @@ class Discovery:
         threshold = float_above(Fraction(self.threshold, self.units))
         stated = {"sigma": self.sigma, "threshold": threshold}
         return {"name": self.name, **asdict(self), **stated}
+
+    @classmethod
+    def described(cls, described: Mapping[str, Any]) -> Discovery:
+        """Return the discovery that `describe` described."""
+        return cls(**{each.name: described[each.name] for each in fields(cls)})
 
     def draw(self, weights: Scores, bits: BitSource) -> Members:
         """Return the listed items for weights in units, in uniformly random order. Weights of 0 are no items."""

@@ -15,7 +15,7 @@ from dpselect._numbers import exact_fraction, float_below, positive_integer, pos
 from dpselect.errors import InvalidInput
 from dpselect.mechanisms.base import FARTHEST, Law, check_noise
 from dpselect.mechanisms.oneshot import OneShot
-from dpselect.mechanisms.unknown import Pool, UnknownDomain, positive_delta
+from dpselect.mechanisms.unknown import Pool, PooledDomain, positive_delta
 from dpselect.privacy.calibration import gumbel_threshold, laplace_threshold, range_per_round
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.sampling import NOISES, BitSource, Field, top_k
@@ -30,7 +30,7 @@ DIGITS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class LimitedDomain(UnknownDomain):
+class LimitedDomain(PooledDomain):
     """A mechanism for unknown domains: the k largest of `x_i + Z_i` over the pool and a dummy, down to the dummy.
 
     The answer is a sequence. The dummy is at `x_[pool+1] + w + u`, w being the spread of the sensitivity. Durfee and
@@ -39,7 +39,7 @@ class LimitedDomain(UnknownDomain):
     Parameters
     ----------
     k, epsilon, sensitivity, pool
-        As in `UnknownDomain`.
+        As in `PooledDomain`.
     delta
         The δ of the guarantee, above 0.
     max_items_per_person

@@ -13,6 +13,8 @@ from dpselect.errors import InvalidInput
 from dpselect.mechanisms.auto import automatic, check_aim
 from dpselect.mechanisms.base import Mechanism, check_agreement
 from dpselect.mechanisms.canonical import Canonical
+from dpselect.mechanisms.discovered import Discovered, discovered_for
+from dpselect.mechanisms.discovery import Discovery
 from dpselect.mechanisms.gamma import Gamma
 from dpselect.mechanisms.gaussian import Gaussian
 from dpselect.mechanisms.joint import Joint
@@ -32,7 +34,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
 """Mechanisms for known domains."""
 
 FOR_UNKNOWN_DOMAINS: dict[str, type[UnknownDomain]] = {
-    mechanism.name: mechanism for mechanism in (Restricted, LimitedDomain, TopStable)
+    mechanism.name: mechanism for mechanism in (Restricted, LimitedDomain, TopStable, Discovered)
 }
 """Mechanisms that also hide which items exist."""
 
@@ -109,7 +111,7 @@ def mechanism_for(
         else:
             kind = _named(mechanism)
             chosen_parameters = {"delta": allowed} if kind.may_stop else _with_delta(kind, allowed, parameters)
-            if kind in (OneShot, Restricted):
+            if kind in (OneShot, Restricted, Discovered):
                 chosen_parameters["ordered"] = ordered
             chosen = _maker(kind)(**shared, **{**chosen_parameters, **parameters})
     if delta is not None and chosen.guarantee.delta > allowed:
@@ -143,6 +145,8 @@ def described_mechanism(described: Mapping[str, Any]) -> Mechanism:
     parameters["sensitivity"] = Sensitivity(**described["sensitivity"])
     if "inner" in described:
         parameters["inner"] = described_mechanism(described["inner"])
+    if "discovery" in described:
+        parameters["discovery"] = Discovery.described(described["discovery"])
     return _named(described["name"])(**parameters)
 
 
@@ -175,7 +179,11 @@ def _options(kind: type[Mechanism]) -> list[str]:
 
 def _maker(kind: type[Mechanism]) -> Callable[..., Mechanism]:
     """Return the function that makes a mechanism from k, ε and its further parameters."""
-    return restricted_for if kind is Restricted else kind
+    makers: dict[type[Mechanism], Callable[..., Mechanism]] = {
+        Restricted: restricted_for,
+        Discovered: discovered_for,
+    }
+    return makers.get(kind, kind)
 
 
 def _named(name: Any) -> type[Mechanism]:

@@ -24,7 +24,7 @@ from dpselect.mechanisms.base import FARTHEST, SCALE_RANGE, Law, Mechanism, chec
 from dpselect.mechanisms.gaussian import Gaussian
 from dpselect.mechanisms.oneshot import OneShot
 from dpselect.mechanisms.peeling import Peeling
-from dpselect.mechanisms.unknown import Pool, UnknownDomain, positive_delta, total
+from dpselect.mechanisms.unknown import Pool, PooledDomain, UnknownDomain, positive_delta, total
 from dpselect.privacy.calibration import laplace_threshold, range_per_round
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
@@ -41,7 +41,7 @@ MOST_FOR_TESTS = Fraction(1, 2)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Restricted(UnknownDomain):
+class Restricted(PooledDomain):
     """A mechanism for unknown domains: `inner` chooses k items of the pool, and tests decide how many are released.
 
     The items are released one by one as long as `x_i − x_[pool+1] − w + Lap(b) > T + Lap(b)`; the second noise is drawn
@@ -57,7 +57,7 @@ class Restricted(UnknownDomain):
     test_epsilon, test_delta
         The cost of the tests, ε_R and δ_R.
     pool
-        As in `UnknownDomain`.
+        As in `PooledDomain`.
     k, epsilon, sensitivity
         They follow from `inner` (epsilon is the sum); if given, they must agree.
 

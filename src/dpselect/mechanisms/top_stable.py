@@ -16,7 +16,7 @@ from dpselect._numbers import exact_fraction, float_below
 from dpselect.errors import InvalidInput
 from dpselect.mechanisms.base import FARTHEST, SCALE_RANGE, Law, in_random_order
 from dpselect.mechanisms.oneshot import OneShot
-from dpselect.mechanisms.unknown import Pool, UnknownDomain, positive_delta
+from dpselect.mechanisms.unknown import Pool, PooledDomain, positive_delta
 from dpselect.privacy.calibration import laplace_threshold
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.sampling import BitSource
@@ -26,7 +26,7 @@ from dpselect.scores import Members
 
 
 @dataclass(frozen=True, kw_only=True)
-class TopStable(UnknownDomain):
+class TopStable(PooledDomain):
     """A mechanism for unknown domains: the top i for a noisily stable i, or k of them if i > k, as a set.
 
     i is the first of k … pool and then k−1 … 1 with `max(x_[i] − x_[i+1] − w, 0) + Lap(b) > T + Lap(b)`; the second
@@ -37,7 +37,7 @@ class TopStable(UnknownDomain):
     Parameters
     ----------
     k, epsilon, sensitivity, pool
-        As in `UnknownDomain`.
+        As in `PooledDomain`.
     delta
         The δ of the guarantee, above 0.
 

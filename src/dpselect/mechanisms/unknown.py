@@ -180,7 +180,34 @@ class RankedPool:
 class UnknownDomain(Mechanism):
     """A private choice of at most k items that also hides which items exist: the base class for unknown domains.
 
-    It sees the `pool` highest scores and the next one. The guarantee covers the length of the answer, too.
+    The guarantee covers the length of the answer, too. Most of these mechanisms are a `PooledDomain`.
+
+    Examples
+    --------
+    >>> import dpselect as dps
+    >>> mechanism = dps.LimitedDomain(k=2, epsilon=1.0, delta=1e-6)
+    >>> isinstance(mechanism, UnknownDomain)
+    True
+    >>> mechanism.select({"tea": 900, "coffee": 700, "milk": 1}, seed=1).tolist()
+    [0, 1]
+    """
+
+    may_stop: ClassVar[bool] = True
+
+    def check_size(self, size: int) -> None:
+        """Accept any number of items, which is private."""
+
+    def table(self, scores: Any) -> Scores:
+        """Return `Scores`; an empty table is accepted, since it must not be revealed that there is no item."""
+        if isinstance(scores, Scores):
+            return scores
+        nothing = isinstance(scores, Sized) and not isinstance(scores, str | bytes | bytearray) and not len(scores)
+        return NOTHING if nothing else Scores.of(scores)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PooledDomain(UnknownDomain):
+    """A mechanism for unknown domains that sees the `pool` highest scores and the next one.
 
     Parameters
     ----------
@@ -198,13 +225,9 @@ class UnknownDomain(Mechanism):
     --------
     >>> import dpselect as dps
     >>> mechanism = dps.LimitedDomain(k=2, epsilon=1.0, delta=1e-6)
-    >>> isinstance(mechanism, UnknownDomain), mechanism.pool
+    >>> isinstance(mechanism, PooledDomain), mechanism.pool
     (True, 20)
-    >>> mechanism.select({"tea": 900, "coffee": 700, "milk": 1}, seed=1).tolist()
-    [0, 1]
     """
-
-    may_stop: ClassVar[bool] = True
 
     pool: int | None = None
 
@@ -227,9 +250,6 @@ class UnknownDomain(Mechanism):
         assert self.pool is not None
         return self.pool
 
-    def check_size(self, size: int) -> None:
-        """Accept any number of items, which is private."""
-
     def draw(self, scores: Scores, bits: BitSource) -> Members:
         """Return the answer for all scores, of which only the pool is used."""
         return self.draw_from(Pool.of(scores, self.pool_size), bits)
@@ -241,13 +261,6 @@ class UnknownDomain(Mechanism):
     @abstractmethod
     def ranked_law(self, scores: tuple[Fraction, ...], named: int, following: Fraction) -> Law:
         """Return the law of the answer as ranks of a pool, given its scores, the number named, and the next score."""
-
-    def table(self, scores: Any) -> Scores:
-        """Return `Scores`; an empty table is accepted, since it must not be revealed that there is no item."""
-        if isinstance(scores, Scores):
-            return scores
-        nothing = isinstance(scores, Sized) and not isinstance(scores, str | bytes | bytearray) and not len(scores)
-        return NOTHING if nothing else Scores.of(scores)
 
     def law(self, scores: Any) -> Law:
         """Return the probability of every outcome; ties at the edge of the pool are broken uniformly."""
@@ -270,7 +283,7 @@ class UnknownDomain(Mechanism):
 
 
 @lru_cache(maxsize=4096)
-def _cached_ranked_law(mechanism: UnknownDomain, scores: tuple[Fraction, ...], named: int, following: Fraction) -> Law:
+def _cached_ranked_law(mechanism: PooledDomain, scores: tuple[Fraction, ...], named: int, following: Fraction) -> Law:
     """Return the ranked law of a mechanism; neighbouring tables often share it."""
     return mechanism.ranked_law(scores, named, following)
 

@@ -53,14 +53,19 @@ class Data:
 
     def bounded_counts(self, name: str, most: int, more_than: int = 0) -> Array:
         """Return the counts, highest first, after keeping at most `most` random items per person (fixed seed)."""
+        _, items = self.bounded_pairs(name, most)
+        counts = np.bincount(items)
+        return self._long_enough(name, np.sort(counts[counts > 0])[::-1], more_than)
+
+    def bounded_pairs(self, name: str, most: int) -> tuple[Array, Array]:
+        """Return the person and the item of each pair after keeping at most `most` random items per person."""
         people, items = self._pairs(name)
         mixed = np.random.default_rng(0).permutation(len(people))
         order = mixed[np.argsort(people[mixed], kind="stable")]
         grouped = people[order]
         starts = np.flatnonzero(np.append(True, grouped[1:] != grouped[:-1]))
         place = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
-        counts = np.bincount(items[order[place < most]])
-        return self._long_enough(name, np.sort(counts[counts > 0])[::-1], more_than)
+        return grouped[place < most], items[order[place < most]]
 
     def _long_enough(self, name: str, counts: Array, more_than: int) -> Array:
         if len(counts) <= more_than:

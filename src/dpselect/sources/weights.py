@@ -38,7 +38,7 @@ class Weights:
 
     @cached_property
     def _weighted(self) -> Any:
-        """The table (item, weight), computed from the rows on first use."""
+        """The table (item, weight, people), computed from the rows on first use."""
         return self._read()
 
     def histogram(self) -> tuple[Array, Array]:
@@ -49,10 +49,11 @@ class Weights:
         order = np.argsort(-weights)
         return weights[order], items[order]
 
-    def fetch(self, weights: Array, indexes: Array) -> list[Any]:
-        """Return, in any order, the indexes[i]-th item (from 0) among those tied at weights[i].
+    def fetch(self, weights: Array, indexes: Array) -> list[tuple[Any, int]]:
+        """Return, in any order, the indexes[i]-th item (from 0) among those tied at weights[i], and who kept it.
 
-        Tied items are ranked by a hash of their text. Either all items are returned, or an error is raised.
+        Tied items are ranked by a hash of their text. Either all items are returned, or an error is raised. The number
+        of people who kept an item is private.
         """
         import ibis
         import pyarrow
@@ -64,14 +65,14 @@ class Weights:
         near = near.mutate(name=name, mixed=self._engine.digest(name))
         window = ibis.window(group_by=near.weight, order_by=[near.mixed, near.name])
         near = near.mutate(index=ibis.row_number().over(window).cast("int64"))
-        near = near.select("item", place=near.weight.cast("string") + ":" + near.index.cast("string"))
+        near = near.select("item", "people", place=near.weight.cast("string") + ":" + near.index.cast("string"))
         places = [f"{weight}:{index}" for weight, index in zip(weights.tolist(), indexes.tolist(), strict=True)]
         asked = {"key": places, "text": [""] * len(places), "position": pyarrow.array([0] * len(places), "int64")}
         with self._engine.uploaded(pyarrow.table(asked)) as chosen:
-            rows = self._engine.fetch(near.semi_join(chosen, near.place == chosen.key).select("item"))
+            rows = self._engine.fetch(near.semi_join(chosen, near.place == chosen.key).select("item", "people"))
         if len(rows) != len(places):
             raise SourceError(CHANGED)
-        return [self._shown(row["item"]) for row in rows]
+        return [(self._shown(row["item"]), int(row["people"])) for row in rows]
 
     def _shown(self, item: Any) -> Any:
         is_whole = self._shows_whole_floats_as_integers and isinstance(item, float) and item.is_integer()
@@ -151,7 +152,7 @@ def open_weights(
 
 
 def _weighted(engine: Engine, pairs: Any, most: int, units: int, key: str) -> Any:
-    """Return the expression (item, weight) of distinct pairs (item, person)."""
+    """Return the expression (item, weight, people) of distinct pairs (item, person)."""
     import ibis
 
     kept = kept_at_random(engine, pairs, most, key).select("item", "person")
@@ -159,4 +160,5 @@ def _weighted(engine: Engine, pairs: Any, most: int, units: int, key: str) -> An
     amount = (units / kept.held.cast("float64").sqrt()).floor().cast("int64")
     # In whole numbers, so that no weight is above units/√n however an engine rounds.
     amount = amount - (amount * amount * kept.held > units * units).ifelse(1, 0)
-    return kept.mutate(amount=amount).group_by("item").aggregate(weight=lambda each: each.amount.sum().cast("int64"))
+    kept = kept.mutate(amount=amount)
+    return kept.group_by("item").aggregate(weight=kept.amount.sum().cast("int64"), people=kept.count())

@@ -12,6 +12,8 @@ from fractions import Fraction
 from itertools import combinations, product
 from typing import Any, ClassVar
 
+from dpselect.mechanisms import mechanism_for
+from dpselect.mechanisms.discovered import Discovered
 from dpselect.mechanisms.discovery import RARELY, Discovery
 from dpselect.privacy import COUNTS, Sensitivity
 from dpselect.sampling.balls import ball, working_precision
@@ -147,7 +149,21 @@ def few_people(name: str, kind: type[Discovery] = Discovery) -> ExactCheck:
     return ExactCheck(name, "probability with too few people / stated", tuple(map(used, (20, 50, 1000))), 0.9, 1.0)
 
 
+def steps_within_total(name: str) -> ExactCheck:
+    """Compare what discovery and choice cost together with the total ε and δ that were asked for."""
+    values = []
+    for epsilon, delta, most in TARGETS:
+        asked: dict[str, Any] = {"k": 5, "epsilon": epsilon, "delta": delta, "max_items_per_person": most}
+        mechanism = mechanism_for("discovered", **asked)
+        assert isinstance(mechanism, Discovered)
+        parts = mechanism.discovery.guarantee, mechanism.inner.guarantee
+        for total, each in ((epsilon, "epsilon"), (delta, "delta")):
+            values.append(float(sum(Fraction(getattr(part, each)) for part in parts) / Fraction(total)))
+    return ExactCheck(name, "cost of both steps / total", tuple(values), 1 - 1e-12, 1.0)
+
+
 CALIBRATED: list[tuple[str, Callable[[str], ExactCheck]]] = [
-    (NAME, check) for check in (threshold_words, own_items, few_people)
+    *[(NAME, check) for check in (threshold_words, own_items, few_people)],
+    (Discovered.name, steps_within_total),
 ]
 """Mechanism and check."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpselect.mechanisms import Canonical, Gamma, Gaussian, Joint, Laplace, Lipschitz, Mechanism, OneShot, Peeling
+from dpselect.mechanisms.discovered import Discovered
+from dpselect.mechanisms.discovery import Discovery
 from dpselect.mechanisms.limited import LimitedDomain
 from dpselect.mechanisms.restricted import Restricted
 from dpselect.mechanisms.top_stable import TopStable
@@ -18,7 +20,7 @@ from dpselect.privacy import COUNTS, Sensitivity
 from dpselect.sampling.noise import NOISES
 from dpselect.scores import Scores
 from dpselect.verify.boxes import KnownBox, box_around, favouring_box
-from dpselect.verify.domain import Domain
+from dpselect.verify.domain import Chosen, Domain, ScoreVector
 from dpselect.verify.included import GaussianShown, LaplaceShown
 from dpselect.verify.own_noises import SECANT, STEPS
 from dpselect.verify.sampler import oneshot_groups, peeling_groups, vector_groups
@@ -226,6 +228,13 @@ def _limited(most: int, noise: str, *, epsilon: float, pool: int) -> UnknownPair
     return mechanism, Domain(4, 3, COUNTS, items_per_person=most)
 
 
+def _discovered(inner: Mechanism, most: int, epsilon: float, delta: float, *near: ScoreVector) -> UnknownPair:
+    """Return Discovered on a box of small counts, or on counts near the threshold, where the choice matters."""
+    found = Discovered(inner=inner, discovery=Discovery(epsilon=epsilon, delta=delta, max_items_per_person=most))
+    box = Chosen(len(near[0]), vectors=near, items_per_person=most) if near else Domain(4, 3, items_per_person=most)
+    return found, box
+
+
 UNKNOWN_UNDER_TEST: dict[str, list[UnknownPair]] = {
     "restricted": [
         *[(_around(inner), BOX) for inner in INNER],
@@ -265,6 +274,14 @@ UNKNOWN_UNDER_TEST: dict[str, list[UnknownPair]] = {
             Domain(3, 2, BOTH_WAYS),
         ),
     ],
+    "discovered": [
+        _discovered(Canonical(k=2, epsilon=1.0), 2, 1.0, 0.1),
+        _discovered(Gaussian(k=2, epsilon=0.5, delta=0.05, max_items_per_person=1), 1, 0.5, 0.3),
+        _discovered(OneShot(k=2, epsilon=1.0, noise="gumbel", delta=0.05), 3, 2.0, 0.1),
+        _discovered(Joint(k=1, epsilon=2.0), 4, 0.5, 0.4),
+        _discovered(Peeling(k=2, epsilon=1.0), 2, 1.0, 1e-3, (16, 16, 15), (15, 14, 0)),
+        _discovered(OneShot(k=1, epsilon=1.0), 3, 1.0, 1e-3, (22, 22, 22, 22)),
+    ],
     "top-stable": [
         (TopStable(k=1, epsilon=3.0, delta=0.1, pool=1), Domain(3, 6, COUNTS)),
         (TopStable(k=2, epsilon=4.0, delta=0.1, pool=3), BOX),
@@ -273,7 +290,7 @@ UNKNOWN_UNDER_TEST: dict[str, list[UnknownPair]] = {
         (TopStable(k=2, epsilon=2.0, delta=0.1, pool=2, sensitivity=BOTH_WAYS), Domain(3, 3, BOTH_WAYS)),
     ],
 }
-QUICK_UNKNOWN = {"restricted": 5, "limited": 2, "top-stable": 2}
+QUICK_UNKNOWN = {"restricted": 5, "limited": 2, "discovered": 2, "top-stable": 2}
 """How many of each are in the quick checks."""
 
 UNKNOWN_SAMPLES: list[Any] = [[9, 3, 0, 7, 3], Scores.from_histogram([12, 6, 1], [1, 3, 2]), [4, 0, 0]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any
@@ -11,11 +11,15 @@ from typing import Any
 import numpy as np
 
 from dpselect._arrays import Array
+from dpselect.mechanisms import OneShot
+from dpselect.mechanisms.discovered import Discovered
 from dpselect.mechanisms.discovery import Discovery
+from dpselect.privacy import Guarantee
 from dpselect.privacy.calibration import unit_sigma
 from dpselect.scores import Scores
-from dpselect.verify.broken.base import Twin, by_sampler
+from dpselect.verify.broken.base import Twin, by_privacy, by_sampler
 from dpselect.verify.discovery import SAMPLED, SAMPLES, Listing, People, few_people, own_items, threshold_words
+from dpselect.verify.domain import Chosen
 from dpselect.verify.privacy import check_privacy, shared_privacy_check
 
 
@@ -92,6 +96,25 @@ class SmallerNoise(Discovery):
         return (1 + Fraction(1, 10**6)) / (Fraction(self.sigma) * self.units)
 
 
+@dataclass(frozen=True, kw_only=True)
+class SpentTwice(Discovered):
+    """Both steps get the ε that is claimed for both together."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Return the claim: the cost of the discovery alone."""
+        return self.discovery.guarantee
+
+
+def _spent_twice() -> Twin:
+    found = Discovery(epsilon=2.0, delta=1e-3, max_items_per_person=3)
+    broken = SpentTwice(inner=OneShot(k=1, epsilon=2.0), discovery=found)
+    sound = Discovered(inner=OneShot(k=1, epsilon=1.0), discovery=replace(found, epsilon=1.0))
+    near = Chosen(4, vectors=((13, 13, 13, 13),), items_per_person=3)
+    flaw = "discovery and choice each spend the whole epsilon"
+    return by_privacy("epsilon spent twice", flaw, broken, sound, noise="normal", domain=near)
+
+
 def one_noise_for_ties(scores: Any, seed: int | None) -> Array:
     """List all items of a weight or none of them, in random order."""
     table = Scores.of(scores)
@@ -137,6 +160,7 @@ TWINS = [
         0.0,
     ),
     _twin("noise for half the norm", "the noise is that for weights of norm ½", HalfTheNorm, 0.05, 4, 4, -1.0, -0.5),
+    _spent_twice(),
     by_sampler(
         "one noise for tied items",
         "items of equal weight share their noise",
