@@ -88,7 +88,7 @@ def test_only_the_pool_and_one_more_row_leave_the_engine(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
-        ("parquet", {"max_items_per_person": 2}),
+        ("parquet", {"max_items_per_person": 2, "mechanism": "restricted"}),
         ("parquet", {"where": "user <> 'user1'"}),
         ("csv", {"weight": "share"}),
         ("duckdb", {}),

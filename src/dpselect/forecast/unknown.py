@@ -467,7 +467,7 @@ def expected_discovered(scores: Any, discovery: Discovery, *, items_per_person: 
     >>> discovery = dps.Discovery(epsilon=1.0, delta=1e-7, max_items_per_person=20)
     >>> found = [dps.forecast.expected_discovered(counts, discovery, items_per_person=items) for items in (20, 5)]
     >>> [round(number) for number in found]
-    [16, 33]
+    [16, 32]
     """
     most = discovery.max_items_per_person
     held = most if items_per_person is None else positive_integer("items_per_person", items_per_person)
