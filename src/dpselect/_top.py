@@ -26,7 +26,16 @@ from dpselect.release import (
 )
 from dpselect.sampling import BitSource, bit_source
 from dpselect.scores import Scores
-from dpselect.sources import Contribution, Counts, Domain, check_not_rows, fresh_key, open_counts, public_name
+from dpselect.sources import (
+    Contribution,
+    Counts,
+    Domain,
+    Groups,
+    check_not_rows,
+    fresh_key,
+    open_counts,
+    public_name,
+)
 
 if TYPE_CHECKING:
     from dpselect.ledger import Ledger
@@ -48,6 +57,9 @@ def top(
     weight: str | None = None,
     max_items_per_person: int | None = None,
     pool: int | None = None,
+    by: str | None = None,
+    groups: Any = None,
+    max_groups_per_person: int = 1,
     mechanism: str | Mechanism = "auto",
     options: Mapping[str, Any] | None = None,
     aim: str = "most",
@@ -99,6 +111,15 @@ def top(
         Keep at most that many items of each person, chosen at random; "laplace" and "gaussian" need it.
     pool
         For an unknown domain, how many of the highest scores are considered; by default 10 k.
+    by, groups
+        A column of groups, such as countries, and the public list of the groups: k items are chosen for each of them,
+        from the rows of that group. The list is a list, array or table column, the path of a file or table:NAME with a
+        column of that name. Rows with another group or a null there are dropped. A domain file or table that also has
+        the column `by` lists the items of each group. See docs/groups.md.
+    max_groups_per_person
+        In how many of these groups each person counts: groups in which they have rows, chosen at random. With 1, all
+        groups together cost what one of them costs; otherwise epsilon and delta are shared by that many groups.
+        `max_items_per_person` holds within each group.
     protects
         The unit of protection, if `person` names something other than people: "one household", say.
     table_name, where
@@ -114,7 +135,7 @@ def top(
 
     Returns
     -------
-    The release.
+    The release; with groups, its `groups` is a dict group → Release, in the order of the list.
 
     Raises
     ------
@@ -130,12 +151,26 @@ def top(
     >>> rows = pandas.DataFrame({"film": ["Heat", "Heat", "Up"], "viewer": ["ann", "bob", "ann"]})
     >>> dps.top(rows, item="film", person="viewer", k=2, epsilon=1.0, domain=["Heat", "Up", "Her"], seed=1).k
     2
+    >>> views = rows.assign(country=["DE", "FR", "DE"])
+    >>> asked = {"item": "film", "person": "viewer", "domain": ["Heat", "Up", "Her"], "by": "country"}
+    >>> charts = dps.top(views, k=1, epsilon=1.0, groups=["DE", "FR"], seed=1, **asked)
+    >>> {country: len(chart.items) for country, chart in charts.groups.items()}
+    {'DE': 1, 'FR': 1}
     """
     contribution = Contribution.of(value, clip, weight, max_items_per_person)
     possible = Domain.of(domain, column=domain_column, header=domain_header)
     check_not_rows(table, table_name, possible)
+    grouping = Groups.of(by, groups, max_groups_per_person)
+    if grouping is not None:
+        check_not_rows(table, table_name, grouping.listed)
     if possible.unknown and isinstance(mechanism, str) and mechanism == "auto":
-        mechanism = automatic_for_unknown(k, contribution.max_items_per_person, pool, counts=contribution.counts)
+        # Discovery lists items once for all rows, so that with groups the tests of "restricted" decide in each.
+        plain_counts = contribution.counts and grouping is None
+        mechanism = automatic_for_unknown(k, contribution.max_items_per_person, pool, counts=plain_counts)
+    if grouping is not None and (mechanism == Discovered.name or isinstance(mechanism, Discovered)):
+        raise InvalidInput(
+            "mechanism", Discovered.name, "must be another one with groups, such as restricted; or publish the items first"
+        )
     plan = ReleaseRequest(
         mechanism=_mechanism_for(possible, mechanism, pool),
         k=k,
@@ -151,7 +186,8 @@ def top(
         pool=pool,
         options=options,
         lowest=lowest,
-        details=contribution.describe(),
+        groups_per_person=None if grouping is None else grouping.most,
+        details=contribution.describe() | ({} if grouping is None else grouping.describe()),
     ).plan()
     if isinstance(mechanism, Mechanism):
         check_covers(mechanism, contribution.sensitivity, contribution.max_items_per_person, values=values)
@@ -186,7 +222,8 @@ def top(
         domain=possible,
         k=plan.mechanism.k,
         contribution=contribution,
-        key="" if contribution.max_items_per_person is None else fresh_key(bits),
+        groups=grouping,
+        key="" if contribution.max_items_per_person is None and grouping is None else fresh_key(bits),
         table_name=table_name,
         where=where,
         progress=progress,
@@ -204,17 +241,16 @@ def top(
                 "weight": weight,
                 "where": where,
                 "domain": counts.domain_digest(),
+                "by": by,
+                "groups": counts.groups_digest(),
             },
         )
         if charge.stored is not None:
             return charge.stored
-        plan = charge.plan
-        if possible.unknown:
-            return charge.published(_release_from_pool(plan, counts, bits))
-        members, noisy = plan.draw(plan.seen(Scores.from_histogram(*counts.histogram())), bits)
-        items = counts.fetch(plan.scores_of(members).tolist(), members.indexes.tolist())
-        stated = StatedDomain(counts.size, PUBLIC if possible.number is None else NUMBER)
-    return charge.published(plan.release(items, plan.scores_of(members), bits, stated, noisy))
+        releases = (_from_pools if possible.unknown else _from_histograms)(charge.plan, counts, bits)
+    if counts.groups is None:
+        return charge.published(*releases)
+    return charge.published(Release.of_groups(dict(zip(counts.groups, releases, strict=True))))
 
 
 def _mechanism_for(domain: Domain, mechanism: str | Mechanism, pool: int | None) -> str | Mechanism:
@@ -239,13 +275,26 @@ def _mechanism_for(domain: Domain, mechanism: str | Mechanism, pool: int | None)
     )
 
 
-def _release_from_pool(plan: ReleasePlan, counts: Counts, bits: BitSource) -> Release:
-    """Return the release of an unknown domain, from the items of the pool and the one after them."""
+def _from_histograms(plan: ReleasePlan, counts: Counts, bits: BitSource) -> list[Release]:
+    """Return the release of each group of a known domain; without groups, one."""
+    drawn = [plan.draw(plan.seen(Scores.from_histogram(*histogram)), bits) for histogram in counts.histograms()]
+    chosen = counts.chosen([(plan.scores_of(members).tolist(), members.indexes.tolist()) for members, _ in drawn])
+    stated = NUMBER if plan.request.number_of_items is not None else PUBLIC
+    return [
+        plan.release(items, plan.scores_of(members), bits, StatedDomain(size, stated), noisy)
+        for items, (members, noisy), size in zip(chosen, drawn, counts.sizes, strict=True)
+    ]
+
+
+def _from_pools(plan: ReleasePlan, counts: Counts, bits: BitSource) -> list[Release]:
+    """Return the release of each group of an unknown domain, from the items of its pool and the one after them."""
     mechanism = plan.mechanism
     assert isinstance(mechanism, PooledDomain)
     size = mechanism.pool_size
-    items, scores = counts.highest(size + 1)
-    pool = Pool.of_rows(scores[:size], size, scores[size] if len(scores) > size else 0)
-    members = mechanism.draw_from(pool, bits)
-    chosen = [items[place] for place in members.positions().tolist()]
-    return plan.release(chosen, members.values, bits, StatedDomain(None, UNKNOWN))
+    releases = []
+    for items, scores in counts.pools(size + 1):
+        pool = Pool.of_rows(scores[:size], size, scores[size] if len(scores) > size else 0)
+        members = mechanism.draw_from(pool, bits)
+        chosen = [items[place] for place in members.positions().tolist()]
+        releases.append(plan.release(chosen, members.values, bits, StatedDomain(None, UNKNOWN)))
+    return releases

@@ -7,7 +7,7 @@ cost that follow from it, and `Release` the answer.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -32,7 +32,8 @@ from dpselect.mechanisms import (
 )
 from dpselect.mechanisms.auto import noisy_vectors, resolution
 from dpselect.privacy.composition import compose
-from dpselect.privacy.guarantee import Guarantee, probability_of_failure
+from dpselect.privacy.groups import Share, cost_of_groups, share_of_group
+from dpselect.privacy.guarantee import WHERE_OTHERS_HAVE_THE_SAME, Guarantee, probability_of_failure
 from dpselect.privacy.naming import Naming
 from dpselect.privacy.sensitivity import Sensitivity
 from dpselect.sampling import BitSource
@@ -104,6 +105,10 @@ class Release:
         sensitivity is that of these; the values have the sign of the scores.
     repeated
         Whether this is the stored answer to a question that was asked before under the same key (`once`).
+    groups
+        If an answer for each group was asked for (`by` in `top`): a dict group → Release, in the order of the public
+        list. Each of them states the guarantee of all together. `items` are then pairs (group, item), and `values` and
+        `intervals` those of all groups (docs/groups.md).
 
     Examples
     --------
@@ -124,6 +129,21 @@ class Release:
     domain: StatedDomain | None = None
     lowest: bool = False
     repeated: bool = field(default=False, compare=False)
+    groups: dict[Any, Release] | None = None
+
+    @classmethod
+    def of_groups(cls, groups: dict[Any, Release]) -> Release:
+        """Return the release of answers for groups, which share mechanism and guarantee."""
+        parts = list(groups.values())
+        has_values = parts[0].values is not None
+        return replace(
+            parts[0],
+            items=[(group, item) for group, part in groups.items() for item in part.items],
+            values=[value for part in parts for value in part.values or []] if has_values else None,
+            intervals=[pair for part in parts for pair in part.intervals or []] if has_values else None,
+            domain=parts[0].domain if all(part.domain == parts[0].domain for part in parts) else None,
+            groups=groups,
+        )
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Release:
@@ -145,6 +165,8 @@ class Release:
         >>> dps.Release.from_dict(json.loads(json.dumps(release.to_dict()))) == release
         True
         """
+        if "groups" in data:
+            return cls.of_groups({item_of(part["group"]): cls.from_dict(part) for part in data["groups"].values()})
         intervals = data.get("intervals")
         return cls(
             items=[item_of(item) for item in data["items"]],
@@ -161,12 +183,14 @@ class Release:
 
     @property
     def k(self) -> int:
-        """How many items were asked for."""
+        """How many items were asked for, in each group if there are groups."""
         return self.mechanism.k
 
     @property
     def stopped(self) -> bool:
         """Whether the mechanism returned fewer than k items to protect privacy; only from an unknown domain."""
+        if self.groups is not None:
+            return any(part.stopped for part in self.groups.values())
         return len(self.items) < self.k
 
     @property
@@ -200,7 +224,12 @@ class Release:
         if self.intervals is not None:
             data["intervals"] = [list(interval) for interval in self.intervals]
             data["confidence"] = self.confidence
-        return data
+        if self.groups is None:
+            return data
+        for name in ("items", "values", "intervals"):
+            data.pop(name, None)
+        groups = [(plain_item(group), part.to_dict()) for group, part in self.groups.items()]
+        return {"groups": {str(group): {"group": group, **part} for group, part in groups}, **data}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,7 +239,8 @@ class ReleaseRequest:
     delta: None means 0, or what a mechanism object states. max_items_per_person: the limit that the
     caller enforces. number_of_items: set if only the number of possible items is public; the rows then name the items.
     pool: how many items a mechanism for unknown domains considers. options: further arguments of a named mechanism.
-    lowest: whether the lowest scores are asked for. details: further parameters for the ledger.
+    lowest: whether the lowest scores are asked for. groups_per_person: if there are groups, how many of their answers one
+    person takes part in; each answer is made with a share of ε and δ. details: further parameters for the ledger.
     """
 
     mechanism: str | Mechanism
@@ -228,9 +258,45 @@ class ReleaseRequest:
     pool: int | None = None
     options: Mapping[str, Any] | None = None
     lowest: bool = False
+    groups_per_person: int | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def plan(self) -> ReleasePlan:
+        """Choose mechanism and noise; for people in several groups, those of one group, and the cost of all."""
+        number = self.groups_per_person or 1
+        if number == 1:
+            return self._plan()
+        in_one = replace(self, groups_per_person=1)
+        if isinstance(self.mechanism, Mechanism):
+            part = replace(in_one, epsilon=None)._plan()
+            whole = cost_of_groups(part.guarantee, number, self.delta)
+            self._check_total(whole.epsilon)
+            return replace(part, request=self, guarantee=whole)
+        epsilon, delta = positive_number("epsilon", self.epsilon), probability_of_failure(self.delta or 0.0)
+
+        def plan_for(share: Share) -> ReleasePlan:
+            return replace(in_one, epsilon=share.epsilon, delta=share.delta)._plan()
+
+        share = share_of_group(epsilon, delta, number, lambda share: plan_for(share).guarantee)
+        part = self._with_share(plan_for, share)
+        whole = cost_of_groups(part.guarantee, number, delta)
+        return replace(part, request=self, guarantee=replace(whole, epsilon=epsilon))
+
+    def _with_share(self, plan_for: Callable[[Share], ReleasePlan], share: Share) -> ReleasePlan:
+        """Return the plan of one group; an error about the share of δ says that it is one."""
+        try:
+            return plan_for(share)
+        except InvalidInput as error:
+            if error.argument != "delta":
+                raise
+            accepted = error.accepted
+        raise InvalidInput(
+            "delta",
+            self.delta,
+            f"{accepted}; this is for each of the {self.groups_per_person} groups that a person may be in",
+        )
+
+    def _plan(self) -> ReleasePlan:
         """Choose mechanism and noise. With a share as `values`, ε is split by it and δ in half, rounded down.
 
         A mechanism object states what the choice costs, and the values cost their share of the total beside it. They
@@ -368,6 +434,8 @@ class ReleaseRequest:
         """Return the guarantee with its unit of protection, its promise, and the cost of naming the items."""
         stated = replace(guarantee, protects=self.protects, neighbours=self.neighbours)
         named = naming.added_to(stated, chosen.guarantee.delta)
+        if named.neighbours == WHERE_OTHERS_HAVE_THE_SAME and self.groups_per_person is not None:
+            named = replace(named, neighbours=f"{named.neighbours} in the same groups")
         promised = f", if the promise holds that {chosen.promise}" if chosen.promise else ""
         return replace(named, neighbours=named.neighbours + promised)
 

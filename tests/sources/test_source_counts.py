@@ -121,9 +121,10 @@ def test_only_the_histogram_and_the_chosen_items_reach_python(
         before = len(crossings)
         counts.fetch([10, 0, 10], [499, 3, 0])
     assert (scores, items) == ([10, 0], [500, 200])
-    assert crossings[before:] == [3]
-    # The public size of the list, then one row per distinct score.
-    assert crossings[:before] == [1, 2]
+    # Two items that somebody has, and one that nobody has.
+    assert crossings[before:] == [2, 1]
+    # The public size of the list, then one row per distinct score of the items that somebody has.
+    assert crossings[:before] == [1, 1]
 
 
 def test_an_ibis_table_is_counted_on_its_own_backend_and_leaves_nothing_behind() -> None:

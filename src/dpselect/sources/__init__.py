@@ -12,6 +12,7 @@ from dpselect.sources.counted import read_counts
 from dpselect.sources.counts import Counts, open_counts
 from dpselect.sources.domain import UNKNOWN, Domain, Unknown
 from dpselect.sources.files import read_columns
+from dpselect.sources.groups import Groups
 from dpselect.sources.identity import check_not_rows, files_of, has_unknown_files
 from dpselect.sources.paths import would_read
 from dpselect.sources.rows import public_name
@@ -22,6 +23,7 @@ __all__ = [
     "Contribution",
     "Counts",
     "Domain",
+    "Groups",
     "Unknown",
     "Unseen",
     "Weights",

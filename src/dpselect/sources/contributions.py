@@ -178,19 +178,19 @@ def fresh_key(bits: BitSource) -> str:
     return "".join(f"{int(word):016x}" for word in bits.integers(2, 64))
 
 
-def contributions(engine: Engine, rows: Any, kind: Contribution, listed: Any, key: str) -> Any:
+def contributions(engine: Engine, rows: Any, kind: Contribution, key: str) -> Any:
     """Return (item, person, amount), one row for each person and item, from rows (item, person[, value][, weight]).
 
     If people are just counted, the rows are returned unchanged: engines are fastest at counting distinct people.
 
-    A person with more items than allowed keeps a random subset of them. Items outside a list are dropped before.
+    A person with more items than allowed keeps a random subset of them. Rows with a column `group` are treated so
+    within each group, and the result has that column, too.
     """
     import ibis
 
     if kind.counts_rows:
         return rows
-    if listed is not None and kind.max_items_per_person is not None:
-        rows = rows.semi_join(listed, rows.item == listed.key)
+    within = ["person", "group"] if "group" in rows.columns else ["person"]
     if kind.counts:
         pairs = rows.distinct()
     else:
@@ -199,7 +199,7 @@ def contributions(engine: Engine, rows: Any, kind: Contribution, listed: Any, ke
             sums["total"] = rows.value.sum()
         if kind.weight is not None:
             sums["weight"] = rows.weight.max()
-        pairs = rows.group_by("item", "person").aggregate(**sums)
+        pairs = rows.group_by("item", *within).aggregate(**sums)
         amount = ibis.literal(kind.high, "int64")
         if kind.value is not None:
             amount = ibis.ifelse(
@@ -209,10 +209,10 @@ def contributions(engine: Engine, rows: Any, kind: Contribution, listed: Any, ke
             amount = (amount.cast("float64") * pairs.weight + 0.5).floor().cast("int64")
         pairs = pairs.mutate(amount=amount)
     if kind.max_items_per_person is not None:
-        pairs = kept_at_random(engine, pairs, kind.max_items_per_person, key)
+        pairs = kept_at_random(engine, pairs, kind.max_items_per_person, key, within=within)
     if kind.counts:
         pairs = pairs.mutate(amount=ibis.literal(1, "int64"))
-    return pairs.select("item", "person", "amount")
+    return pairs.select("item", *within, "amount")
 
 
 def kept_at_random(

@@ -1,4 +1,4 @@
-"""The scores of items, computed where the rows are.
+"""The scores of items, in each group if there are groups, computed where the rows are.
 
 Two queries, as Ibis expressions that any backend can run: how many items have which score, and which is the i-th item
 among those tied at a score. Indexes are drawn by the exact sampler, so the engine needs no randomness.
@@ -12,16 +12,19 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from dpselect.errors import InvalidInput, SourceError
-from dpselect.items import Unseen
+from dpselect.items import Unseen, digest_of, plain_item
 from dpselect.sources.contributions import Contribution, contributions, in_numbers, numeric_rows
 from dpselect.sources.domain import Domain
 from dpselect.sources.duckdb import embedded_when_needed
 from dpselect.sources.engine import Engine, Progress
 from dpselect.sources.frames import is_pandas, neutral_name
-from dpselect.sources.listing import items_digest, listed_items
+from dpselect.sources.groups import Groups, in_few_groups, in_groups, listed_groups
+from dpselect.sources.listing import Listing, listed_items
 from dpselect.sources.rows import open_rows
-from dpselect.sources.values import check_type, with_items, without_nulls
+from dpselect.sources.values import check_type, with_exact_text, with_items, without_nulls
 
 PEOPLE = Contribution()
 
@@ -30,16 +33,25 @@ CHANGED = (
     "answer is missing can depend on the rows"
 )
 
+Histogram = tuple[list[Any], list[int]]
+"""Distinct scores, highest first, and how many items have each."""
+
+Place = tuple[int, int, int]
+"""A group, a score in units, and an index among the items of the group with that score."""
+
 
 class Counts:
-    """The score of each item of a domain; private until a mechanism has chosen.
+    """The score of each item of a domain, in each group if there are groups; private until a mechanism has chosen.
 
-    No row is read before the first call of `histogram` or `highest`: charge the release before that call.
+    No row is read before the first call of a method: charge the release before that call. `histograms`, `pools` and
+    `chosen` have one entry for each group, in the order of the public list, and a single entry if there are no groups.
 
     Attributes
     ----------
-    size : int or None
-        The number of items that was stated or listed, which is public; None for an unknown domain.
+    groups : list or None
+        The groups, which are public.
+    sizes : list of int or None
+        The number of items that was stated or listed for each group, which is public; None for an unknown domain.
     """
 
     def __init__(
@@ -48,46 +60,77 @@ class Counts:
         read: Callable[[], Any],
         domain: Domain,
         *,
-        size: int | None = None,
-        listed: Any = None,
+        groups: list[Any] | None,
+        sizes: Sequence[int | None],
+        listing: Listing | None,
         unit: Fraction = Fraction(1),
         shows_whole_floats_as_integers: bool = False,
     ) -> None:
-        self.size = size
+        self.groups = groups
+        self.sizes = sizes
         self._engine = engine
         self._read = read
         self._domain = domain
-        self._listed = listed
+        self._listing = listing
         self._unit = unit
         self._shows_whole_floats_as_integers = shows_whole_floats_as_integers
-        self._seen_at_zero = 0
+        self._seen_at_zero = [0] * len(sizes)
+
+    @property
+    def size(self) -> int | None:
+        """The number of items without groups."""
+        [size] = self.sizes
+        return size
 
     @cached_property
     def _scored(self) -> Any:
-        """The table (item, text, position, score), computed from the rows on first use."""
+        """The table (group, item, position, score) of the items that somebody has, computed on first use."""
         return self._read()
 
     def domain_digest(self) -> str:
         """Return a hash of what is public about the items: their list, their number, or that they are unknown."""
-        if self._listed is not None:
-            return items_digest(self._engine, self._listed)
+        if self._listing is not None:
+            return self._listing.digest(self._engine)
         return "unknown" if self._domain.unknown else f"{self._domain.number} items"
 
-    def histogram(self) -> tuple[list[Any], list[int]]:
+    def groups_digest(self) -> str | None:
+        """Return a hash of the groups in their order, or None without groups."""
+        if self.groups is None:
+            return None
+        return digest_of(f"{place} {plain_item(group)}" for place, group in enumerate(self.groups))
+
+    def histogram(self) -> Histogram:
         """Return the distinct scores, highest first, and how many items of the domain have each, score 0 included."""
+        [histogram] = self.histograms()
+        return histogram
+
+    def histograms(self) -> list[Histogram]:
+        """Return the histogram of each group."""
         scored = self._scored
-        rows = self._engine.fetch(scored.group_by("score").aggregate(items=scored.count()))
-        items = {int(row["score"]): int(row["items"]) for row in rows}
-        if self._domain.number is not None:
-            self._seen_at_zero = items.get(0, 0)
-            items[0] = self._seen_at_zero + self._domain.number - sum(items.values())
-            if items[0] < self._seen_at_zero:
-                raise InvalidInput(
-                    "domain",
-                    self._domain.number,
-                    "must be at least the number of distinct items in the table, or the guarantee would not hold; "
-                    "state how many items are possible, not how many are expected",
-                )
+        counted = scored.group_by("group", "score").aggregate(items=scored.count())
+        columns = self._engine.columns(counted.cast(dict.fromkeys(counted.columns, "int64")))
+        group, score, items = (columns[name].to_numpy() for name in ("group", "score", "items"))
+        order = np.argsort(group, kind="stable")
+        starts = np.searchsorted(group[order], np.arange(1, len(self.sizes)))
+        return [
+            self._with_unseen(place, dict(zip(score[part].tolist(), items[part].tolist(), strict=True)))
+            for place, part in enumerate(np.split(order, starts))
+        ]
+
+    def _with_unseen(self, group: int, items: dict[int, int]) -> Histogram:
+        """Return the histogram of a group, with the items that nobody has there at score 0."""
+        size = self.sizes[group]
+        assert size is not None
+        unseen = size - sum(items.values())
+        if unseen < 0:
+            raise InvalidInput(
+                "domain",
+                self._domain.number,
+                "must be at least the number of distinct items in the table, or the guarantee would not hold; "
+                "state how many items are possible, not how many are expected",
+            )
+        self._seen_at_zero[group] = items.get(0, 0)
+        items[0] = self._seen_at_zero[group] + unseen
         scores = sorted((score for score in items if items[score]), reverse=True)
         return in_numbers(scores, self._unit), [items[score] for score in scores]
 
@@ -96,47 +139,102 @@ class Counts:
 
         Nothing else leaves the engine. Tied items are ranked by a hash of their text, an order that no row can change.
         """
-        scored = self._scored.filter(self._scored.score > 0)
-        scores = scored.order_by(scored.score.desc()).limit(number)
-        # Hashing every item would take long, so only items that can be among the highest are hashed.
-        near = scored.cross_join(scores.aggregate(edge=scores.score.min())).filter(lambda pair: pair.score >= pair.edge)
-        name = near.item.cast("string")
-        ranked = near.order_by([near.score.desc(), self._engine.digest(name), name]).limit(number)
-        rows = self._engine.fetch(ranked)
+        [pool] = self.pools(number)
+        return pool
+
+    def pools(self, number: int) -> list[tuple[list[Any], list[Any]]]:
+        """Return the highest items of each group, and their scores."""
+        import ibis
+
+        near = self._near(self._scored.filter(self._scored.score > 0), number)
+        near = near.mutate(name=near.item.cast("string"))
+        order = [near.score.desc(), self._engine.digest(near.name), near.name]
+        near = near.mutate(place=ibis.row_number().over(ibis.window(group_by=near.group, order_by=order)))
+        rows = self._engine.fetch(near.filter(near.place < number).drop("name", "place"))
         rows.sort(key=lambda row: -int(row["score"]))
-        return [self._label(row) for row in rows], in_numbers([int(row["score"]) for row in rows], self._unit)
+        found: list[list[dict[str, Any]]] = [[] for _ in self.sizes]
+        for row in rows:
+            found[int(row["group"])].append(row)
+        return [
+            ([self._label(row) for row in part], in_numbers([int(row["score"]) for row in part], self._unit))
+            for part in found
+        ]
+
+    def _near(self, scored: Any, number: int) -> Any:
+        """Return the items that can be among the highest of their group; hashing every item would take long."""
+        import ibis
+
+        if self.groups is None:
+            highest = scored.order_by(scored.score.desc()).limit(number)
+            edges = highest.aggregate(edge=highest.score.min())
+            return scored.cross_join(edges).filter(lambda pair: pair.score >= pair.edge).drop("edge")
+        window = ibis.window(group_by=scored.group, order_by=scored.score.desc())
+        highest = scored.mutate(place=ibis.row_number().over(window))
+        highest = highest.filter(highest.place < number)
+        edges = highest.group_by(edge_of=highest.group).aggregate(edge=highest.score.min())
+        near = scored.inner_join(edges, [scored.group == edges.edge_of, scored.score >= edges.edge])
+        return near.drop("edge", "edge_of")
 
     def fetch(self, scores: Sequence[Any], indexes: Sequence[int]) -> list[Any]:
         """Return, in the order asked, the indexes[i]-th item (from 0) among those tied at scores[i].
 
-        Tied items are ranked by a hash of their text, which all engines agree on; their collations differ. Either all
-        items are returned, or an error is raised.
+        Tied items are ranked by a hash of their text, which all engines agree on; their collations differ. Items that
+        nobody has come after the others with a score of 0. Either all items are returned, or an error is raised.
         """
-        places = [(int(Fraction(score) / self._unit), int(index)) for score, index in zip(scores, indexes, strict=True)]
-        asked = {place for place in places if not self._is_unseen(*place)}
-        found = {(int(row["score"]), int(row["index"])): self._label(row) for row in self._members(asked)}
-        if found.keys() != asked:
-            raise SourceError(CHANGED)
-        numbers = iter(range(1, len(places) + 1))
-        return [found[place] if place in found else Unseen(next(numbers)) for place in places]
+        [items] = self.chosen([(scores, indexes)])
+        return items
 
-    def _members(self, asked: set[tuple[int, int]]) -> list[dict[str, Any]]:
+    def chosen(self, asked: Sequence[tuple[Sequence[Any], Sequence[int]]]) -> list[list[Any]]:
+        """Return the items at the scores and indexes asked for in each group."""
+        places = [
+            [(group, int(Fraction(score) / self._unit), int(index)) for score, index in zip(*part, strict=True)]
+            for group, part in enumerate(asked)
+        ]
+        every = {place for part in places for place in part}
+        unseen = {place for place in every if self._is_unseen(*place)}
+        nameless = unseen if self._listing is None else set()
+        found = self._seen_items(every - unseen) | self._unseen_items(unseen - nameless)
+        if found.keys() != every - nameless:
+            raise SourceError(CHANGED)
+        items = []
+        for part in places:
+            numbers = iter(range(1, len(part) + 1))
+            items.append([Unseen(next(numbers)) if place in nameless else found[place] for place in part])
+        return items
+
+    def _is_unseen(self, group: int, score: int, index: int) -> bool:
+        return score == 0 and index >= self._seen_at_zero[group]
+
+    def _seen_items(self, asked: set[Place]) -> dict[Place, Any]:
+        """Return the items that somebody has."""
         import ibis
 
         if not asked:
-            return []
-        tied = self._scored.filter(self._scored.score.isin(sorted({score for score, _ in asked})))
-        # An item that the column cannot hold has its name in `text`.
-        name = ibis.coalesce(tied.item.cast("string"), tied.text)
-        tied = tied.mutate(name=name, mixed=self._engine.digest(name))
-        window = ibis.window(group_by=tied.score, order_by=[tied.mixed, tied.name, tied.text])
+            return {}
+        scored = self._scored
+        groups, scores = (sorted({place[part] for place in asked}) for part in (0, 1))
+        tied = scored.filter(scored.score.isin(scores), scored.group.isin(groups))
+        tied = tied.mutate(level=tied.group.cast("string") + ":" + tied.score.cast("string"))
+        tied = tied.filter(tied.level.isin(sorted({f"{group}:{score}" for group, score, _ in asked})))
+        tied = tied.mutate(name=tied.item.cast("string"))
+        window = ibis.window(group_by=tied.level, order_by=[self._engine.digest(tied.name), tied.name])
         tied = tied.mutate(index=ibis.row_number().over(window).cast("int64"))
-        place = tied.score.cast("string") + ":" + tied.index.cast("string")
-        chosen = tied.filter(place.isin([f"{score}:{index}" for score, index in sorted(asked)]))
-        return self._engine.fetch(chosen.select("score", "index", "item", "text", "position"))
+        place = tied.level + ":" + tied.index.cast("string")
+        chosen = tied.filter(place.isin([f"{group}:{score}:{index}" for group, score, index in sorted(asked)]))
+        rows = self._engine.fetch(chosen.select("group", "score", "index", "item", "position"))
+        return {(int(row["group"]), int(row["score"]), int(row["index"])): self._label(row) for row in rows}
 
-    def _is_unseen(self, score: int, index: int) -> bool:
-        return self._domain.number is not None and score == 0 and index >= self._seen_at_zero
+    def _unseen_items(self, asked: set[Place]) -> dict[Place, Any]:
+        """Return listed items that nobody has."""
+        if not asked:
+            return {}
+        assert self._listing is not None
+        places = [(group, index - self._seen_at_zero[group]) for group, _, index in sorted(asked)]
+        rows = self._listing.unseen(self._engine, self._scored, places)
+        return {
+            (int(row["group"]), 0, int(row["index"]) + self._seen_at_zero[int(row["group"])]): self._label(row)
+            for row in rows
+        }
 
     def _label(self, row: dict[str, Any]) -> Any:
         return shown_item(row, self._domain, self._shows_whole_floats_as_integers)
@@ -151,6 +249,7 @@ def open_counts(
     domain: Domain,
     k: int,
     contribution: Contribution = PEOPLE,
+    groups: Groups | None = None,
     key: str = "",
     table_name: str | None = None,
     where: str | None = None,
@@ -171,8 +270,10 @@ def open_counts(
         The number of items to choose, which the domain must have.
     contribution : Contribution
         What one person adds to the score of one item; by default 1.
+    groups : Groups or None
+        The groups in which items are scored, if there are any.
     key : str
-        Random bits, from `fresh_key`, that decide which of a person's items are kept.
+        Random bits, from `fresh_key`, that decide which of a person's groups and items are kept.
 
     Yields
     ------
@@ -182,7 +283,7 @@ def open_counts(
     Raises
     ------
     InvalidInput
-        If the table, a column, the domain or the condition cannot be used.
+        If the table, a column, the domain, the groups or the condition cannot be used.
     SourceError
         If the engine fails.
 
@@ -194,25 +295,40 @@ def open_counts(
     ...     counts.histogram()
     ([2, 1, 0], [1, 1, 1])
     """
-    check_names(item, person)
-    columns = list(dict.fromkeys([item, person, *contribution.columns]))
+    by = None if groups is None else groups.by
+    check_names(item, person, by)
+    used = {"item": item, "person": person, "group": by, "value": contribution.value, "weight": contribution.weight}
+    columns = list(dict.fromkeys(name for name in used.values() if name is not None))
     with contextlib.ExitStack() as stack:
         embedded = embedded_when_needed(stack, progress)
         source = open_rows(stack, embedded, table, columns, table_name=table_name, where=where, progress=progress)
         engine, given = source.engine, source.table
         of = {name: given[neutral_name(place)] for place, name in enumerate(columns)}
-        check_type("item", item, of[item].type())
-        check_type("person", person, of[person].type())
-        used = {"item": item, "person": person, "value": contribution.value, "weight": contribution.weight}
+        for argument, column in (("item", item), ("person", person), ("by", by)):
+            if column is not None:
+                check_type(argument, column, of[column].type())
         rows = given.select(**{role: of[name] for role, name in used.items() if name is not None})
         rows = with_items(engine, without_nulls(rows, "item", "person"), "item")
         rows = numeric_rows(engine, rows, contribution)
-        listed, size = None, domain.number
+        keys, labels = None, None
+        if groups is not None:
+            rows = with_exact_text(engine, rows, "group")
+            keys, labels = listed_groups(stack, embedded, source, groups, rows.group.type())
+            rows = in_groups(rows, keys)
+        number = 1 if labels is None else len(labels)
+        listing, sizes = None, [domain.number] * number
         if domain.number is None and not domain.unknown:
-            listed, size = listed_items(stack, embedded, source, domain, item, of[item].type())
-        if size is not None and k > size:
-            raise InvalidInput("k", k, f"must be at most {size} (the number of items in the domain)")
-        scored = _scored(contributions(engine, rows, contribution, listed, key), listed, contribution)
+            listed, size = listed_items(stack, embedded, source, domain, item, of[item].type(), keys)
+            listing = Listing(listed)
+            sizes = _sizes(engine, listed, number) if listing.by_group else [size] * number
+        _check_k(k, sizes, labels)
+        is_bounded = groups is not None and groups.most < number
+        if listing is not None and (is_bounded or contribution.max_items_per_person is not None):
+            # Before some of a person's groups and items are kept, those that cannot count are dropped.
+            rows = rows.semi_join(listing.table, listing.matches(rows))
+        if groups is not None and is_bounded:
+            rows = in_few_groups(engine, rows, groups.most, key)
+        scored = _scored(contributions(engine, rows, contribution, key), listing, contribution)
         # An engine refuses types that it cannot work with here, before the release is charged.
         engine.check(scored)
 
@@ -225,8 +341,9 @@ def open_counts(
             engine,
             read,
             domain,
-            size=size,
-            listed=listed,
+            groups=labels,
+            sizes=sizes,
+            listing=listing,
             unit=contribution.unit,
             shows_whole_floats_as_integers=is_pandas(table),
         )
@@ -241,6 +358,21 @@ def shown_item(row: dict[str, Any], domain: Domain, whole_floats_as_integers: bo
     return int(item) if is_whole else item
 
 
+def _sizes(engine: Engine, listed: Any, groups: int) -> list[int | None]:
+    """Return how many items are listed for each group."""
+    counted = engine.fetch(listed.group_by("group").aggregate(items=listed.count()))
+    found = {int(row["group"]): int(row["items"]) for row in counted}
+    return [found.get(group, 0) for group in range(groups)]
+
+
+def _check_k(k: int, sizes: Sequence[int | None], groups: list[Any] | None) -> None:
+    """Refuse a domain, or a group, with fewer than k items; their number is public."""
+    for group, size in enumerate(sizes):
+        if size is not None and k > size:
+            domain = "the domain" if groups is None else f"the domain of group {groups[group]}"
+            raise InvalidInput("k", k, f"must be at most {size} (the number of items in {domain})")
+
+
 def _kept(engine: Engine, scored: Any, domain: Domain) -> contextlib.AbstractContextManager[Any]:
     """Return the scores as they are kept between queries; an unknown domain needs one query only."""
     if domain.unknown and engine.computes_shared_parts_once:
@@ -248,23 +380,28 @@ def _kept(engine: Engine, scored: Any, domain: Domain) -> contextlib.AbstractCon
     return engine.materialised(scored)
 
 
-def _scored(pairs: Any, listed: Any, contribution: Contribution) -> Any:
-    """Return the expression (item, text, position, score), with every listed item if there is a list."""
+def _scored(pairs: Any, listing: Listing | None, contribution: Contribution) -> Any:
+    """Return the expression (group, item, position, score) of the items that somebody has; if listed, of those only."""
     import ibis
 
+    is_grouped = "group" in pairs.columns
     score = pairs.person.nunique() if contribution.counts_rows else pairs.amount.sum()
-    totals = pairs.group_by("item").aggregate(score=score)
-    if listed is None:
-        return totals.mutate(text=ibis.literal(""), position=ibis.literal(0, "int64"))
-    joined = listed.left_join(totals, listed.key == totals.item)
-    score = ibis.coalesce(joined.score, ibis.literal(0, "int64"))
-    return joined.select(item=joined.key, text=joined.text, position=joined.position, score=score)
+    totals = pairs.group_by("item", *(["group"] if is_grouped else [])).aggregate(score=score)
+    if not is_grouped:
+        totals = totals.mutate(group=ibis.literal(0, "int64"))
+    if listing is None:
+        return totals.select("group", "item", "score", position=ibis.literal(0, "int64"))
+    listed = listing.table
+    found = totals.inner_join(listed, listing.matches(totals))
+    return found.select("item", "score", "position", group=totals.group)
 
 
-def check_names(item: Any, person: Any) -> None:
-    """Refuse columns of items and people that are not named, or are the same."""
+def check_names(item: Any, person: Any, by: Any = None) -> None:
+    """Refuse columns of items, people and groups that are not named, or are the same."""
     for argument, name in (("item", item), ("person", person)):
         if not isinstance(name, str) or not name:
             raise InvalidInput(argument, name, "must be the name of a column")
     if item == person:
         raise InvalidInput("person", person, "must be another column than the item's")
+    if by is not None and by in (item, person):
+        raise InvalidInput("by", by, "must be another column than those of items and people")

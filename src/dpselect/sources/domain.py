@@ -15,10 +15,15 @@ import numpy as np
 from dpselect.errors import InvalidInput, plain
 from dpselect.sources.frames import is_null
 
-_REQUIREMENT = (
-    "must be a list, array or table column of the possible items, the path of a file that lists them, table:NAME, or "
-    "their number as a positive integer"
-)
+_REQUIREMENTS = {
+    "domain": "must be a list, array or table column of the possible items, the path of a file that lists them, "
+    "table:NAME, or their number as a positive integer",
+    "groups": "must be a list, array or table column of the groups, the path of a file that lists them, or table:NAME",
+}
+"""What is accepted, by the argument that states a list."""
+
+_NOUNS = {"domain": "item", "groups": "group"}
+"""What is listed, by the argument that states a list."""
 
 _LARGEST_NUMBER = 10**300
 
@@ -63,6 +68,8 @@ class Domain:
         The column that lists the items, if the caller named it.
     header : bool
         Whether the first line of a text file is a header; otherwise it is an item.
+    argument : str
+        The argument that states it, for messages: "domain", or "groups" for a list of groups.
     given : object
         The argument itself, by which a part of the rows is recognised.
 
@@ -82,37 +89,43 @@ class Domain:
     unknown: bool = False
     column: str | None = None
     header: bool = True
+    argument: str = "domain"
     given: Any = field(default=None, compare=False, repr=False)
 
-    @classmethod
-    def of(cls, given: Any, *, column: str | None = None, header: bool = True) -> Domain:
-        """Return the domain of the arguments `domain`, `domain_column` and `domain_header`; no file is opened."""
-        kind = cls._of_kind(given)
-        _check_column(kind, column, header)
-        return replace(kind, column=column, header=header, given=given)
+    @property
+    def noun(self) -> str:
+        """What is listed: "item" or "group"."""
+        return _NOUNS[self.argument]
 
     @classmethod
-    def _of_kind(cls, given: Any) -> Domain:
+    def of(cls, given: Any, *, column: str | None = None, header: bool = True, argument: str = "domain") -> Domain:
+        """Return the domain of the arguments `domain`, `domain_column` and `domain_header`; no file is opened."""
+        kind = cls._of_kind(given, argument)
+        _check_column(kind, column, header)
+        return replace(kind, column=column, header=header, argument=argument, given=given)
+
+    @classmethod
+    def _of_kind(cls, given: Any, argument: str) -> Domain:
         if given is UNKNOWN:
             return cls(unknown=True)
         if isinstance(given, str) and given.startswith(_TABLE):
             return cls(table_name=given.removeprefix(_TABLE))
         if isinstance(given, str | os.PathLike):
             return cls(path=Path(given))
-        number = _whole_number(given)
+        number = _whole_number(given, argument)
         if number is not None:
             if number < 1:
-                raise InvalidInput("domain", given, "must be at least 1")
+                raise InvalidInput(argument, given, "must be at least 1")
             if number > _LARGEST_NUMBER:
-                raise InvalidInput("domain", plain("a larger number"), "must be at most 10^300")
+                raise InvalidInput(argument, plain("a larger number"), "must be at most 10^300")
             return cls(number=number)
         if hasattr(type(given), "as_table"):  # a column of Ibis
             return cls(table=given.as_table())
         if hasattr(type(given), "columns") or hasattr(type(given), "column_names"):
             return cls(table=given)
-        labels = _labels(given)
+        labels = _labels(given, argument)
         if not labels:
-            raise InvalidInput("domain", plain("an empty list"), "must have at least one item")
+            raise InvalidInput(argument, plain("an empty list"), f"must have at least one {_NOUNS[argument]}")
         return cls(labels=labels)
 
 
@@ -130,9 +143,9 @@ def _check_column(domain: Domain, column: Any, header: Any) -> None:
         raise InvalidInput("domain_header", header, f"must be left out {why}")
 
 
-def _whole_number(given: Any) -> int | None:
+def _whole_number(given: Any, argument: str) -> int | None:
     if isinstance(given, bool):
-        raise InvalidInput("domain", given, _REQUIREMENT)
+        raise InvalidInput(argument, given, _REQUIREMENTS[argument])
     if getattr(given, "ndim", 0):
         return None
     try:
@@ -141,12 +154,12 @@ def _whole_number(given: Any) -> int | None:
         return None
 
 
-def _labels(given: Any) -> list[Any]:
+def _labels(given: Any, argument: str) -> list[Any]:
     """Return the items of a Python collection, array, Series or Arrow column that are not null."""
     if isinstance(given, bytes | bytearray):
-        raise InvalidInput("domain", given, _REQUIREMENT)
+        raise InvalidInput(argument, given, _REQUIREMENTS[argument])
     if getattr(given, "ndim", 1) != 1:
-        raise InvalidInput("domain", plain(f"an array of {given.ndim} dimensions"), "must have one dimension")
+        raise InvalidInput(argument, plain(f"an array of {given.ndim} dimensions"), "must have one dimension")
     if isinstance(given, np.ndarray) and given.dtype.kind == "M":
         given = _times(given)
     for method in ("to_pylist", "to_list", "tolist"):
@@ -154,7 +167,7 @@ def _labels(given: Any) -> list[Any]:
             given = getattr(given, method)()
             break
     if not isinstance(given, Collection):
-        raise InvalidInput("domain", plain(f"an object of type {type(given).__name__}"), _REQUIREMENT)
+        raise InvalidInput(argument, plain(f"an object of type {type(given).__name__}"), _REQUIREMENTS[argument])
     return [label for label in given if not is_null(label)]
 
 

@@ -138,7 +138,7 @@ def check_not_rows(table: Any, table_name: str | None, domain: Domain) -> None:
         raise _refused(domain)
     if _may_be_derived(table, domain.given):
         raise InvalidInput(
-            "domain",
+            domain.argument,
             domain.given,
             "it is a lazy table of the same library as the rows, so it may be made from them; state a public list in "
             "memory or in a file",
@@ -166,6 +166,13 @@ def _refused(domain: Domain) -> InvalidInput:
         given = str(domain.path)
     if domain.table_name is not None:
         given = f"table:{domain.table_name}"
+    if domain.argument == "groups":
+        return InvalidInput(
+            "groups",
+            given,
+            "it is the table of private rows or a part of it, so that the answer could name a group that only one "
+            "person is in; state a public list of the groups, or publish one from the rows with dpselect domain",
+        )
     return InvalidInput(
         "domain",
         given,
