@@ -8,6 +8,7 @@ import itertools
 import math
 import random
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -25,7 +26,7 @@ from neighbour_sources import EMBEDDED, TYPES, Source, arrow_backed
 from neighbour_tables import Case, Holder, cases
 
 from dpselect.errors import DpSelectError
-from dpselect.sources import UNKNOWN, Contribution, Domain, Unseen, counts, open_counts
+from dpselect.sources import UNKNOWN, Contribution, Domain, Groups, Unseen, counts, open_counts
 from dpselect.sources.duckdb import embedded_engine
 
 
@@ -121,20 +122,25 @@ def check_moves(case: Case, with_person: Outcome, without_person: Outcome) -> No
     low, high = oracle.bounds(case.question)
     both = with_person.scores.keys() & without_person.scores.keys()
     either = with_person.scores.keys() | without_person.scores.keys()
-    moves = {item: with_person.scores.get(item, 0) - without_person.scores.get(item, 0) for item in either}
-    for item, move in moves.items():
+    moves = {place: with_person.scores.get(place, 0) - without_person.scores.get(place, 0) for place in either}
+    for place, move in moves.items():
         # Of an unknown domain, what is not above 0 is not seen.
-        is_seen = case.question.domain != "unknown" or item in both
-        assert not is_seen or low <= move <= high, f"one person moves {item!r} by {move}"
-    moved = sum(move != 0 for move in moves.values())
-    assert moved <= (case.question.max_items_per_person or math.inf), "one person moves more items than stated"
+        is_seen = case.question.domain != "unknown" or place in both
+        assert not is_seen or low <= move <= high, f"one person moves {place!r} by {move}"
+    moved = Counter(group for (group, _), move in moves.items() if move != 0)
+    most = case.question.max_items_per_person or math.inf
+    assert max(moved.values(), default=0) <= most, "one person moves more items than stated"
+    most = case.question.max_groups_per_person or math.inf
+    assert len(moved) <= most, "one person moves more groups than stated"
 
 
 def check_agreement(sources: Sequence[Source], case: Case) -> int:
     """Check that several sources answer the same, items by their text; return how many tables were read."""
     outcomes = [observed(source, case) for source in sources]
     by_text = [
-        None if found.scores is None else {oracle.shown(item): score for item, score in found.scores.items()}
+        None
+        if found.scores is None
+        else {(group, oracle.shown(item)): score for (group, item), score in found.scores.items()}
         for found in outcomes
     ]
     assert all(found == by_text[0] for found in by_text), dict(zip(sources, outcomes, strict=True))
@@ -183,50 +189,83 @@ def observed(source: Source, case: Case) -> Outcome:
                     domain=Domain.of(_domain(source, case, Path(name))),
                     k=1,
                     contribution=contribution,
+                    groups=_groups(source, case, Path(name)),
                     key=oracle.KEY,
                     where=source.where(case),
                 )
             )
             charged = 1
-            return Outcome(
-                _scores(*(found.highest(1000) if question.domain == "unknown" else _all(found, question.domain)))
-            )
+            if question.groups:
+                assert found.groups == oracle.listed_groups(source, case), "groups are not in the order of the list"
+            parts = found.pools(1000) if question.domain == "unknown" else _all(found, question.domain)
+            return Outcome({(group, item): score for group, part in enumerate(parts) for item, score in _scores(*part)})
         except DpSelectError as error:
             return Outcome(None, str(error).replace(name, "…"), charged)
 
 
-def _all(found: Any, domain: str) -> tuple[list[Any], list[Any]]:
-    """Return every item that is listed or seen, and their scores."""
-    scores, numbers = found.histogram()
-    assert sum(numbers) == oracle.NUMBERS_OF_ITEMS.get(domain, sum(numbers)), "unseen items are not counted"
-    # Most of a large number of items are such as nobody has; more are asked for than a table has rows.
-    places = [(score, index) for score, number in zip(scores, numbers, strict=True) for index in range(min(number, 50))]
-    items = found.fetch([score for score, _ in places], [index for _, index in places])
-    seen = [place for place, item in enumerate(items) if not isinstance(item, Unseen)]
-    return [items[place] for place in seen], [places[place][0] for place in seen]
+def _all(found: Any, domain: str) -> list[tuple[list[Any], list[Any]]]:
+    """Return every item that is listed or seen, and their scores, for each group."""
+    asked = []
+    for scores, numbers in found.histograms():
+        assert sum(numbers) == oracle.NUMBERS_OF_ITEMS.get(domain, sum(numbers)), "unseen items are not counted"
+        # Most of a large number of items are such as nobody has; more are asked for than a table has rows.
+        asked.append(
+            [(score, index) for score, number in zip(scores, numbers, strict=True) for index in range(min(number, 50))]
+        )
+    places = [([score for score, _ in part], [index for _, index in part]) for part in asked]
+    parts = []
+    for items, (scores, _) in zip(found.chosen(places), places, strict=True):
+        seen = [place for place, item in enumerate(items) if not isinstance(item, Unseen)]
+        parts.append(([items[place] for place in seen], [scores[place] for place in seen]))
+    return parts
 
 
-def _scores(items: list[Any], scores: list[Any]) -> dict[Any, Fraction]:
+def _scores(items: list[Any], scores: list[Any]) -> list[tuple[Any, Fraction]]:
     assert len(set(items)) == len(items), "an item comes twice"
     assert not any(str(item) == "-0.0" and not isinstance(item, str) for item in items), "a zero has a sign"
-    return {item: Fraction(score) for item, score in zip(items, scores, strict=True)}
+    return [(item, Fraction(score)) for item, score in zip(items, scores, strict=True)]
+
+
+def _groups(source: Source, case: Case, folder: Path) -> Groups | None:
+    """Return the groups: a list, a file or a table."""
+    question, by = case.question, case.table.name("group")
+    if not question.groups:
+        return None
+    labels = oracle.listed_groups(source, case)
+    most = min(question.max_groups_per_person or len(labels), len(labels))
+    given: Any = [*labels, None, labels[0]]
+    if case.variant % 2:
+        kind = pyarrow.string() if source.as_text else TYPES[case.table.kinds["group"]]
+        given = pyarrow.table({"other": ["x"] * len(given), by: pyarrow.array(given, kind)})
+    if case.variant % 4 == 1:
+        (folder / "groups").mkdir()
+        pyarrow.parquet.write_table(given, folder / "groups" / "groups.parquet")
+        given = folder / "groups" / "groups.parquet"
+    return Groups.of(by, given, most)
 
 
 def _domain(source: Source, case: Case, folder: Path) -> Any:
     """Return the argument `domain`: a list, a file of one kind or another, a table or a number."""
-    question, item, labels = case.question, case.table.name("item"), oracle.listed(source, case)
-    if labels is None:
+    question, item, by_group = case.question, case.table.name("item"), oracle.listed(source, case)
+    if by_group is None:
         return oracle.NUMBERS_OF_ITEMS.get(question.domain, UNKNOWN)
     if question.domain == "list":
-        return [*labels, None, labels[0]]
-    kind = pyarrow.string() if source.as_text else TYPES[case.table.kinds["item"]]
-    items = pyarrow.table({item: pyarrow.array(labels, kind)})
+        return [*by_group[0], None, by_group[0][0]]
+    groups = oracle.listed_groups(source, case)
+    places = [(label, groups[group]) for group in by_group for label in by_group[group]] if question.of_groups else []
+    labels = [label for label, _ in places] or by_group[0]
+    kinds = {role: pyarrow.string() if source.as_text else TYPES[kind] for role, kind in case.table.kinds.items()}
+    items = pyarrow.table({item: pyarrow.array(labels, kinds["item"])})
+    if places:
+        items = items.append_column(
+            case.table.name("group"), pyarrow.array([group for _, group in places], kinds["group"])
+        )
     if question.domain == "table" and source.beside is not None:
         return source.beside(folder, items)
     if question.domain == "table":
         return [items, polars.from_arrow(items), arrow_backed(items)][case.variant % 3]
     (folder / "domain").mkdir()
-    is_plain = all(isinstance(label, str) and label.isprintable() for label in labels)
+    is_plain = not places and all(isinstance(label, str) and label.isprintable() for label in labels)
     path = folder / "domain" / ("items.csv" if is_plain and case.variant % 2 else "items.parquet")
     if path.suffix == ".parquet":
         pyarrow.parquet.write_table(items, path)

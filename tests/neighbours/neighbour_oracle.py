@@ -9,6 +9,7 @@ import datetime
 import hashlib
 import math
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -31,10 +32,12 @@ Row = dict[str, Any]
 class Outcome:
     """What comes of a question: the score of every item that is listed or seen, or a refusal and its words.
 
+    Scores are by place of the group and item; without groups the place is 0.
+
     `charges`: 1 if a release that is refused was charged: the error came while rows were read.
     """
 
-    scores: dict[Any, Fraction] | None
+    scores: dict[tuple[int, Any], Fraction] | None
     refusal: str = ""
     charges: int = 0
 
@@ -45,27 +48,59 @@ TOO_MANY_ITEMS = "must be at least the number of distinct items in the table"
 def expected(source: Source, case: Case) -> Outcome:
     """Return the outcome as documented."""
     question = case.question
+    groups = listed_groups(source, case) or [None]
     labels = listed(source, case)
-    found: dict[tuple[Any, Any], list[Row]] = defaultdict(list)
+    found: dict[Any, list[Row]] = defaultdict(list)
     for row in usable_rows(source, case):
-        if labels is None or row["item"] in labels:
-            found[row["person"], row["item"]].append(row)
-    scores = dict.fromkeys(labels or [], Fraction(0))
-    for pair in _bounded(list(found), question.max_items_per_person):
-        scores[pair[1]] = scores.get(pair[1], Fraction(0)) + _contribution(found[pair], question)
-    if len(scores) > NUMBERS_OF_ITEMS.get(question.domain, math.inf):
+        group = _place(groups, row.get("group"))
+        if group is not None and (labels is None or row["item"] in labels[group]):
+            found[row["person"], group, row["item"]].append(row)
+    kept = _in_few_groups(list(found), question.max_groups_per_person or len(groups))
+    scores = {(group, item): Fraction(0) for group in range(len(groups)) for item in (labels or {}).get(group, [])}
+    for person, group, item in _bounded(kept, question.max_items_per_person):
+        amount = _contribution(found[person, group, item], question)
+        scores[group, item] = scores.get((group, item), Fraction(0)) + amount
+    held = Counter(group for group, _ in scores)
+    if max(held.values(), default=0) > NUMBERS_OF_ITEMS.get(question.domain, math.inf):
         return Outcome(None, TOO_MANY_ITEMS)
     if question.domain == "unknown":
-        scores = {item: score for item, score in scores.items() if score > 0}
+        scores = {place: score for place, score in scores.items() if score > 0}
     return Outcome(scores)
 
 
-def listed(source: Source, case: Case) -> list[Any] | None:
-    """Return the distinct items of the list, in the type of the column, or None if there is no list."""
-    if not case.question.listed:
+def listed(source: Source, case: Case) -> dict[int, list[Any]] | None:
+    """Return the distinct items that are listed for each group, in the type of the column, or None without a list."""
+    question, kinds = case.question, case.table.kinds
+    if not question.listed:
         return None
-    items = [_item(source.read(case.table.kinds["item"], cell)) for cell in case.question.listed]
-    return list(dict.fromkeys(item for item in items if item is not None))
+    groups = listed_groups(source, case) or [None]
+    items = [_item(source.read(kinds["item"], cell)) for cell in question.listed]
+    of_groups: list[Any] = [None] * len(items)
+    if question.of_groups:
+        of_groups = [_place(groups, _item(source.read(kinds["group"], cell))) for cell in question.of_groups]
+    return {
+        place: list(
+            dict.fromkeys(
+                item
+                for item, group in zip(items, of_groups, strict=True)
+                if item is not None and (not question.of_groups or group == place)
+            )
+        )
+        for place in range(len(groups))
+    }
+
+
+def listed_groups(source: Source, case: Case) -> list[Any]:
+    """Return the distinct groups that are listed, in the type of the column; none if there are no groups."""
+    groups = [_item(source.read(case.table.kinds["group"], cell)) for cell in case.question.groups]
+    return list(dict.fromkeys(group for group in groups if group is not None))
+
+
+def _place(groups: list[Any], group: Any) -> int | None:
+    """Return the place of a group in the list, or None if it is not listed; without groups there is only one place."""
+    if groups == [None]:
+        return 0
+    return groups.index(group) if group is not None and group in groups else None
 
 
 def people(source: Source, case: Case) -> list[Any]:
@@ -102,6 +137,8 @@ def usable_rows(source: Source, case: Case) -> list[Row]:
             if where.keeps(seen, source.dialect) is not True:
                 continue
         row = {**row, "item": _item(row["item"]), "person": single(row["person"])}
+        if "group" in row:
+            row["group"] = _item(row["group"])
         numbers = {"amount": question.clip is not None, "share": question.weighted}
         row |= {role: _countable(row[role]) for role, needed in numbers.items() if needed}
         if all(row[role] is not None for role in ("item", "person", *(role for role in numbers if numbers[role]))):
@@ -133,21 +170,41 @@ def _countable(value: Any) -> float | None:
     return None if found is None or math.isnan(found) else found
 
 
-def _bounded(pairs: list[tuple[Any, Any]], most: int | None) -> list[tuple[Any, Any]]:
-    """Return the pairs (person, item) that stay: of each person those that come first by the hash."""
+def _bounded(kept: list[tuple[Any, ...]], most: int | None) -> list[tuple[Any, ...]]:
+    """Return the triples (person, group, item) that stay: in each group of a person the first by the hash."""
     if most is None:
-        return pairs
+        return kept
+    return _first(kept, most, lambda person, group, item: (person, group), lambda triple: _text(triple[2]), KEY)
+
+
+def _in_few_groups(found: list[tuple[Any, ...]], most: int) -> list[tuple[Any, ...]]:
+    """Return the triples (person, group, item) whose group stays: of each person those that come first by the hash."""
+    pairs = list(dict.fromkeys((person, group) for person, group, _ in found))
+    if len({group for _, group in pairs}) <= most:
+        return found
+    kept = set(_first(pairs, most, lambda person, group: person, lambda pair: str(pair[1]), f"{KEY}groups"))
+    return [triple for triple in found if triple[:2] in kept]
+
+
+def _first(
+    parts: list[tuple[Any, ...]],
+    most: int,
+    within: Callable[..., Any],
+    text: Callable[[tuple[Any, ...]], str],
+    key: str,
+) -> list[tuple[Any, ...]]:
+    """Return at most `most` parts of each person, or person and group, in the order of the hash."""
     places: Counter[Any] = Counter()
     kept = []
-    for person, item in sorted(pairs, key=lambda pair: (_mixed(*pair), _text(pair[1]))):
-        places[person] += 1
-        if places[person] <= most:
-            kept.append((person, item))
+    for part in sorted(parts, key=lambda part: (_mixed(key, part[0], text(part)), text(part))):
+        places[within(*part)] += 1
+        if places[within(*part)] <= most:
+            kept.append(part)
     return kept
 
 
-def _mixed(person: Any, item: Any) -> str:
-    text = f"{KEY}{len(_text(person))}:{_text(person)}{_text(item)}"
+def _mixed(key: str, person: Any, text: str) -> str:
+    text = f"{key}{len(_text(person))}:{_text(person)}{text}"
     return hashlib.md5(text.encode()).hexdigest()
 
 

@@ -125,7 +125,7 @@ DOMAINS = ["list", "file", "table", "number", "number too small", "unknown"]
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells, one for each role (item, person, amount, share, note); kind and name of the column of a role."""
+    """Rows of cells, one for each role (item, person, group, amount, share, note); kind and name of a role's column."""
 
     kinds: dict[str, str]
     rows: list[tuple[Any, ...]]
@@ -148,7 +148,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked: which items are possible, how people are scored, and for which rows (the SQL of a condition)."""
+    """What is asked: which items are possible, how people are scored, and for which rows (the SQL of a condition).
+
+    `groups`: the listed groups, if an answer for each is asked for; `of_groups`: for each listed item the group
+    that it is listed for, if they differ; `max_groups_per_person`: 0 for all groups.
+    """
 
     domain: str = "list"
     listed: tuple[Any, ...] = ()
@@ -156,6 +160,9 @@ class Question:
     weighted: bool = False
     max_items_per_person: int | None = None
     where: str | None = None
+    groups: tuple[Any, ...] = ()
+    of_groups: tuple[Any, ...] = ()
+    max_groups_per_person: int = 1
 
 
 @dataclass(frozen=True)
@@ -193,7 +200,8 @@ def cases(draw: st.DrawFn, source: Holder) -> Case:
     where = draw(st.one_of(st.none(), st.sampled_from(list(source.conditions.values()))))
     clip = draw(st.sampled_from([*CLIPS, None, None]))
     weighted = draw(st.sampled_from([False, False, True]))
-    kinds = draw(_kinds(source, where, clip is not None, weighted))
+    grouped = draw(st.sampled_from([False, False, True]))
+    kinds = draw(_kinds(source, where, clip is not None, weighted, grouped))
     pools = [_pool(source, role, kind) for role, kind in kinds.items()]
     # Few cells of each column, so that rows meet; one of them a plain one, so that some count.
     few = [[pool[1], *draw(st.lists(st.sampled_from(pool), min_size=2, max_size=3, unique_by=repr))] for pool in pools]
@@ -207,15 +215,36 @@ def cases(draw: st.DrawFn, source: Holder) -> Case:
     is_hashed = {kinds["item"], kinds["person"]} <= source.hashes and kinds["person"] != "date"
     most = draw(st.sampled_from([None, None, 1, 2])) if is_hashed else None
     question = Question(domain, listed, clip, weighted, most, None if where is None else where.sql)
+    if grouped:
+        cells = few[list(kinds).index("group")]
+        question = draw(
+            _with_groups(question, cells, UNHEARD[kinds["group"]], kinds["person"] in source.hashes - {"date"})
+        )
     return Case(Table(kinds, rows, names), question, draw(st.integers(0, 5)))
 
 
 @st.composite
-def _kinds(draw: st.DrawFn, source: Holder, where: Any, valued: bool, weighted: bool) -> dict[str, str]:
+def _with_groups(draw: st.DrawFn, question: Question, cells: list[Any], unheard: Any, is_hashed: bool) -> Question:
+    """Draw which groups are listed, whether they have items of their own, and how many of them a person counts in."""
+    groups = (unheard, *draw(st.lists(st.sampled_from(cells), max_size=3)))
+    most = draw(st.sampled_from([0, 1, 1, 2])) if is_hashed else 0
+    listed, of_groups = question.listed, ()
+    if question.domain in ("file", "table") and draw(st.booleans()):
+        *items, last = listed
+        pairs = [(item, draw(st.sampled_from([*groups, *cells]))) for item in items]
+        # Every group has at least one item.
+        listed, of_groups = zip(*pairs, *((last, group) for group in groups), strict=True)
+    return replace(question, listed=listed, groups=groups, of_groups=of_groups, max_groups_per_person=most)
+
+
+@st.composite
+def _kinds(draw: st.DrawFn, source: Holder, where: Any, valued: bool, weighted: bool, grouped: bool) -> dict[str, str]:
     """Draw the kind of every column that is needed."""
     held = sorted(source.kinds)
     often = [*held, *(kind for kind in ("text", "mixed") if kind in held for _ in range(len(held) // 3))]
     kinds = {role: draw(st.sampled_from(often)) for role in ("item", "person")}
+    if grouped:
+        kinds["group"] = draw(st.sampled_from(often))
     columns = [] if where is None else where.columns
     if valued or "amount" in columns:
         allowed = where.kinds if "amount" in columns else (*NUMBERS, *sorted(source.numbers))

@@ -9,7 +9,7 @@ from typing import Any
 
 from dpselect.errors import InvalidInput
 from dpselect.scores import Scores
-from dpselect.verify import discovery, ranking, signals
+from dpselect.verify import discovery, groups, ranking, signals
 from dpselect.verify.boundaries import BORDERS, SIGNAL_WORDS, answer_words
 from dpselect.verify.broken import TWINS, Result, Twin
 from dpselect.verify.calibration import CALIBRATIONS
@@ -33,13 +33,14 @@ from dpselect.verify.subjects import (
 )
 from dpselect.verify.tightness import PAIRS, Pair, check_attained
 
-NAMES = [*UNDER_TEST, *UNKNOWN_UNDER_TEST, discovery.NAME, signals.NAME, ranking.NAME]
+NAMES = [*UNDER_TEST, *UNKNOWN_UNDER_TEST, discovery.NAME, signals.NAME, ranking.NAME, groups.NAME]
 """The mechanisms under test, in the order of the report."""
 
 SAMPLES: dict[str, Sequence[tuple[Subject, Any]]] = {
     discovery.NAME: discovery.SAMPLES,
     ranking.NAME: ranking.SAMPLES,
     signals.NAME: signals.SAMPLES,
+    groups.NAME: groups.SAMPLES,
 }
 """What is drawn for the mechanisms that are not in the tables of subjects."""
 
@@ -110,6 +111,8 @@ def privacy_checks(name: str | None = None, *, quick: bool = False) -> list[Call
             pairs += discovery.LISTINGS[: discovery.QUICK] if quick else discovery.LISTINGS
         elif each == ranking.NAME:
             pairs += ranking.RANKED[: ranking.QUICK] if quick else ranking.RANKED
+        elif each == groups.NAME:
+            pairs += groups.PAIRS[: groups.QUICK] if quick else groups.PAIRS
         else:
             pairs += signals.QUICK_PAIRS if quick else signals.PAIRS
     return [partial(shared_privacy_check, mechanism, domain) for mechanism, domain in pairs]

@@ -3,7 +3,7 @@
 They are mistakes that are easily made. None of them can be reached from `select`; they show that the checks can fail.
 """
 
-from dpselect.verify.broken import composite, discovery, exact, noisy_scores, subsets, unknown
+from dpselect.verify.broken import composite, discovery, exact, groups, noisy_scores, subsets, unknown
 from dpselect.verify.broken.base import Altered, Result, Twin
 
 TWINS: list[Twin] = [
@@ -12,6 +12,7 @@ TWINS: list[Twin] = [
     *unknown.TWINS,
     *discovery.TWINS,
     *composite.TWINS,
+    *groups.TWINS,
     *exact.TWINS,
 ]
 """Every twin."""
