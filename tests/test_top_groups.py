@@ -283,6 +283,30 @@ def test_json_has_every_group_with_its_value_and_the_cost_once_more() -> None:
     assert set(data["groups"]["33"]["items"]) == {FILMS[3], FILMS[4]}
 
 
+def test_a_release_is_rebuilt_from_its_json() -> None:
+    for options in ({}, {"values": 0.5}, {"domain": 50}, {"domain": dps.UNKNOWN, "delta": 1e-6, "epsilon": 50.0}):
+        release = ask(**options)
+        assert dps.Release.from_dict(json.loads(json.dumps(release.to_dict()))) == release
+
+
+def test_groups_are_part_of_a_question_that_is_answered_once(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        ledger.create("views", epsilon=2.0)
+        asked = {"epsilon": 0.5, "ledger": ledger, "dataset": "views", "once": "week 1"}
+        first = ask(**asked)
+        again = ask(**asked)
+        assert again == first
+        assert (first.repeated, again.repeated) == (False, True)
+        assert list(again.groups or {}) == COUNTRIES
+        pairs = pyarrow.table({"film": FILMS * 3, "country": [country for country in COUNTRIES for _ in FILMS]})
+        for other in ({"groups": COUNTRIES[::-1]}, {"groups": ["FR", "DE"]}, {"max_groups_per_person": 2}):
+            with pytest.raises(dps.InvalidInput, match="once"):
+                ask(**asked, **other)
+        with pytest.raises(dps.InvalidInput, match="once"):
+            ask(**asked, domain=pairs)
+        assert ledger.remaining("views").epsilon == 1.5
+
+
 def test_a_seed_makes_all_groups_reproducible() -> None:
     first, second, other = (ask(epsilon=0.5, seed=seed) for seed in (1, 1, 2))
     assert first.items == second.items != other.items

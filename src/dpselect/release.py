@@ -109,6 +109,8 @@ class Release:
         If an answer for each group was asked for (`by` in `top`): a dict group → Release, in the order of the public
         list. Each of them states the guarantee of all together. `items` are then pairs (group, item), and `values` and
         `intervals` those of all groups (docs/groups.md).
+    max_groups_per_person
+        With groups, in how many of them each person counts.
 
     Examples
     --------
@@ -130,6 +132,7 @@ class Release:
     lowest: bool = False
     repeated: bool = field(default=False, compare=False)
     groups: dict[Any, Release] | None = None
+    max_groups_per_person: int | None = None
 
     @classmethod
     def of_groups(cls, groups: dict[Any, Release]) -> Release:
@@ -179,6 +182,7 @@ class Release:
             confidence=data.get("confidence"),
             domain=None if data["domain"] is None else StatedDomain(**data["domain"]),
             lowest=data.get("lowest", False),
+            max_groups_per_person=data.get("max_groups_per_person"),
         )
 
     @property
@@ -219,6 +223,8 @@ class Release:
         }
         if self.lowest:
             data["lowest"] = True
+        if self.max_groups_per_person is not None:
+            data["max_groups_per_person"] = self.max_groups_per_person
         if self.mechanism.may_stop:
             data["stopped"] = self.stopped
         if self.intervals is not None:
@@ -239,8 +245,8 @@ class ReleaseRequest:
     delta: None means 0, or what a mechanism object states. max_items_per_person: the limit that the
     caller enforces. number_of_items: set if only the number of possible items is public; the rows then name the items.
     pool: how many items a mechanism for unknown domains considers. options: further arguments of a named mechanism.
-    lowest: whether the lowest scores are asked for. groups_per_person: if there are groups, how many of their answers one
-    person takes part in; each answer is made with a share of ε and δ. details: further parameters for the ledger.
+    lowest: whether the lowest scores are asked for. groups_per_person: with groups, in how many of them one person
+    counts; each group is answered with a share of ε and δ. details: further parameters for the ledger.
     """
 
     mechanism: str | Mechanism
@@ -502,6 +508,7 @@ class ReleasePlan:
             secure=bits.secure and self.mechanism.exact,
             domain=domain,
             lowest=self.request.lowest,
+            max_groups_per_person=self.request.groups_per_person,
         )
         if isinstance(self.noise, ValueNoise):
             noisy = self.noise.release(scores, bits)

@@ -16,18 +16,24 @@ _BESIDE_LEDGER = ("", "-wal", "-shm", "-journal")
 
 
 def check_answer(
-    output: Path | None, source: str, *, table: str | None = None, domain: Any = None, ledger: str | None = None
+    output: Path | None,
+    source: str,
+    *,
+    table: str | None = None,
+    domain: Any = None,
+    groups: Any = None,
+    ledger: str | None = None,
 ) -> None:
     """Refuse an --output that cannot be written, or that would overwrite a file that is or may be read."""
     if output is None:
         return
-    read = files_read(source, table=table, domain=domain, ledger=ledger)
+    read = files_read(source, table=table, domain=domain, groups=groups, ledger=ledger)
     check_output("output", output, read)
     if any(is_same_file(output.resolve().parent, place) for place in read):
         raise InvalidInput("output", str(output), "Spark reads whatever is in its folder; name a file elsewhere")
     if would_read(source, output):
         raise InvalidInput("output", str(output), "it would be read with the rows the next time; name a file elsewhere")
-    named = [table, domain.removeprefix("table:") if isinstance(domain, str) else None]
+    named = [table, *(listed.removeprefix("table:") for listed in (domain, groups) if isinstance(listed, str))]
     if output.exists() and not is_stream(output) and any(has_unknown_files(source, name) for name in named):
         raise InvalidInput(
             "output",
@@ -37,13 +43,15 @@ def check_answer(
         )
 
 
-def files_read(source: str, *, table: str | None = None, domain: Any = None, ledger: str | None = None) -> list[Path]:
-    """Return the files of the rows, of the list of items and of the ledger, if they are on this machine."""
-    if isinstance(domain, str) and domain.startswith("table:"):
-        listed = files_of(source, domain.removeprefix("table:"))
-    else:
-        listed = files_of(domain)
-    return [*files_of(source, table), *listed, *_ledger_files(ledger)]
+def files_read(
+    source: str, *, table: str | None = None, domain: Any = None, groups: Any = None, ledger: str | None = None
+) -> list[Path]:
+    """Return the files of the rows, of the lists of items and groups and of the ledger, if they are on this machine."""
+    files = files_of(source, table)
+    for listed in (domain, groups):
+        in_engine = isinstance(listed, str) and listed.startswith("table:")
+        files += files_of(source, listed.removeprefix("table:")) if in_engine else files_of(listed)
+    return [*files, *_ledger_files(ledger)]
 
 
 def _ledger_files(place: str | None) -> list[Path]:

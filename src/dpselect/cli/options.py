@@ -81,6 +81,29 @@ Where = Annotated[
         help="Condition that selects rows, in the engine's SQL. Do not derive it from the private rows.", metavar="SQL"
     ),
 ]
+By = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of groups, such as countries: publish K items for each group; needs --groups.", metavar="COLUMN"
+    ),
+]
+ListOfGroups = Annotated[
+    str | None,
+    typer.Option(
+        "--groups",
+        help="The groups, which are public: a file with a column named like --by, or table:NAME (with --table).",
+        metavar="LIST",
+    ),
+]
+MaxGroups = Annotated[
+    int,
+    typer.Option(
+        "--max-groups-per-person",
+        parser=whole_number,
+        help="In how many groups a person counts, chosen at random; epsilon is shared by that many groups.",
+        metavar="N",
+    ),
+]
 Aim = Annotated[
     str,
     typer.Option(
@@ -247,5 +270,5 @@ def mechanism_options(*, no_margin: bool, **given: Any) -> dict[str, Any]:
 
 
 def domain_of(text: str) -> str | Path:
-    """Return the domain that --domain names: a table in the engine, or the path of a file."""
+    """Return the list that --domain or --groups names: a table in the engine, or the path of a file."""
     return text if text.startswith("table:") else Path(text)

@@ -145,12 +145,19 @@ def release_text(release: Release, form: Format) -> str:
     if form is Format.csv:
         return as_csv(_release_rows(release), _release_columns(release))
     title = f"Private {'lowest' if release.lowest else 'top'} {release.k}"
-    return as_text(Text(title, style="bold"), _release_table(release), facts(release))
+    if release.groups is None:
+        return as_text(Text(title, style="bold"), _release_table(release), facts(release))
+    parts: list[RenderableType] = [Text(f"{title} of each of {len(release.groups):,} groups", style="bold")]
+    for group, part in release.groups.items():
+        stopped = f" (stopped after {len(part.items)} of {part.k})" if part.stopped else ""
+        parts += ["", Text.assemble("Group ", (item_text(group).plain, "bold"), stopped), _release_table(part)]
+    return as_text(*parts, "", facts(release))
 
 
 def _release_columns(release: Release) -> list[str]:
     """Return the columns of an answer, which may have no items."""
     return [
+        *(["group"] if release.groups is not None else []),
         *(["rank"] if release.ordered else []),
         "item",
         *(["value", "low", "high"] if release.values is not None else []),
@@ -158,7 +165,12 @@ def _release_columns(release: Release) -> list[str]:
 
 
 def _release_rows(release: Release) -> list[dict[str, Any]]:
-    """Return a row for each item: its rank if the answer is ordered, the item, and its noisy score if there is one."""
+    """Return a row for each item: its rank if the answer is ordered, the item, and its noisy score if there is one.
+
+    With groups, a row also has the group, and ranks are within it.
+    """
+    if release.groups is not None:
+        return [{"group": group, **row} for group, part in release.groups.items() for row in _release_rows(part)]
     rows: list[dict[str, Any]] = []
     for place, item in enumerate(release.items):
         row: dict[str, Any] = {"rank": place + 1} if release.ordered else {}
@@ -199,11 +211,16 @@ def facts(release: Release) -> Table:
     table.add_column(style="bold")
     table.add_column()
     if release.stopped:
-        stopped = f"stopped after {len(release.items)} of {release.k}: more could reveal that an item exists"
-        table.add_row("Answer", stopped)
+        where = f"after {len(release.items)} of {release.k}"
+        if release.groups is not None:
+            early = sum(part.stopped for part in release.groups.values())
+            where = f"early in {early:,} group{'' if early == 1 else 's'}"
+        table.add_row("Answer", f"stopped {where}: more could reveal that an item exists")
+    if release.groups is not None:
+        table.add_row("Groups", _groups_fact(release))
     table.add_row("Order", order)
     if release.domain is not None:
-        table.add_row("Domain", str(release.domain))
+        table.add_row("Domain", f"{release.domain}{'' if release.groups is None else ', for each group'}")
     if release.confidence is not None:
         table.add_row(
             "Values",
@@ -230,6 +247,15 @@ def _options_of(described: dict[str, Any]) -> list[str]:
     if not described.get("margin", True):
         options.append("no margin")
     return [*options, "rounded loss"] if described.get("rounded") else options
+
+
+def _groups_fact(release: Release) -> str:
+    """Return how many groups there are, in how many of them a person counts, and how many items they have."""
+    parts, most = list((release.groups or {}).values()), release.max_groups_per_person
+    limit = f"each person counts in {'one of them' if most == 1 else f'at most {most} of them'}, chosen at random"
+    sizes = [part.domain.items for part in parts if part.domain is not None and part.domain.items is not None]
+    own = f"; {min(sizes):,} to {max(sizes):,} items each, stated as public" if release.domain is None and sizes else ""
+    return f"{len(parts):,}, stated as public; {limit}{own}"
 
 
 def protection(guarantee: Guarantee) -> str:

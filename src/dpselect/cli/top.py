@@ -10,6 +10,7 @@ import dpselect
 from dpselect.cli.inputs import check_answer
 from dpselect.cli.options import (
     Aim,
+    By,
     DataSet,
     Delta,
     DomainColumn,
@@ -19,7 +20,9 @@ from dpselect.cli.options import (
     InnerMechanism,
     LedgerPlace,
     Length,
+    ListOfGroups,
     Lowest,
+    MaxGroups,
     MechanismName,
     Noise,
     NoMargin,
@@ -49,7 +52,9 @@ from dpselect.cli.stdin import source_path
 EXAMPLES = examples(
     "dpselect top demo/views.parquet --item film --person viewer \\",
     "    -k 5 --epsilon 1 --domain demo/films.csv",
-    title="Example, after [bold]dpselect demo --out demo[/bold]:",
+    "dpselect top demo/views.parquet --item film --person viewer \\",
+    "    -k 5 --epsilon 1 --domain demo/films.csv --by country --groups demo/countries.csv",
+    title="Examples, after [bold]dpselect demo --out demo[/bold]:",
 )
 
 
@@ -91,6 +96,9 @@ def top_command(
         int | None,
         typer.Option(parser=whole_number, help="Keep at most N random items of each person.", metavar="N"),
     ] = None,
+    by: By = None,
+    groups: ListOfGroups = None,
+    max_groups_per_person: MaxGroups = 1,
     pool: PoolOption = None,
     delta: Delta = 0.0,
     mechanism: MechanismName = "auto",
@@ -115,10 +123,12 @@ def top_command(
     """Publish the K items that most people have, without revealing whether any one person is in the data.
 
     Each person counts at most once per item. Rows without an item or a person,
-    and items outside the domain, are ignored without a message.
+    and items outside the domain, are ignored without a message. With --by, K items
+    are published for each group of a public list.
     """
     possible = _domain(domain)
-    check_answer(output, source, table=table, domain=possible, ledger=ledger)
+    listed = None if groups is None else dpselect.UNKNOWN if groups == "unknown" else domain_of(groups)
+    check_answer(output, source, table=table, domain=possible, groups=listed, ledger=ledger)
     form = chosen_format(form, output)
     with source_path(source) as path, engine_notes(), progress_bar("Counting people per item") as progress:
         release = dpselect.top(
@@ -137,6 +147,9 @@ def top_command(
             clip=clip,
             weight=weight,
             max_items_per_person=max_items_per_person,
+            by=by,
+            groups=listed,
+            max_groups_per_person=max_groups_per_person,
             pool=pool,
             mechanism=mechanism,
             options=mechanism_options(

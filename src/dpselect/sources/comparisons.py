@@ -22,7 +22,7 @@ from dpselect.sources.domain import Domain
 from dpselect.sources.duckdb import embedded_when_needed
 from dpselect.sources.engine import Engine, Progress
 from dpselect.sources.frames import is_pandas, neutral_name
-from dpselect.sources.listing import items_digest, listed_items
+from dpselect.sources.listing import Listing, listed_items
 from dpselect.sources.rows import open_rows
 from dpselect.sources.values import check_type, type_name, with_exact_text, with_items, without_nulls
 
@@ -158,7 +158,7 @@ def open_comparisons(
             engine.check(pairs_between(_numbered(engine, listed)))
         # pandas turns integers into floats if one is missing; 1.0 instead of 1 in an answer would reveal that.
         yield Comparisons(
-            engine, read, pairs_between, domain, size, is_pandas(table), lambda: items_digest(engine, listed)
+            engine, read, pairs_between, domain, size, is_pandas(table), lambda: Listing(listed).digest(engine)
         )
 
 

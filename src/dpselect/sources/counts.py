@@ -303,6 +303,9 @@ def open_counts(
         embedded = embedded_when_needed(stack, progress)
         source = open_rows(stack, embedded, table, columns, table_name=table_name, where=where, progress=progress)
         engine, given = source.engine, source.table
+        if by is not None and source.named is not None:
+            # Items are compared byte by byte already, and so is all text of files and frames.
+            given = with_exact_text(engine, given, neutral_name(columns.index(by)))
         of = {name: given[neutral_name(place)] for place, name in enumerate(columns)}
         for argument, column in (("item", item), ("person", person), ("by", by)):
             if column is not None:
@@ -312,7 +315,6 @@ def open_counts(
         rows = numeric_rows(engine, rows, contribution)
         keys, labels = None, None
         if groups is not None:
-            rows = with_exact_text(engine, rows, "group")
             keys, labels = listed_groups(stack, embedded, source, groups, rows.group.type())
             rows = in_groups(rows, keys)
         number = 1 if labels is None else len(labels)
