@@ -276,7 +276,7 @@ def test_json_has_every_group_with_its_value_and_the_cost_once_more() -> None:
     release = ask(rows, groups=[49, 33], values=0.5)
     data = json.loads(json.dumps(release.to_dict()))
     assert list(data["groups"]) == ["49", "33"]
-    assert [part["group"] for part in data["groups"].values()] == [49, 33]
+    assert data["group_order"] == [49, 33]
     assert {"items", "values", "intervals"}.isdisjoint(data)
     assert data["guarantee"] == data["groups"]["49"]["guarantee"]
     assert (data["k"], data["secure"], data["ordered"]) == (2, True, False)

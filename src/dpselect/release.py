@@ -169,7 +169,10 @@ class Release:
         True
         """
         if "groups" in data:
-            return cls.of_groups({item_of(part["group"]): cls.from_dict(part) for part in data["groups"].values()})
+            # The order is stated by itself, because JSON objects have none.
+            return cls.of_groups(
+                {item_of(name): cls.from_dict(data["groups"][str(name)]) for name in data["group_order"]}
+            )
         intervals = data.get("intervals")
         return cls(
             items=[item_of(item) for item in data["items"]],
@@ -234,8 +237,8 @@ class Release:
             return data
         for name in ("items", "values", "intervals"):
             data.pop(name, None)
-        groups = [(plain_item(group), part.to_dict()) for group, part in self.groups.items()]
-        return {"groups": {str(group): {"group": group, **part} for group, part in groups}, **data}
+        parts = {str(plain_item(group)): part.to_dict() for group, part in self.groups.items()}
+        return {"groups": parts, "group_order": [plain_item(group) for group in self.groups], **data}
 
 
 @dataclass(frozen=True, kw_only=True)

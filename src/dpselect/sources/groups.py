@@ -60,7 +60,7 @@ class Groups:
         if by is None:
             for argument, given, default in (("groups", groups, None), ("max_groups_per_person", most, 1)):
                 if given is not default and given != default:
-                    raise InvalidInput(argument, given, "must be left out without by, the column of the groups")
+                    raise InvalidInput(argument, given, "must be left out without by (--by), the column of groups")
             return None
         if not isinstance(by, str) or not by:
             raise InvalidInput("by", by, "must be the name of a column")
