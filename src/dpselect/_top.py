@@ -169,7 +169,9 @@ def top(
         mechanism = automatic_for_unknown(k, contribution.max_items_per_person, pool, counts=plain_counts)
     if grouping is not None and (mechanism == Discovered.name or isinstance(mechanism, Discovered)):
         raise InvalidInput(
-            "mechanism", Discovered.name, "must be another one with groups, such as restricted; or publish the items first"
+            "mechanism",
+            Discovered.name,
+            "must be another one with groups, such as restricted; or publish the items first",
         )
     plan = ReleaseRequest(
         mechanism=_mechanism_for(possible, mechanism, pool),

@@ -37,9 +37,9 @@ class Share:
 def cost_of_groups(guarantee: Guarantee, groups: int, delta: float | None = None) -> Guarantee:
     """Return the guarantee of answers about all groups together, for people in at most `groups` of them.
 
-    Each answer has the guarantee given; `delta` is the δ that all together may have, by default their sum. Groups that a
-    person is not in cost nothing. The ε is the least of `compose` on the guarantees and of `compose` on their ε alone,
-    with their δ added.
+    Each answer has the guarantee given; `delta` is the δ that all together may have, by default their sum. Groups that
+    a person is not in cost nothing. The ε is the least of `compose` on the guarantees and of `compose` on their ε
+    alone, with their δ added.
     """
     if groups == 1:
         return guarantee
@@ -63,9 +63,9 @@ def cost_of_groups(guarantee: Guarantee, groups: int, delta: float | None = None
 def share_of_group(epsilon: float, delta: float, groups: int, cost: Callable[[Share], Guarantee]) -> Share:
     """Return the ε and δ of each group such that people in at most `groups` of them have (ε, δ) in total.
 
-    `cost` is the guarantee of one group's answer for a share. (ε/g, δ/g) always fits. With a δ, larger ε are tried: with
-    all of δ in every group, which a guarantee that carries a ρ allows, and with half of δ/g, the other half being for the
-    composition. The share of the highest resolution is taken. Public facts decide.
+    `cost` is the guarantee of one group's answer for a share. (ε/g, δ/g) always fits. With a δ, larger ε are tried:
+    with all of δ in every group, which a guarantee that carries a ρ allows, and with half of δ/g, the other half being
+    for the composition. The share of the highest resolution is taken. Public facts decide.
     """
     plainly = Share(float_below(Fraction(epsilon) / groups), float_below(Fraction(delta) / groups))
     if not delta:
