@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 import dpselect
-from benchmarks import engines, ledger, ranking, selection, service, startup, unknown
+from benchmarks import discovery, engines, ledger, ranking, selection, service, startup, unknown
 from benchmarks.timing import Result
 
 SUITES = {
@@ -23,6 +23,7 @@ SUITES = {
     "ledger": ledger.measurements,
     "engines": engines.measurements,
     "unknown": unknown.measurements,
+    "discovery": discovery.measurements,
     "ranking": ranking.measurements,
     "service": service.measurements,
     "startup": startup.measurements,

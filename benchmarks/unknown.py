@@ -10,7 +10,7 @@ from typing import Any
 import dpselect as dps
 from benchmarks.baseline import long_tail, noisy_argpartition
 from benchmarks.timing import Result, best_times
-from dpselect.mechanisms import UnknownDomain, mechanism_for
+from dpselect.mechanisms import PooledDomain, mechanism_for
 from dpselect.mechanisms.unknown import Pool
 from dpselect.sampling import SystemBits
 
@@ -34,7 +34,7 @@ def _selection(k: int, size: int, limit: float | None, *, rounds: int) -> Result
     scores = long_tail(size + 1)
     ranked = sorted(scores.tolist(), reverse=True)
     mechanism = mechanism_for("restricted", k=k, epsilon=1.0, delta=DELTA, pool=size)
-    assert isinstance(mechanism, UnknownDomain)
+    assert isinstance(mechanism, PooledDomain)
     items, bits = [f"item {rank}" for rank in range(size)], SystemBits()
 
     def choose() -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import dpselect as dps
-from dpselect.mechanisms import UnknownDomain, mechanism_for
+from dpselect.mechanisms import PooledDomain, mechanism_for
 from experiments.data import real
 from experiments.unknown import DATA_SETS, LENGTHS, POOLS, delta_of, measured, pool_of
 
@@ -19,11 +19,11 @@ SHARES = (0.25, 0.5, 0.75)
 DRAWS = 10
 
 
-def mechanisms(k: int, epsilon: float, delta: float, pool: int) -> Iterator[tuple[str, UnknownDomain]]:
+def mechanisms(k: int, epsilon: float, delta: float, pool: int) -> Iterator[tuple[str, PooledDomain]]:
     """Yield the default, the alternatives, and the mechanism that it is measured against."""
     for label, name in (("default", "restricted"), ("limited", "limited")):
         chosen = mechanism_for(name, k=k, epsilon=epsilon, delta=delta, pool=pool)
-        assert isinstance(chosen, UnknownDomain)
+        assert isinstance(chosen, PooledDomain)
         yield label, chosen
     for share in SHARES:
         left, tests = epsilon * (1 - share), {"pool": pool, "test_epsilon": epsilon * share}

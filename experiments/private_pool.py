@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from dpselect.mechanisms import LimitedDomain, UnknownDomain, mechanism_for
+from dpselect.mechanisms import LimitedDomain, PooledDomain, mechanism_for
 from experiments.data import real
 from experiments.unknown import DATA_SETS, delta_of, measured, pool_of
 
@@ -30,8 +30,8 @@ def rows(data: Path, names: tuple[str, ...] = DATA_SETS, draws: int = DRAWS) -> 
         for k, epsilon in product(LENGTHS, EPSILONS):
             shared: dict[str, Any] = {"k": k, "epsilon": epsilon, "delta": delta, "pool": FACTOR * k}
             restricted = mechanism_for("restricted", **shared)
-            assert isinstance(restricted, UnknownDomain)
-            compared: dict[str, UnknownDomain] = {
+            assert isinstance(restricted, PooledDomain)
+            compared: dict[str, PooledDomain] = {
                 "fixed": LimitedDomain(**shared),
                 "chosen": LimitedDomain(**shared, pool_epsilon=SHARE * epsilon),
                 "Restricted": restricted,

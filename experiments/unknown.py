@@ -14,7 +14,7 @@ import numpy as np
 
 from dpselect._arrays import Array
 from dpselect.forecast import f1_score, items_returned, score_ratio
-from dpselect.mechanisms import UnknownDomain, mechanism_for
+from dpselect.mechanisms import PooledDomain, mechanism_for
 from dpselect.mechanisms.unknown import Pool
 from dpselect.sampling import bit_source
 from experiments.data import people, real
@@ -41,7 +41,7 @@ def pool_of(counts: Array, size: int) -> Pool:
 
 def settings(
     data: Path, names: tuple[str, ...] = DATA_SETS
-) -> Iterator[tuple[dict[str, Any], Array, Pool, dict[str, UnknownDomain]]]:
+) -> Iterator[tuple[dict[str, Any], Array, Pool, dict[str, PooledDomain]]]:
     """Yield the first columns of each row of the grid, the counts, the pool and the three mechanisms."""
     for name in names:
         counts = real(data, name)
@@ -52,18 +52,18 @@ def settings(
                 compared = {}
                 for label, kind in MECHANISMS.items():
                     mechanism = mechanism_for(kind, k=k, epsilon=epsilon, delta=delta, pool=factor * k)
-                    assert isinstance(mechanism, UnknownDomain)
+                    assert isinstance(mechanism, PooledDomain)
                     compared[label] = mechanism
                 yield {"data": name, "k": k, "pool": f"{factor}k", "ε": epsilon}, counts, pool, compared
 
 
-def lengths(mechanism: UnknownDomain, pool: Pool, draws: int) -> Array:
+def lengths(mechanism: PooledDomain, pool: Pool, draws: int) -> Array:
     """Return the number of items of each answer, in seeded draws."""
     bits = bit_source(1)
     return np.array([len(mechanism.draw_from(pool, bits).values) for _ in range(draws)])
 
 
-def measured(mechanism: UnknownDomain, pool: Pool, top: Array, draws: int) -> tuple[float, float, float]:
+def measured(mechanism: PooledDomain, pool: Pool, top: Array, draws: int) -> tuple[float, float, float]:
     """Return the means of items returned, score ratio and F1, in seeded draws."""
     bits = bit_source(1)
     answers = [mechanism.draw_from(pool, bits).values for _ in range(draws)]
