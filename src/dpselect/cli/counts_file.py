@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import numpy as np
 import dpselect
 from dpselect.cli.unknown import UNKNOWN
 from dpselect.errors import plain
-from dpselect.sources import Domain, check_not_rows, open_counts, read_columns, read_counts
+from dpselect.sources import Counts, Domain, Groups, check_not_rows, open_counts, read_columns, read_counts
 
 
 def counts_in_file(argument: str, path: str, column: str) -> dpselect.Scores:
@@ -19,6 +21,11 @@ def counts_in_file(argument: str, path: str, column: str) -> dpselect.Scores:
         ", or give --item and --person for rows" if argument == "file" else ""
     )
     values = read_columns(path, [column], numbers=[column], argument=argument, advice=advice)[column]
+    return dpselect.Scores.of(checked_counts(argument, values))
+
+
+def checked_counts(argument: str, values: Any) -> Any:
+    """Return an Arrow column of counts as an array; refuse one with a value that is not a count."""
     if values.null_count or not len(values):
         given = plain("a row without a count" if len(values) else "a file without rows")
         raise dpselect.InvalidInput(argument, given, "must have a count for each item")
@@ -29,7 +36,24 @@ def counts_in_file(argument: str, path: str, column: str) -> dpselect.Scores:
         raise dpselect.InvalidInput(argument, plain("a count below 0"), "must have counts of at least 0")
     if (counts == np.round(counts)).all() and (counts < 2.0**53).all():
         counts = counts.astype(np.int64)
-    return dpselect.Scores.of(counts)
+    return counts
+
+
+def counts_by_group(argument: str, path: str, by: str, item: str | None, count: str) -> dict[Any, Any]:
+    """Return the counts of each group of a file; with a column of items, those without a row in a group count 0."""
+    advice = "name the columns with --by, --item and --count"
+    columns = [by, count, *([] if item is None else [item])]
+    table = read_columns(path, columns, numbers=[count], argument=argument, advice=advice)
+    counts, groups = checked_counts(argument, table[count]), table[by].to_pylist()
+    pairs = list(zip(groups, range(len(groups)) if item is None else table[item].to_pylist(), strict=True))
+    if len(set(pairs)) < len(pairs):
+        raise dpselect.InvalidInput(argument, plain("an item twice in a group"), "must have one row per group and item")
+    places: dict[Any, list[int]] = {}
+    for place, group in enumerate(groups):
+        if group is not None:
+            places.setdefault(group, []).append(place)
+    size = 0 if item is None else len({listed for _, listed in pairs})
+    return {group: np.pad(counts[found], (0, max(size - len(found), 0))) for group, found in places.items()}
 
 
 def counts_of_items(file: str, item: str, count: str, domain: Domain | None) -> dpselect.Scores:
@@ -53,8 +77,49 @@ def counts_of_rows(
     pool: int | None = None,
 ) -> dpselect.Scores:
     """Return how many people have each item of the domain, or of the pool and one more if it is unknown, as `top`."""
+    with _counted(table, item, person, domain, k, progress, column=domain_column, header=domain_header) as counts:
+        if domain == UNKNOWN:
+            highest = counts.highest((pool or 10 * k) + 1)[1]
+            return dpselect.Scores.of(highest or [0])
+        return dpselect.Scores.from_histogram(*counts.histogram())
+
+
+def counts_of_groups(
+    table: str,
+    item: str,
+    person: str,
+    domain: str,
+    k: int,
+    progress: Any,
+    *,
+    groups: Groups,
+    domain_column: str | None = None,
+    domain_header: bool = True,
+) -> dict[Any, dpselect.Scores]:
+    """Return how many people have each item of the domain in each group, as `top` with --by."""
+    with _counted(
+        table, item, person, domain, k, progress, column=domain_column, header=domain_header, groups=groups
+    ) as counts:
+        histograms = [dpselect.Scores.from_histogram(*histogram) for histogram in counts.histograms()]
+        return dict(zip(counts.groups or [], histograms, strict=True))
+
+
+@contextlib.contextmanager
+def _counted(
+    table: str,
+    item: str,
+    person: str,
+    domain: str,
+    k: int,
+    progress: Any,
+    *,
+    column: str | None,
+    header: bool,
+    groups: Groups | None = None,
+) -> Iterator[Counts]:
+    """Yield the counts of people's rows; an error names FILE as the source."""
     given = dpselect.UNKNOWN if domain == UNKNOWN else int(domain) if domain.isdecimal() else Path(domain)
-    possible = Domain.of(given, column=domain_column, header=domain_header)
+    possible = Domain.of(given, column=column, header=header)
     try:
         check_not_rows(table, None, possible)
     except dpselect.InvalidInput:
@@ -64,11 +129,18 @@ def counts_of_rows(
             "it is the file of the rows; name the list that top will be given, or state the number of items",
         ) from None
     try:
-        with open_counts(table, item=item, person=person, domain=possible, k=k, progress=progress) as counts:
-            if possible.unknown:
-                highest = counts.highest((pool or 10 * k) + 1)[1]
-                return dpselect.Scores.of(highest or [0])
-            return dpselect.Scores.from_histogram(*counts.histogram())
+        # The forecast is not private, so it needs no random key to choose a person's groups by.
+        with open_counts(
+            table,
+            item=item,
+            person=person,
+            domain=possible,
+            k=k,
+            groups=groups,
+            key="forecast",
+            progress=progress,
+        ) as counts:
+            yield counts
     except dpselect.InvalidInput as error:
         if error.argument != "table":
             raise

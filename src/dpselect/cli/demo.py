@@ -305,6 +305,8 @@ def _next_steps(release: dpselect.Release, folder: Path, *, kept: bool) -> list[
         Text("Next steps, on the command line", style="bold"),
         *first,
         Text(f"  {command}"),
+        Text("with a chart for each country, if you add", style="bold"),
+        Text(f"      --by country --groups {shlex.quote(str(folder / 'countries.csv'))}"),
         Text("or in Python", style="bold"),
         Text(f"  {python}"),
     ]

@@ -6,13 +6,25 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 import dpselect
-from dpselect._format import shown_below, shown_probability, three_digits
+from dpselect._format import shown_below, shown_probability
+from dpselect.cli.by_group import check_by, group_text, scores_by_group
+from dpselect.cli.figures import cell, mechanism_table
 from dpselect.cli.inputs import files_read
-from dpselect.cli.options import Aim, Delta, DomainColumn, DomainNoHeader, Length, examples, number, whole_number
+from dpselect.cli.options import (
+    Aim,
+    Delta,
+    DomainColumn,
+    DomainNoHeader,
+    Length,
+    ListOfGroups,
+    MaxGroups,
+    examples,
+    number,
+    whole_number,
+)
 from dpselect.cli.output import Format, as_csv, as_json, as_text, check_output, note, progress_bar, publish
 from dpselect.cli.stdin import source_path
 from dpselect.cli.unknown import UNKNOWN, check_unknown, forecast_text
@@ -39,6 +51,13 @@ ItemsPerPerson = Annotated[
 PoolSize = Annotated[
     int | None,
     typer.Option(parser=whole_number, help="Items considered with --domain unknown. Default: 10 times K.", metavar="N"),
+]
+ByGroup = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of groups, such as countries: show what the answer for each is worth; needs --epsilon.",
+        metavar="COLUMN",
+    ),
 ]
 Plot = Annotated[
     str | None,
@@ -84,6 +103,9 @@ def forecast_command(
     domain_column: DomainColumn = None,
     domain_no_header: DomainNoHeader = False,
     pool: PoolSize = None,
+    by: ByGroup = None,
+    groups: ListOfGroups = None,
+    max_groups_per_person: MaxGroups = 1,
     delta: Delta = 0.0,
     ordered: OrderMatters = False,
     aim: Aim = "most",
@@ -114,16 +136,38 @@ def forecast_command(
             "must be left out with --person; it describes a file of counts",
         )
     unknown = domain == UNKNOWN
+    check_by(by, epsilon, groups=groups, max_groups_per_person=max_groups_per_person, plot=plot)
     check_unknown(unknown, pool=pool, plot=plot if unknown else None)
+    asked: dict[str, Any] = {"ordered": ordered, "max_items_per_person": max_items_per_person}
     with source_path(file) as path, progress_bar("Computing") as progress:
+        if by is not None:
+            parts = scores_by_group(
+                path,
+                by,
+                groups,
+                max_groups_per_person,
+                k,
+                progress,
+                item=item,
+                count=count,
+                person=person,
+                domain=domain,
+                domain_column=domain_column,
+                domain_header=not domain_no_header,
+            )
+            note(dpselect.forecast.WARNING)
+            assert epsilon is not None  # check_by
+            asked |= {"delta": delta, "aim": aim, "max_groups_per_person": max_groups_per_person, "draws": draws}
+            return publish(
+                group_text(dpselect.forecast.forecast_groups(parts, k, epsilon=epsilon, **asked), form), None
+            )
         scores = _scores(
             path, count, item, person, domain, k, progress, column=domain_column, header=not domain_no_header, pool=pool
         )
         note(dpselect.forecast.WARNING)
         progress(None)
         if unknown:
-            asked = {"pool": pool, "ordered": ordered, "max_items_per_person": max_items_per_person}
-            text = forecast_text(scores, k, epsilon, delta, draws, form, **asked)
+            text = forecast_text(scores, k, epsilon, delta, draws, form, pool=pool, **asked)
             return publish(text, None)
         compared = dpselect.forecast.compare(
             scores,
@@ -131,10 +175,9 @@ def forecast_command(
             epsilon=epsilon,
             accuracy=accuracy,
             delta=delta,
-            ordered=ordered,
             aim=aim,
-            max_items_per_person=max_items_per_person,
             draws=draws,
+            **asked,
         )
         progress(None)
         text = _forecast_text(compared, form)
@@ -199,15 +242,6 @@ def forecast_rows(compared: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def mechanism_table(*columns: str) -> Table:
-    """Return a table with a column of mechanisms and right-aligned columns of numbers."""
-    table = Table(pad_edge=False)
-    table.add_column("mechanism")
-    for heading in columns:
-        table.add_column(heading, justify="right", no_wrap=True)
-    return table
-
-
 def _overview(compared: Any) -> list[Any]:
     table = mechanism_table(*(f"ε = {epsilon:g}" for epsilon in _EPSILONS), f"ε for {compared.accuracy:g}")
     for need, (_, curve) in zip(compared.needs, compared.curves(), strict=True):
@@ -239,12 +273,3 @@ def _figures_at(compared: Any) -> list[Any]:
             Text(f"≈: estimated from {compared.draws} draws; --format json has 95% intervals. The rest is exact.")
         )
     return parts
-
-
-def cell(name: str, figure: Any) -> str:
-    """Return a figure for the table: empty if unknown, marked with ≈ if simulated."""
-    if figure is None:
-        return ""
-    if not figure.exact:
-        return f"≈{three_digits(figure.value)}"
-    return shown_probability(figure.value) if name in dpselect.forecast.PROBABILITIES else three_digits(figure.value)

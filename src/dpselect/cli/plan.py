@@ -13,8 +13,10 @@ from rich.text import Text
 
 import dpselect
 from dpselect._format import shown_above, shown_below
-from dpselect.cli.forecast import ItemsPerPerson, OrderMatters, Plot, PoolSize, cell, forecast_rows, mechanism_table
-from dpselect.cli.options import Aim, Delta, Length, examples, number, whole_number
+from dpselect.cli.by_group import check_by, group_text
+from dpselect.cli.figures import cell, mechanism_table
+from dpselect.cli.forecast import ByGroup, ItemsPerPerson, OrderMatters, Plot, PoolSize, forecast_rows
+from dpselect.cli.options import Aim, Delta, Length, MaxGroups, examples, number, whole_number
 from dpselect.cli.output import Format, as_csv, as_json, as_text, check_output, note, protection, publish
 from dpselect.cli.unknown import UNKNOWN, check_unknown, plan_text
 from dpselect.errors import plain
@@ -82,6 +84,15 @@ def plan_command(
             metavar="N",
         ),
     ] = None,
+    by: ByGroup = None,
+    item: Annotated[
+        str | None,
+        typer.Option(
+            help="With --by: column with the items in --like; an item without a row in a group counts 0 there.",
+            metavar="COLUMN",
+        ),
+    ] = None,
+    max_groups_per_person: MaxGroups = 1,
     delta: Delta = 0.0,
     ordered: OrderMatters = False,
     aim: Aim = "most",
@@ -93,8 +104,35 @@ def plan_command(
 
     Nothing here reads private data: state what is public or what you expect.
     """
-    from dpselect.cli.counts_file import counts_in_file
+    from dpselect.cli.counts_file import counts_by_group, counts_in_file
 
+    check_by(
+        by,
+        epsilon,
+        max_groups_per_person=max_groups_per_person,
+        **({} if by is None else {"gap": gap, "accuracy": accuracy, "items": items, "domain": domain, "plot": plot}),
+    )
+    if by is None and item is not None:
+        raise dpselect.InvalidInput("item", item, "must be left out without --by, the column of groups")
+    if by is not None:
+        if like is None:
+            raise dpselect.InvalidInput("like", plain("nothing"), "must be stated with --by: a file of similar counts")
+        assert epsilon is not None  # check_by
+        found = dpselect.forecast.forecast_groups(
+            counts_by_group("like", like, by, item, count),
+            k,
+            epsilon=epsilon,
+            delta=delta,
+            max_groups_per_person=max_groups_per_person,
+            aim=aim,
+            ordered=ordered,
+            max_items_per_person=max_items_per_person,
+            people=people,
+            like_people=like_people,
+        )
+        return publish(
+            group_text(found, form, model=" All this if the groups have the scores of the look-alike."), None
+        )
     if domain not in (None, UNKNOWN):
         raise dpselect.InvalidInput(
             "domain", domain, "must be unknown or left out; state the number of items as --items"

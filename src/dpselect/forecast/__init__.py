@@ -1,6 +1,7 @@
 """How likely is the right answer, and which epsilon does it take?
 
 * `forecast(scores, mechanism)`: success probabilities and expected errors of one mechanism
+* `forecast_groups({group: scores}, k, epsilon=...)`: what each group's answer is worth
 * `compare(scores, k)`: all mechanisms side by side, with the epsilon each needs
 * `plan(k, gap=..., accuracy=...)`: the same from public facts alone; `plan(k, epsilon=...)` asks what an epsilon can do
 * `reach(mechanism, items)`: the lead from which on one mechanism is right
@@ -17,6 +18,7 @@ guarantee: for the curator, not for release.
 
 from dpselect.forecast.compare import LIMIT_WORDS, Comparison, Need, compare
 from dpselect.forecast.curves import Success, smallest_epsilon, success
+from dpselect.forecast.groups import GroupForecasts, forecast_groups
 from dpselect.forecast.limits import gap_limit, proven_limit, swap_yardstick
 from dpselect.forecast.metrics import (
     f1_score,
@@ -61,6 +63,7 @@ __all__ = [
     "Comparison",
     "Figure",
     "Forecast",
+    "GroupForecasts",
     "Lead",
     "Leads",
     "Need",
@@ -78,6 +81,7 @@ __all__ = [
     "expected_leap",
     "f1_score",
     "forecast",
+    "forecast_groups",
     "full_answer_gap",
     "gap_limit",
     "items_returned",

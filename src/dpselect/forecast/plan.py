@@ -272,7 +272,7 @@ def plan(
     if like is not None:
         if items is not None:
             raise InvalidInput("items", items, "must be left out with a look-alike, which has its own number of items")
-        scores = _scaled_to(Scores.of(like), people, like_people)
+        scores = scaled_to(Scores.of(like), people, like_people)
         found = compare(scores, k, epsilon=epsilon, accuracy=wanted, **asked._asdict())
         exact = _exact(found, asked)
         found, gamma = (found, None) if ordered or k == 1 else _with_gamma(found)
@@ -391,7 +391,7 @@ def _model(k: int, lead: str, size: int, ordered: bool) -> str:
     return f"{k} of {size:,} items {leads} {lead}, and all others are tied behind {those}"
 
 
-def _scaled_to(scores: Scores, people: int | None, like_people: int | None) -> Scores:
+def scaled_to(scores: Scores, people: int | None, like_people: int | None) -> Scores:
     """Return scores as they would be with another number of people, rounded to whole numbers."""
     if like_people is None:
         return scores
