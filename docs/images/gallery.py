@@ -21,8 +21,8 @@ INTRODUCTION = """# The papers' figures, computed again
 
 Each figure below was computed by this package and is compared with the claim of the paper. A table for each
 paper names its claims, our figures and the verdicts. A verdict counts the settings in which a claim holds, fails, or
-is undecided, because what was drawn does not tell: tests and intervals are set so that all decided settings of a study
-are right together with probability 0.99. What was computed exactly is always decided, up to its tolerance. The text
+is undecided. Where figures are drawn at random, a setting is undecided if the draws do not tell: all decided settings
+of a study are right together with probability 0.99. Exact figures are undecided only within their tolerance. The text
 names the settings in which a claim fails. One command makes the page and its figures, from a folder with the data sets:
 
 ```
