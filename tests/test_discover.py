@@ -15,6 +15,8 @@ import numpy as np
 import pandas
 import pyarrow
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.special import ndtr
 
 import dpselect as dps
@@ -129,6 +131,24 @@ def test_which_items_a_person_keeps_depends_on_nobody_else() -> None:
         before, after = weights_of(others, 3, key=key), weights_of(pandas.concat([others, alone]), 3, key=key)
         moved = {item: after[item] - before.get(item, 0) for item in after if after[item] != before.get(item, 0)}
         assert moved == weights_of(alone, 3, key=key)
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 3)), min_size=1, max_size=16),
+    st.integers(0, 3),
+    st.integers(1, 4),
+)
+def test_a_person_who_leaves_moves_the_weights_by_at_most_one(
+    rows: list[tuple[str, int]], leaver: int, most: int
+) -> None:
+    """In the norm, for the same key; nobody else's items change."""
+    table = pandas.DataFrame(rows, columns=["query", "user"])
+    with_all, without = weights_of(table, most), weights_of(table[table.user != leaver], most)
+    moved = [with_all.get(item, 0) - without.get(item, 0) for item in with_all.keys() | without.keys()]
+    assert min(moved) >= 0
+    assert sum(weight**2 for weight in moved) <= 1024**2
+    assert sum(weight > 0 for weight in moved) == min(most, table[table.user == leaver]["query"].nunique())
 
 
 def test_items_are_listed_with_the_stated_probabilities() -> None:
