@@ -203,3 +203,19 @@ def test_the_inner_mechanism_and_the_share_of_the_tests_can_be_named(folder: Pat
     assert "restricted around canonical, exponential noise, gamma 0.25, no margin" in " ".join(result.stdout.split())
     result = ask("queries.csv", "--inner", "peeling", "--no-margin")
     assert result.stderr == "dpselect: --no-margin must be left out with inner = peeling, which does not have it\n"
+
+
+def test_a_forecast_says_what_a_discovery_would_list(folder: Path) -> None:
+    counts = "".join(f"{query},{count}\n" for query, count in SHARED.items())
+    Path("counts.csv").write_text(f"item,count\n{counts}")
+    line = ["counts.csv", "-k", "2", "--epsilon", "4", "--delta", "1e-6", "--domain", "unknown"]
+    for command in (["forecast", *line], ["plan", "-k", "2", "--like", *line[:1], *line[3:]]):
+        limited = [*command, "--max-items-per-person", "3"]
+        said = " ".join(CliRunner().invoke(app, limited).stdout.split())
+        assert "dpselect domain would list 3 items at this epsilon and delta, if everybody has 3 items" in said
+        assert "dpselect domain" not in CliRunner().invoke(app, command).stdout
+    data = json.loads(
+        CliRunner().invoke(app, ["forecast", *line, "--max-items-per-person", "3", "--format", "json"]).stdout
+    )
+    assert data["discovery"]["listed"] == pytest.approx(3, abs=1e-6)
+    assert [each["mechanism"]["name"] for each in data["mechanisms"]][-1] == "discovered"

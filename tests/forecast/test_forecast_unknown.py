@@ -32,6 +32,10 @@ def lengths(mechanism: Any, scores: list[int]) -> list[float]:
         dps.LimitedDomain(k=3, epsilon=6.0, delta=0.2, pool=4, max_items_per_person=2),
         dps.TopStable(k=2, epsilon=6.0, delta=0.1, pool=4),
         dps.TopStable(k=3, epsilon=9.0, delta=0.2, pool=3),
+        dps.Discovered(
+            inner=dps.Canonical(k=3, epsilon=1.0),
+            discovery=dps.Discovery(epsilon=2.0, delta=0.1, max_items_per_person=2),
+        ),
     ],
     ids=lambda mechanism: f"{mechanism.name}-{mechanism.k}",
 )
@@ -161,3 +165,38 @@ def test_bad_questions_are_refused_by_name(change: dict[str, Any], argument: str
             COUNTS, **{"mechanism": "limited", "k": 10, "wanted": 5, "delta": 1e-6, **change}
         )
     assert caught.value.argument == argument
+
+
+def test_discovered_is_compared_if_a_limit_of_items_is_stated() -> None:
+    asked: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "draws": 30}
+    names = [outlook.mechanism.name for outlook in dps.forecast.compare_unknown(COUNTS, 20, **asked).outlooks]
+    assert names == ["restricted", "limited", "top-stable"]
+    compared = dps.forecast.compare_unknown(COUNTS, 20, max_items_per_person=5, **asked)
+    discovered = compared.outlooks[-1]
+    assert discovered.mechanism.name == "discovered"
+    assert discovered.returned is not None
+    assert discovered.returned.exact
+    pooled = dps.forecast.compare_unknown(COUNTS, 20, max_items_per_person=5, pool=50, **asked)
+    assert "discovered" not in [outlook.mechanism.name for outlook in pooled.outlooks]
+
+
+def test_the_expected_number_of_discovered_items_is_that_of_draws() -> None:
+    """300 draws; the mean is off by 5.5 standard errors with probability 4e-8."""
+    discovery = dps.Discovery(epsilon=1.0, delta=1e-5, max_items_per_person=4)
+    weights = [count * discovery.weight(4) for count in COUNTS]
+    drawn = np.array([len(discovery.select(weights, seed=seed)) for seed in range(300)])
+    expected = dps.forecast.expected_discovered(COUNTS, discovery)
+    assert abs(drawn.mean() - expected) < 5.5 * drawn.std() / 300**0.5
+    assert expected < dps.forecast.expected_discovered(COUNTS, discovery, items_per_person=1)
+    with pytest.raises(dps.InvalidInput, match="items_per_person must be at most max_items_per_person = 4"):
+        dps.forecast.expected_discovered(COUNTS, discovery, items_per_person=5)
+
+
+def test_facts_of_discovered_are_the_counts_at_which_items_are_listed() -> None:
+    facts = dps.forecast.plan_unknown(10, epsilon=1.0, delta=1e-6, max_items_per_person=3)[-1]
+    assert isinstance(facts.mechanism, dps.Discovered)
+    found = facts.mechanism.discovery
+    counts = np.array([facts.half, facts.likely, facts.full])
+    listed = found.probabilities(np.round(counts * found.weight(3)).astype(np.int64))
+    assert listed == pytest.approx([0.5, 0.99, 0.999], abs=1e-3)
+    assert facts.for_tests == 0.5
