@@ -97,6 +97,8 @@ class BudgetExceeded(DpSelectError):
         Name of the data set, if known.
     requested_rho, remaining_rho
         Rho requested and remaining, for a budget in rho.
+    scope
+        Which part of the budget is short, such as "for 2026-W46" or "over all periods"; empty if it has no parts.
 
     Examples
     --------
@@ -113,6 +115,7 @@ class BudgetExceeded(DpSelectError):
         dataset: str | None = None,
         requested_rho: float = 0.0,
         remaining_rho: float = 0.0,
+        scope: str = "",
     ) -> None:
         self.requested = requested
         self.remaining = remaining
@@ -122,7 +125,9 @@ class BudgetExceeded(DpSelectError):
         self.dataset = dataset
         self.requested_rho = requested_rho
         self.remaining_rho = remaining_rho
+        self.scope = scope
         whose = "the budget" if dataset is None else f"the budget of {_brief(dataset)}"
+        whose += f" {scope}" if scope else ""
         super().__init__(f"{whose} does not allow this release: " + "; ".join(self._shortages()))
 
     def _shortages(self) -> list[str]:
@@ -140,7 +145,7 @@ class BudgetExceeded(DpSelectError):
     def __reduce__(self) -> tuple[type[BudgetExceeded], tuple[float | str | None, ...]]:
         """Pickle the amounts, since the message alone does not rebuild the error."""
         amounts = (self.requested, self.remaining, self.requested_delta, self.remaining_delta)
-        return (type(self), (*amounts, self.dataset, self.requested_rho, self.remaining_rho))
+        return (type(self), (*amounts, self.dataset, self.requested_rho, self.remaining_rho, self.scope))
 
 
 def _shortage(requested: float, remaining: float) -> str:

@@ -44,6 +44,8 @@ EDITS = {
     "once": "'key'",
     "question": "'0000'",
     "answer": "'{}'",
+    "period": "'2026-W46'",
+    "period_spent": "'0 0 0'",
 }
 
 

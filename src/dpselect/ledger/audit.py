@@ -8,11 +8,12 @@ from fractions import Fraction
 
 import sqlalchemy as sql
 
-from dpselect.errors import SourceError
+from dpselect.errors import InvalidInput, SourceError
 from dpselect.ledger.chain import ANSWER, CHARGE, Account, Fault, Record, sealed
 from dpselect.ledger.records import all_accounts, read_tip, unknown_dataset
 from dpselect.ledger.rules import Amount, Rule
 from dpselect.ledger.schema import accounts, entries
+from dpselect.periods import Period
 
 _IN_ORDER = sql.union_all(
     sql.select(
@@ -54,9 +55,10 @@ def _all_account_faults(account: Account, records: Iterator[Record]) -> Iterator
 
 def _account_faults(account: Account, records: Iterator[Record]) -> Iterator[Fault]:
     name, previous, time, number = account.dataset, account.genesis, account.created, 0
-    agreed, total = account.genesis, account.limit
+    agreed, total = account.genesis, account.lifetime_limit if account.every else account.limit
     spent: Amount | None = Amount()  # None where the entry before is missing or changed
     keys: set[tuple[str, str]] = set()
+    periods: dict[str, Amount] = {}
     for record in records:
         number += 1
         if record.sequence != number:
@@ -83,9 +85,9 @@ def _account_faults(account: Account, records: Iterator[Record]) -> Iterator[Fau
             if spent.text() != (record.spent_epsilon, record.spent_delta, record.spent_rho):
                 yield Fault(name, number, "its running sum is not the sum of the costs up to it")
                 spent = None
-            elif not spent.within(total):
+            elif total is not None and not spent.within(total):
                 yield Fault(name, number, "it overdraws the total")
-            if problem := _problem_of_key(record, keys):
+            if problem := _problem_of_key(record, keys) or _problem_of_period(account, record, periods):
                 yield Fault(name, number, problem)
             time = record.time
         if record.once:
@@ -117,6 +119,23 @@ def _problem_of_key(record: Record, earlier: set[tuple[str, str]]) -> str:
     if record.kind == ANSWER and (record.epsilon or record.delta or record.rho != "0"):
         return "it is an answer, but was charged"
     return ""
+
+
+def _problem_of_period(account: Account, record: Record, spent: dict[str, Amount]) -> str:
+    """Say what is wrong with the period of an entry, given what was spent in each period before; add its cost."""
+    if not account.every or record.kind == ANSWER:
+        return "it has a period that it cannot have" if record.period or record.period_spent else ""
+    try:
+        if Period.of(record.period).unit != account.every:
+            return f"its period is not a {account.every}"
+    except InvalidInput:
+        return "it has no period"
+    after = spent.get(record.period, Amount()) + _cost(account.rule, record.epsilon, record.delta, record.rho)
+    spent[record.period] = after
+    if " ".join(after.text()) != record.period_spent:
+        spent[record.period] = record.spent_in_period
+        return "its running sum is not the sum of the costs of its period up to it"
+    return "" if after.within(account.limit) else "it overdraws the total of its period"
 
 
 def _ledger_faults(connection: sql.Connection, known: list[Account]) -> Iterator[Fault]:

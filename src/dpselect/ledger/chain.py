@@ -25,7 +25,8 @@ class Account:
     """A data set of a ledger: its total, whom it protects, and where its chain of entries ends.
 
     `head` is the hash of the last entry, or of the account itself if it has no entry. A copy of it, kept elsewhere,
-    later proves that nothing before it was changed. See `Ledger.account`.
+    later proves that nothing before it was changed. With `every` ("day", "week" or "month") the total is that of each
+    period, and `lifetime`, if it is not None, that of all periods together. See `Ledger.account`.
     """
 
     dataset: str
@@ -36,22 +37,25 @@ class Account:
     created: str
     count: int
     head: str
+    every: str = ""
+    lifetime: Budget | None = None
 
     @functools.cached_property
     def genesis(self) -> str:
         """Hash of what was agreed when the account was made; the first entry follows it, and every entry repeats it."""
-        return digest(
-            {
-                "dataset": self.dataset,
-                "epsilon": self.total.epsilon,
-                "delta": self.total.delta,
-                "rho": self.total.rho,
-                "protects": self.protects,
-                "neighbours": self.neighbours,
-                "composition": self.composition,
-                "created": self.created,
-            }
-        )
+        agreed = {
+            "dataset": self.dataset,
+            "epsilon": self.total.epsilon,
+            "delta": self.total.delta,
+            "rho": self.total.rho,
+            "protects": self.protects,
+            "neighbours": self.neighbours,
+            "composition": self.composition,
+            "created": self.created,
+        }
+        if self.every or self.lifetime:
+            agreed |= {"every": self.every, "lifetime": lifetime_text(self.lifetime)}
+        return digest(agreed)
 
     @property
     def rule(self) -> Rule:
@@ -60,18 +64,27 @@ class Account:
 
     @property
     def limit(self) -> Amount:
-        """What the costs may add up to."""
+        """What the costs may add up to; in each period, if there are periods."""
         return self.rule.limit(self.total)
 
+    @property
+    def lifetime_limit(self) -> Amount | None:
+        """What the costs of all periods may add up to, if that is limited."""
+        return None if self.lifetime is None else self.rule.limit(self.lifetime)
+
     def to_dict(self) -> dict[str, Any]:
-        """Return the account as plain data."""
-        return {**asdict(self), "total": self.total.to_dict()}
+        """Return the account as plain data; `every` and `lifetime` only if it has periods."""
+        data = {**asdict(self), "total": self.total.to_dict()}
+        data["lifetime"] = None if self.lifetime is None else self.lifetime.to_dict()
+        if not self.every:
+            del data["every"], data["lifetime"]
+        return data
 
 
 CHARGE, ANSWER = "charge", "answer"
 """The kinds of entries: what a release costs, and the answer to one that is answered once, which costs nothing."""
 
-_LATER_FIELDS = {"kind": CHARGE, "once": "", "question": "", "answer": ""}
+_LATER_FIELDS = {"kind": CHARGE, "once": "", "question": "", "answer": "", "period": "", "period_spent": ""}
 """Fields that the first versions of the tables did not have, and what they hold if they say nothing."""
 
 
@@ -104,6 +117,8 @@ class Record:
     once: str = ""
     question: str = ""
     answer: str = ""
+    period: str = ""
+    period_spent: str = ""
 
     def expected_hash(self) -> str:
         """SHA-256 of all fields and the previous hash, so that no entry can be changed or moved unnoticed.
@@ -127,6 +142,14 @@ class Record:
         except (ValueError, TypeError, ZeroDivisionError):
             raise unreadable() from None
 
+    @property
+    def spent_in_period(self) -> Amount:
+        """What had been spent in the period of this entry when it was made, this entry included."""
+        try:
+            return Amount.parse(*self.period_spent.split())
+        except (ValueError, TypeError, ZeroDivisionError, AttributeError):
+            raise unreadable() from None
+
     def entry(self, *, answered: bool = False) -> Entry:
         """Return the public form of a charge; `answered` is whether the ledger keeps its answer."""
         try:
@@ -142,6 +165,7 @@ class Record:
                 hash=self.hash,
                 once=self.once or None,
                 answered=answered,
+                period=self.period or None,
             )
         except (ValueError, TypeError, DpSelectError):
             raise unreadable() from None
@@ -152,7 +176,8 @@ class Entry:
     """One recorded release: its time, purpose, parameters and cost. See `Ledger.entries`.
 
     `secure` is False if the release was drawn with a seed: it was recorded, but it protects nobody. `once` is the key
-    of a release that is answered once, and `answered` whether the ledger keeps its answer.
+    of a release that is answered once, and `answered` whether the ledger keeps its answer. `period` is the one that is
+    charged, in a data set with periods.
     """
 
     dataset: str
@@ -166,12 +191,15 @@ class Entry:
     hash: str
     once: str | None = None
     answered: bool = False
+    period: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the entry as plain data that json.dumps accepts; `once` and `answered` only if it has a key."""
+        """Return the entry as plain data that json.dumps accepts; without key and period if it has none."""
         data = {**self.__dict__, "time": self.time.isoformat(), "guarantee": self.guarantee.to_dict()}
         if self.once is None:
             del data["once"], data["answered"]
+        if self.period is None:
+            del data["period"]
         return data
 
 
@@ -230,6 +258,11 @@ def canonical_json(data: Any) -> str:
 def digest(data: Any) -> str:
     """Return the SHA-256 of the canonical JSON, in hexadecimal."""
     return hashlib.sha256(canonical_json(data).encode()).hexdigest()
+
+
+def lifetime_text(lifetime: Budget | None) -> str:
+    """Return a total over all periods as it is stored; empty if there is none."""
+    return "" if lifetime is None else canonical_json(lifetime.to_dict())
 
 
 def utc_now() -> str:

@@ -10,7 +10,8 @@ import sqlalchemy as sql
 from dpselect.errors import BudgetExceeded, InvalidInput, plain
 from dpselect.ledger import records
 from dpselect.ledger.chain import ANSWER, Account, Record, Tip, canonical_json, utc_now
-from dpselect.ledger.rules import Amount
+from dpselect.ledger.rules import Amount, Budget
+from dpselect.periods import UNITS, Period
 from dpselect.privacy.guarantee import Guarantee
 
 LONGEST_NAME = 200
@@ -28,24 +29,33 @@ class Note:
         secure: bool = True,
         once: str = "",
         question: str = "",
+        period: str | None = None,
     ) -> None:
         self.purpose = checked_text("purpose", purpose, LONGEST_PURPOSE)
         self.parameters = described("parameters", parameters)
         self.secure = bool(secure)
         self.once = once
         self.question = question
+        self.period = None if period is None else Period.of(period)
 
 
 def charged(
     connection: sql.Connection, tip: Tip, account: Account, end: Record | None, guarantee: Guarantee, note: Note
 ) -> tuple[Record, Amount]:
-    """Append the record of a release, or refuse it; return it, and what is spent then."""
-    spent = Amount() if end is None else end.spent
-    cost = account.rule.cost(guarantee, account.total, spent)
+    """Append the record of a release, or refuse it; return it, and what is spent then, in all periods."""
+    period = _checked_period(account, note.period)
+    _check_unit(account, guarantee)
+    whole = spent = Amount() if end is None else end.spent
+    if period:
+        spent = records.spent_in_period(connection, account, period)
+    cost = cost_of(account, guarantee, whole)
     after = spent + cost
     if not after.within(account.limit):
-        raise _refusal(account, guarantee, cost, spent)
-    spent_epsilon, spent_delta, spent_rho = after.text()
+        raise _refusal(account, account.total, guarantee, cost, spent, f"for {period}" if period else "")
+    whole += cost
+    if account.lifetime is not None and not whole.within(account.rule.limit(account.lifetime)):
+        raise _refusal(account, account.lifetime, guarantee, cost, whole - cost, "over all periods")
+    spent_epsilon, spent_delta, spent_rho = whole.text()
     record = Record(
         dataset=account.dataset,
         sequence=account.count + 1,
@@ -65,8 +75,18 @@ def charged(
         previous=account.head,
         once=note.once,
         question=note.question,
+        period=period,
+        period_spent=" ".join(after.text()) if period else "",
     )
-    return records.append(connection, tip, record), after
+    return records.append(connection, tip, record), whole
+
+
+def cost_of(account: Account, guarantee: Guarantee, spent: Amount) -> Amount:
+    """Return what a release costs after others.
+
+    A zcdp release that takes the whole total alone may have more rho than that, which no sum over periods would show.
+    """
+    return account.rule.cost(guarantee, account.total, alone=not spent.rho and not account.every)
 
 
 def answered(
@@ -88,6 +108,8 @@ def answered(
         kind=ANSWER,
         question="",
         answer=answer,
+        period="",
+        period_spent="",
     )
     return records.append(connection, tip, record)
 
@@ -125,8 +147,32 @@ def check_guarantee(guarantee: Any) -> None:
         raise InvalidInput("guarantee", guarantee, "must be a dpselect.Guarantee, as a mechanism or release has one")
 
 
-def _refusal(account: Account, guarantee: Guarantee, cost: Amount, spent: Amount) -> BudgetExceeded:
-    left = account.rule.remaining(account.total, account.limit - spent)
+def _checked_period(account: Account, period: Period | None) -> str:
+    """Return the name of the period that is charged, empty if the data set has none; refuse one that does not fit."""
+    if not account.every:
+        if period is not None:
+            raise InvalidInput(
+                "period",
+                period.name,
+                f"data set {account.dataset!r} has one total for all time; leave the period out, or charge a data set "
+                f"made with `dpselect ledger create --every {period.unit}`",
+            )
+        return ""
+    if period is None or period.unit != account.every:
+        raise InvalidInput(
+            "period",
+            None if period is None else period.name,
+            f"must be a {account.every} such as {UNITS[account.every].example}, as data set {account.dataset!r} has a total "
+            f"for each {account.every}",
+        )
+    period.check_over(unfinished=True)
+    return period.name
+
+
+def _refusal(
+    account: Account, total: Budget, guarantee: Guarantee, cost: Amount, spent: Amount, scope: str
+) -> BudgetExceeded:
+    left = account.rule.remaining(total, account.rule.limit(total) - spent)
     return BudgetExceeded(
         requested=account.rule.requested(guarantee, cost),
         remaining=left.epsilon,
@@ -135,10 +181,11 @@ def _refusal(account: Account, guarantee: Guarantee, cost: Amount, spent: Amount
         dataset=account.dataset,
         requested_rho=cost.rounded_up().rho,
         remaining_rho=left.rho,
+        scope=scope,
     )
 
 
-def check_unit(account: Account, guarantee: Guarantee) -> None:
+def _check_unit(account: Account, guarantee: Guarantee) -> None:
     """Refuse a release that protects another unit than its data set."""
     ours, theirs = (account.protects, account.neighbours), (guarantee.protects, guarantee.neighbours)
     if ours != theirs:

@@ -21,7 +21,6 @@ from dpselect.ledger.charges import (
     answered,
     charged,
     check_guarantee,
-    check_unit,
     checked_key,
     checked_name,
     checked_text,
@@ -30,8 +29,9 @@ from dpselect.ledger.charges import (
 from dpselect.ledger.names import new_name
 from dpselect.ledger.once import OnceCharge, check_same, found_charge, hash_of, stored_answer
 from dpselect.ledger.rules import Amount, Budget, rule_named
-from dpselect.ledger.statement import Statement
+from dpselect.ledger.statement import PERIODS_SHOWN, Statement, remaining_in_period
 from dpselect.ledger.store import LedgerStore
+from dpselect.periods import Period, protected_unit, unit_named
 from dpselect.privacy.guarantee import Guarantee
 
 
@@ -77,6 +77,8 @@ class Ledger:
         protects: str = "one person",
         neighbours: str = "add or remove",
         composition: str = "basic",
+        every: str | None = None,
+        lifetime: float | None = None,
     ) -> Account:
         """Give a data set its total, which never changes; make the file or tables of the ledger if there are none.
 
@@ -91,6 +93,12 @@ class Ledger:
         composition
             "basic" adds up epsilons and deltas. "zcdp" adds up rho, which suits many small releases; it needs a delta,
             and releases that are pure or state their rho.
+        every
+            "day", "week" or "month": the total is then that of each period, what is protected is "one person's week",
+            and every release must name its period.
+        lifetime
+            With `every`, the epsilon that all periods may cost together, for a person who is in all of them. Without
+            it, the sum is not limited.
 
         Returns
         -------
@@ -103,15 +111,24 @@ class Ledger:
         SourceError
             If the database fails or was changed from outside.
         """
+        rule = rule_named(composition)
+        total = rule.total(epsilon, delta)
+        protects = checked_text("protects", protects, LONGEST_NAME, needed=True)
+        if every is None and lifetime is not None:
+            raise InvalidInput(
+                "lifetime", lifetime, "must be left out without periods; epsilon is the total for all time"
+            )
         account = Account(
             dataset=new_name(checked_name(dataset)),
-            total=rule_named(composition).total(epsilon, delta),
-            protects=checked_text("protects", protects, LONGEST_NAME, needed=True),
+            total=total,
+            protects=protects if every is None else protected_unit(protects, unit_named(every)),
             neighbours=checked_text("neighbours", neighbours, LONGEST_NAME, needed=True),
             composition=composition,
             created=utc_now(),
             count=0,
             head="",
+            every=every or "",
+            lifetime=None if lifetime is None else rule.lifetime(total, lifetime),
         )
         store = self._store()
         store.install()
@@ -127,6 +144,7 @@ class Ledger:
         parameters: Mapping[str, Any] | None = None,
         *,
         secure: bool = True,
+        period: str | None = None,
     ) -> Entry:
         """Record a release on the disk, or refuse it. Call it before the answer is drawn.
 
@@ -140,6 +158,8 @@ class Ledger:
             What the release is for, and plain data about it; both are kept with the entry.
         secure
             False if the release is drawn with a seed.
+        period
+            The period that the release is about, such as "2026-W46", for a data set with periods.
 
         Returns
         -------
@@ -153,13 +173,8 @@ class Ledger:
             If an argument cannot be used, or the database fails or was changed from outside.
         """
         check_guarantee(guarantee)
-        note = Note(purpose, parameters, secure=secure)
-
-        def checked(account: Account) -> Guarantee:
-            check_unit(account, guarantee)
-            return guarantee
-
-        return self._spend(dataset, checked, note)[0].entry()
+        note = Note(purpose, parameters, secure=secure, period=period)
+        return self._spend(dataset, lambda _: guarantee, note)[0].entry()
 
     def spend_once(
         self,
@@ -169,6 +184,8 @@ class Ledger:
         question: Mapping[str, Any],
         purpose: str = "",
         parameters: Mapping[str, Any] | None = None,
+        *,
+        period: str | None = None,
     ) -> OnceCharge:
         """Record a release under a key unless that was done before; return its entry, and its answer if there is one.
 
@@ -176,7 +193,7 @@ class Ledger:
 
         Parameters
         ----------
-        dataset, guarantee, purpose, parameters
+        dataset, guarantee, purpose, parameters, period
             As in `spend`.
         once
             The key. It belongs to the data set: another data set may use the same one.
@@ -209,7 +226,7 @@ class Ledger:
         >>> folder.cleanup()
         """
         check_guarantee(guarantee)
-        note = Note(purpose, parameters, once=checked_key(once), question=hash_of(question))
+        note = Note(purpose, parameters, once=checked_key(once), question=hash_of(question), period=period)
         dataset = checked_name(dataset)
 
         def work(connection: sql.Connection, tip: Tip) -> tuple[OnceCharge, Record | None]:
@@ -218,7 +235,6 @@ class Ledger:
             if CHARGE in found:
                 check_same(found[CHARGE], question)
                 return found_charge(found), None
-            check_unit(account, guarantee)
             record, _ = charged(connection, tip, account, end, guarantee, note)
             return OnceCharge(record.entry()), record
 
@@ -274,7 +290,14 @@ class Ledger:
         return None if found is None else stored_answer(found)
 
     def charge(
-        self, dataset: str, *, epsilon: float, delta: float = 0.0, rho: float | None = None, purpose: str = ""
+        self,
+        dataset: str,
+        *,
+        epsilon: float,
+        delta: float = 0.0,
+        rho: float | None = None,
+        purpose: str = "",
+        period: str | None = None,
     ) -> Statement:
         """Record a release made by other means, which protects the unit of the data set.
 
@@ -284,8 +307,8 @@ class Ledger:
             The name of the data set that is charged.
         epsilon, delta, rho
             What the release costs; `rho` is its zCDP parameter, if it has one.
-        purpose
-            What it is for.
+        purpose, period
+            What it is for, and the period that it is about, for a data set with periods.
 
         Returns
         -------
@@ -301,7 +324,7 @@ class Ledger:
         def of_its_unit(account: Account) -> Guarantee:
             return replace(cost, protects=account.protects, neighbours=account.neighbours)
 
-        return self._spend(dataset, of_its_unit, Note(purpose, None), last=10)[1]
+        return self._spend(dataset, of_its_unit, Note(purpose, None, period=period), last=10)[1]
 
     def account(self, dataset: str) -> Account:
         """Return what was agreed for a data set, and where its chain ends."""
@@ -327,9 +350,19 @@ class Ledger:
         """Return the sum of all releases, rounded up."""
         return self.statement(dataset, last=0).spent
 
-    def remaining(self, dataset: str) -> Budget:
-        """Return what is left of the total, rounded down."""
-        return self.statement(dataset, last=0).remaining
+    def remaining(self, dataset: str, period: str | None = None) -> Budget:
+        """Return what is left of the total, rounded down; with periods, in one of them, by default in an unused one."""
+        dataset = checked_name(dataset)
+        if period is None:
+            return self.statement(dataset, last=0).remaining
+        name = Period.of(period).name
+
+        def work(connection: sql.Connection) -> Budget:
+            account, end = records.state(connection, dataset)
+            spent = records.spent_in_period(connection, account, name)
+            return remaining_in_period(account, Amount() if end is None else end.spent, spent)
+
+        return self._store().read(work)
 
     def entries(self, dataset: str) -> list[Entry]:
         """Return every recorded release, oldest first."""
@@ -413,7 +446,8 @@ def _statement(connection: sql.Connection, account: Account, spent: Amount, last
     answered = records.answered_keys(connection, account.dataset)
     charges = records.charges_of(connection, account.dataset, last)
     entries = [record.entry(answered=record.once in answered) for record in charges]
-    return Statement(account, spent, entries, len(answered))
+    periods = records.latest_periods(connection, account, PERIODS_SHOWN) if account.every and last != 0 else {}
+    return Statement(account, spent, entries, len(answered), periods)
 
 
 def _confirm_new(connection: sql.Connection, tip: Tip, written: tuple[Any, Record | None]) -> None:

@@ -6,6 +6,7 @@ All writers first lock the one row of the table `ledger`, which holds the versio
 from __future__ import annotations
 
 import itertools
+import json
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -14,9 +15,9 @@ import sqlalchemy as sql
 from dpselect._format import shown_below
 from dpselect.errors import InvalidInput, SourceError
 from dpselect.ledger import schema
-from dpselect.ledger.chain import ANSWER, CHARGE, Account, Record, Tip, unreadable
+from dpselect.ledger.chain import ANSWER, CHARGE, Account, Record, Tip, lifetime_text, unreadable
 from dpselect.ledger.names import alike
-from dpselect.ledger.rules import Budget
+from dpselect.ledger.rules import Amount, Budget
 from dpselect.ledger.schema import accounts, entries
 
 _TIP = sql.select(schema.ledger.c.version, schema.ledger.c.events, schema.ledger.c.seal)
@@ -48,6 +49,12 @@ _UNDER_KEY = sql.select(entries).where(
 )
 _ANSWERED = sql.select(entries.c.once).where(
     entries.c.dataset == sql.bindparam("name"), entries.c.kind == ANSWER, schema.has_key
+)
+_LAST_IN_PERIOD = (
+    sql.select(entries)
+    .where(entries.c.dataset == sql.bindparam("name"), entries.c.period == sql.bindparam("wanted"), schema.has_period)
+    .order_by(entries.c.sequence.desc())
+    .limit(1)
 )
 _APPEND = sql.insert(entries).execution_options(preserve_rowcount=True)
 _CREATE = sql.insert(accounts).execution_options(preserve_rowcount=True)
@@ -100,7 +107,7 @@ def add_account(connection: sql.Connection, tip: Tip, account: Account) -> Accou
         raise InvalidInput("dataset", account.dataset, f"the ledger has {others}, {_ALIKE}; use it, or choose another")
     # A name that was removed from outside must not come back with a fresh total.
     _check_whole(tip, connection.execute(sql.select(_EVENTS)).scalar_one())
-    row = asdict(account)
+    row = {**asdict(account), "lifetime": lifetime_text(account.lifetime)}
     row.update(row.pop("total"))
     row["event"], row["seal"] = tip.add(account.genesis)
     _check_written(connection.execute(_CREATE, row))
@@ -164,6 +171,24 @@ def charges_of(connection: sql.Connection, dataset: str, last: int | None) -> li
     return [Record(*row) for row in connection.execute(newest_first)][::-1]
 
 
+def spent_in_period(connection: sql.Connection, account: Account, period: str) -> Amount:
+    """Return what was spent in a period of a data set."""
+    found = connection.execute(_LAST_IN_PERIOD, {"name": account.dataset, "wanted": period}).first()
+    if found is None:
+        return Amount()
+    record = Record(*found)
+    if record.hash != record.expected_hash() or record.agreed != account.genesis:
+        raise _changed(account.dataset)
+    return record.spent_in_period
+
+
+def latest_periods(connection: sql.Connection, account: Account, number: int) -> dict[str, Amount]:
+    """Return what was spent in the latest periods of a data set, the latest first."""
+    wanted = sql.select(entries.c.period).where(entries.c.dataset == account.dataset, schema.has_period).distinct()
+    names = connection.execute(wanted.order_by(entries.c.period.desc()).limit(number)).scalars().all()
+    return {name: spent_in_period(connection, account, name) for name in names}
+
+
 def answered_keys(connection: sql.Connection, dataset: str) -> set[str]:
     """Return the keys under which a data set keeps an answer."""
     return set(connection.execute(_ANSWERED, {"name": dataset}).scalars())
@@ -225,11 +250,18 @@ def _check_whole(tip: Tip, events: int) -> None:
 
 
 def _account(row: Any) -> Account:
-    dataset, epsilon, delta, rho, protects, neighbours, composition, created, count, head = row[:10]
+    dataset, epsilon, delta, rho, protects, neighbours, composition, created, count, head, _, _, every, lifetime = row[
+        :14
+    ]
     numbers = all(isinstance(part, float | int) for part in (epsilon, delta, rho)) and isinstance(count, int)
-    if not numbers or not all(isinstance(part, str) for part in (composition, created, head)):
+    if not numbers or not all(isinstance(part, str) for part in (composition, created, head, every, lifetime)):
         raise unreadable()
-    return Account(dataset, Budget(epsilon, delta, rho), protects, neighbours, composition, created, count, head)
+    try:
+        whole = Budget(**json.loads(lifetime)) if lifetime else None
+    except (ValueError, TypeError):
+        raise unreadable() from None
+    total = Budget(epsilon, delta, rho)
+    return Account(dataset, total, protects, neighbours, composition, created, count, head, every, whole)
 
 
 def _check_written(result: sql.CursorResult[Any]) -> None:

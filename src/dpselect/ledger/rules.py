@@ -75,8 +75,15 @@ class Amount:
     def __sub__(self, other: Amount) -> Amount:
         return Amount(self.epsilon - other.epsilon, self.delta - other.delta, self.rho - other.rho)
 
+    def __mul__(self, number: int) -> Amount:
+        return Amount(self.epsilon * number, self.delta * number, self.rho * number)
+
     def __truediv__(self, number: int) -> Amount:
         return Amount(self.epsilon / number, self.delta / number, self.rho / number)
+
+    def least(self, other: Amount) -> Amount:
+        """Return the smaller of the two in each part."""
+        return Amount(*map(min, self._parts(), other._parts()))
 
     def within(self, total: Amount) -> bool:
         """Whether no part exceeds that of `total`."""
@@ -110,8 +117,18 @@ class Rule:
         """Return what the costs may add up to."""
         return Amount(Fraction(total.epsilon), Fraction(total.delta))
 
-    def cost(self, guarantee: Guarantee, total: Budget, spent: Amount) -> Amount:
-        """Return what a release costs after others."""
+    def lifetime(self, total: Budget, epsilon: float) -> Budget:
+        """Return the total over all periods, if each has a total of its own: δ grows in proportion to ε."""
+        most = positive_number("lifetime", epsilon)
+        if most < total.epsilon:
+            raise InvalidInput(
+                "lifetime", epsilon, f"must be at least epsilon, {total.epsilon!r}, the total of one period"
+            )
+        share = Fraction(most) / Fraction(total.epsilon)
+        return Budget(most, min(float_below(share * Fraction(total.delta)), math.nextafter(1.0, 0.0)))
+
+    def cost(self, guarantee: Guarantee, total: Budget, *, alone: bool) -> Amount:
+        """Return what a release costs; `alone` if it is the first, and is all that will be released if it takes all."""
         return Amount(Fraction(guarantee.epsilon), Fraction(guarantee.delta))
 
     def stored_cost(self, epsilon: float, delta: float, rho: str) -> Amount:
@@ -152,7 +169,11 @@ class ZeroConcentrated(Rule):
         """Return the ρ of the total."""
         return Amount(rho=Fraction(total.rho))
 
-    def cost(self, guarantee: Guarantee, total: Budget, spent: Amount) -> Amount:
+    def lifetime(self, total: Budget, epsilon: float) -> Budget:
+        """Return the largest ρ that implies the ε over all periods at the δ of the total."""
+        return self.total(super().lifetime(total, epsilon).epsilon, total.delta)
+
+    def cost(self, guarantee: Guarantee, total: Budget, *, alone: bool) -> Amount:
         """Return the least ρ that follows from a guarantee; at most the total for a first release within its (ε, δ).
 
         Noise for the whole (ε, δ) may have more ρ than implies it. It fits alone, and is then all that was released;
@@ -162,7 +183,7 @@ class ZeroConcentrated(Rule):
         if rho is None:
             given = plain(f"one with delta = {shown_above(guarantee.delta)} and no rho")
             raise InvalidInput("guarantee", given, "must be pure or state its rho, since this data set adds up rho")
-        alone = not spent.rho and 0 < guarantee.delta <= total.delta and guarantee.epsilon <= total.epsilon
+        alone = alone and 0 < guarantee.delta <= total.delta and guarantee.epsilon <= total.epsilon
         return Amount(rho=min(rho, Fraction(total.rho)) if alone else rho)
 
     def stored_cost(self, epsilon: float, delta: float, rho: str) -> Amount:

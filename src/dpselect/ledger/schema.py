@@ -14,7 +14,7 @@ import sqlalchemy as sql
 from dpselect.errors import SourceError
 from dpselect.ledger.chain import CHARGE, Tip, digest
 
-VERSION = 3
+VERSION = 4
 """The version that this package reads and writes."""
 
 LOCK = 4_851_170_209
@@ -45,6 +45,8 @@ accounts = sql.Table(
     sql.Column("head", sql.Text, nullable=False),
     sql.Column("event", sql.Integer, nullable=False),
     sql.Column("seal", sql.Text, nullable=False),
+    sql.Column("every", sql.Text, nullable=False, server_default=""),
+    sql.Column("lifetime", sql.Text, nullable=False, server_default=""),
 )
 
 entries = sql.Table(
@@ -74,6 +76,8 @@ entries = sql.Table(
     sql.Column("once", sql.Text, nullable=False, server_default=""),
     sql.Column("question", sql.Text, nullable=False, server_default=""),
     sql.Column("answer", sql.Text, nullable=False, server_default=""),
+    sql.Column("period", sql.Text, nullable=False, server_default=""),
+    sql.Column("period_spent", sql.Text, nullable=False, server_default=""),
     sqlite_with_rowid=False,  # one B-tree less to write in every spend
 )
 
@@ -87,6 +91,17 @@ sql.Index(
     unique=True,
     sqlite_where=has_key,
     postgresql_where=has_key,
+)
+
+# Finds the last entry of a period.
+has_period = entries.c.period != sql.literal_column("''")
+sql.Index(
+    "dpselect_period",
+    entries.c.dataset,
+    entries.c.period,
+    entries.c.sequence,
+    sqlite_where=has_period,
+    postgresql_where=has_period,
 )
 
 
@@ -225,5 +240,22 @@ def _to_3(connection: sql.Connection) -> None:
         connection.exec_driver_sql(statement)
 
 
-MIGRATIONS: dict[int, Callable[[sql.Connection], None]] = {1: _to_2, 2: _to_3}
+_TO_4 = (
+    "ALTER TABLE dpselect_accounts ADD COLUMN every TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE dpselect_accounts ADD COLUMN lifetime TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE dpselect_entries ADD COLUMN period TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE dpselect_entries ADD COLUMN period_spent TEXT NOT NULL DEFAULT ''",
+    "CREATE INDEX dpselect_period ON dpselect_entries (dataset, period, sequence) WHERE period != ''",
+)
+
+
+def _to_4(connection: sql.Connection) -> None:
+    """Let data sets have a total for each period; older ones keep their hashes, and have none."""
+    if any(column["name"] == "period" for column in sql.inspect(connection).get_columns("dpselect_entries")):
+        raise _mislabelled(3)
+    for statement in _TO_4:
+        connection.exec_driver_sql(statement)
+
+
+MIGRATIONS: dict[int, Callable[[sql.Connection], None]] = {1: _to_2, 2: _to_3, 3: _to_4}
 """MIGRATIONS[n] changes the tables of version n into those of version n + 1."""

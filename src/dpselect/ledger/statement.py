@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from dpselect._format import shown_above
 from dpselect.ledger.chain import Account, Entry
+from dpselect.ledger.charges import cost_of
 from dpselect.ledger.rules import Amount, Budget
+from dpselect.periods import UNITS
 from dpselect.privacy.guarantee import Guarantee
+
+PERIODS_SHOWN = 10
+"""How many of the latest periods a statement has."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +40,15 @@ class BudgetOffer:
 class Statement:
     """One consistent view of a data set: its account, the exact sum of its costs, and its last releases.
 
-    `answers` is the number of answers that the ledger keeps for it. See `Ledger.statement`.
+    `answers` is the number of answers that the ledger keeps for it, and `periods` what was spent in its latest periods,
+    if it has any, the latest first. See `Ledger.statement`.
     """
 
     account: Account
     exact_spent: Amount
     entries: list[Entry]
     answers: int = 0
+    periods: dict[str, Amount] = field(default_factory=dict)
 
     @property
     def releases(self) -> int:
@@ -50,17 +57,32 @@ class Statement:
 
     @property
     def spent(self) -> Budget:
-        """What all releases cost together, rounded up."""
+        """What all releases cost together, rounded up; with periods, for somebody who is in all of them."""
         return self.account.rule.spent(self.account.total, self.exact_spent)
 
     @property
     def remaining(self) -> Budget:
-        """What is left of the total, rounded down."""
+        """What is left of the total, rounded down; with periods, in one in which nothing was spent yet."""
         return self.account.rule.remaining(self.account.total, self._left())
+
+    @property
+    def a_year(self) -> Budget | None:
+        """What a year of periods may cost somebody who is in all of them, rounded up; None without periods."""
+        if not self.account.every:
+            return None
+        return self.account.rule.spent(self.account.total, self.account.limit * UNITS[self.account.every].a_year)
+
+    def in_periods(self) -> dict[str, tuple[Budget, Budget]]:
+        """Return what was spent and what is left in each of `periods`."""
+        account = self.account
+        return {
+            name: (account.rule.spent(account.total, spent), remaining_in_period(account, self.exact_spent, spent))
+            for name, spent in self.periods.items()
+        }
 
     def buys(self, cost: Guarantee) -> int:
         """Return how many releases with that guarantee the remainder allows."""
-        return self._left().buys(self.account.rule.cost(cost, self.account.total, self.exact_spent))
+        return self._left().buys(cost_of(self.account, cost, self.exact_spent))
 
     def offers(self) -> list[BudgetOffer]:
         """Return what the remainder buys: releases like the last one, or ten pure ones."""
@@ -80,11 +102,28 @@ class Statement:
                 {"releases": offer.releases, "epsilon": offer.cost.epsilon, "delta": offer.cost.delta}
                 for offer in self.offers()
             ],
+            **({"periods": self._periods_data()} if self.account.every else {}),
             "entries": [entry.to_dict() for entry in self.entries],
         }
 
+    def _periods_data(self) -> list[dict[str, Any]]:
+        return [
+            {"period": name, "spent": spent.to_dict(), "remaining": left.to_dict()}
+            for name, (spent, left) in self.in_periods().items()
+        ]
+
     def _left(self) -> Amount:
-        return self.account.limit - self.exact_spent
+        return _left_in_period(self.account, self.exact_spent, Amount() if self.account.every else self.exact_spent)
+
+
+def remaining_in_period(account: Account, whole: Amount, spent: Amount) -> Budget:
+    """Return what is left in a period, rounded down, given what was spent in all of them and in this one."""
+    return account.rule.remaining(account.total, _left_in_period(account, whole, spent))
+
+
+def _left_in_period(account: Account, whole: Amount, spent: Amount) -> Amount:
+    left = account.limit - spent
+    return left if account.lifetime_limit is None else left.least(account.lifetime_limit - whole)
 
 
 def _three_digits_below(amount: Fraction) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -145,6 +146,8 @@ class Guarantee:
         unit, them = f"{self.protects} with all they contributed", "them"
         if self.protects == ONE_COMPARISON:
             unit, them = ONE_COMPARISON, "it"
+        elif re.search("'s (day|week|month)$", self.protects):
+            unit, them = f"{self.protects} with all they contributed in it", "it"
         promise = (
             f"protects {unit}; {_changing(self.neighbours, them)} changes the probability of any answer by "
             f"{factor_above(self.epsilon)}"
