@@ -14,11 +14,12 @@ from dpselect.charging import ChargeTarget
 from dpselect.errors import InvalidInput
 from dpselect.items import plain_item
 from dpselect.mechanisms import Discovered, Discovery
+from dpselect.periods import protected_unit
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.release import UNKNOWN, Release, ReleasePlan, StatedDomain
 from dpselect.sampling import BitSource, bit_source
 from dpselect.scores import Scores
-from dpselect.sources import Contribution, Weights, fresh_key, open_weights, public_name
+from dpselect.sources import Contribution, PeriodFilter, Weights, fresh_key, open_weights, public_name
 
 if TYPE_CHECKING:
     from dpselect.ledger import Ledger
@@ -40,6 +41,8 @@ class DomainRelease:
         The `Discovery`, with its noise and threshold.
     secure
         False if a seed was given: whoever knows the seed can undo the noise, so the release protects nobody.
+    period
+        The day, week or month whose rows were read; None if all were.
 
     Examples
     --------
@@ -58,6 +61,7 @@ class DomainRelease:
     guarantee: Guarantee
     mechanism: Discovery
     secure: bool
+    period: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the release as plain data that json.dumps accepts."""
@@ -67,6 +71,7 @@ class DomainRelease:
             "mechanism": self.mechanism.describe(),
             "guarantee": self.guarantee.to_dict(),
             "secure": self.secure,
+            **({} if self.period is None else {"period": self.period}),
         }
 
 
@@ -83,6 +88,9 @@ def discover(
     seed: int | None = None,
     table_name: str | None = None,
     where: str | None = None,
+    time: str | None = None,
+    period: str | None = None,
+    unfinished: bool = False,
     ledger: Ledger | str | os.PathLike[str] | None = None,
     dataset: str | None = None,
     purpose: str = "",
@@ -95,7 +103,7 @@ def discover(
 
     Parameters
     ----------
-    table, item, person, protects, seed, table_name, where, progress
+    table, item, person, protects, seed, table_name, where, time, period, unfinished, progress
         As in `top`.
     epsilon, delta
         The cost of the release; delta must be above 0 and well below 1/n for n people.
@@ -130,11 +138,14 @@ def discover(
     >>> dps.top(rows, **question, k=1, domain=words).k
     1
     """
+    during = PeriodFilter.of(time, period, unfinished=unfinished)
     mechanism = Discovery(epsilon=epsilon, delta=delta, max_items_per_person=max_items_per_person, at_least=at_least)
     if not (isinstance(protects, str) and protects.strip() and protects.isprintable()):
         raise InvalidInput("protects", protects, "must be the unit of protection, such as 'one person'")
-    guarantee = replace(mechanism.guarantee, protects=protects)
-    target = ChargeTarget.of(ledger, dataset, purpose)
+    name = None if during is None else during.period.name
+    unit = protects if during is None else protected_unit(protects, during.period.unit)
+    guarantee = replace(mechanism.guarantee, protects=unit)
+    target = ChargeTarget.of(ledger, dataset, purpose, period=name)
     bits = bit_source(seed_or_none(seed))
     with open_weights(
         table,
@@ -145,13 +156,15 @@ def discover(
         key=fresh_key(bits),
         table_name=table_name,
         where=where,
+        during=during,
         progress=progress,
     ) as weights:
         # Everything that needs no row is checked, and no row is read yet.
         if target.ledger is not None:
-            target.record(guarantee, mechanism.describe(), secure=bits.secure)
+            described = mechanism.describe() if name is None else {**mechanism.describe(), "period": name}
+            target.record(guarantee, described, secure=bits.secure)
         listed = _listed(mechanism, weights, bits)
-    return DomainRelease([each for each, _ in listed], item, guarantee, mechanism, bits.secure)
+    return DomainRelease([each for each, _ in listed], item, guarantee, mechanism, bits.secure, name)
 
 
 def _listed(mechanism: Discovery, weights: Weights, bits: BitSource) -> list[tuple[Any, int]]:
@@ -178,6 +191,7 @@ def top_of_discovered(
     person: str,
     table_name: str | None,
     where: str | None,
+    during: PeriodFilter | None,
     progress: Callable[[float | None], None] | None,
 ) -> Release:
     """Return the release of `top` on an unknown domain whose items are discovered first."""
@@ -186,6 +200,8 @@ def top_of_discovered(
     mechanism = plan.mechanism
     assert isinstance(mechanism, Discovered)
     asked = {"command": "top", "table": public_name(table, table_name), "item": item, "person": person, "where": where}
+    if during is not None:
+        asked["time"] = during.column
     with open_weights(
         table,
         item=item,
@@ -195,6 +211,7 @@ def top_of_discovered(
         key=fresh_key(bits),
         table_name=table_name,
         where=where,
+        during=during,
         progress=progress,
     ) as weights:
         charge = target.charge(plan, secure=bits.secure, asked=lambda: {**asked, "domain": UNKNOWN})

@@ -30,7 +30,7 @@ from dpselect.release import (
 )
 from dpselect.sampling import BitSource, bit_source
 from dpselect.scores import Scores
-from dpselect.sources import Domain, check_not_rows, fresh_key, public_name
+from dpselect.sources import Domain, PeriodFilter, check_not_rows, fresh_key, public_name
 from dpselect.sources.comparisons import Columns, open_comparisons
 
 if TYPE_CHECKING:
@@ -65,6 +65,9 @@ def rank(
     seed: int | None = None,
     table_name: str | None = None,
     where: str | None = None,
+    time: str | None = None,
+    period: str | None = None,
+    unfinished: bool = False,
     ledger: Ledger | str | os.PathLike[str] | None = None,
     dataset: str | None = None,
     purpose: str = "",
@@ -102,7 +105,7 @@ def rank(
         Replaces damping, as in the published method: YOU PROMISE that the ergodicity coefficient ρ of the walk, which
         depends on the private data, is at most this number. It is not the rho of zCDP. If it is larger than promised,
         nothing is guaranteed.
-    protects, table_name, where, ledger, dataset, purpose, once, progress
+    protects, table_name, where, time, period, unfinished, ledger, dataset, purpose, once, progress
         As in `top`.
 
     Returns
@@ -123,6 +126,7 @@ def rank(
     >>> best.guarantee.protects
     'one comparison'
     """
+    during = PeriodFilter.of(time, period, unfinished=unfinished)
     bounds = Bounds(
         comparisons_per_pair=comparisons_per_pair,
         max_degree=max_degree,
@@ -152,11 +156,14 @@ def rank(
         neighbours=f"add or remove{condition}",
         options=options,
         lowest=lowest,
+        period=None if during is None else during.period,
         details=bounds.describe(),
     )
     if not isinstance(mechanism, Mechanism):
         request.plan()  # refuses bad arguments before anything is opened; the number of items is not known yet
-    target = ChargeTarget.of(ledger, dataset, purpose, once, seed=seed)
+    target = ChargeTarget.of(
+        ledger, dataset, purpose, once, seed=seed, period=None if during is None else during.period.name
+    )
     bits = bit_source(seed_or_none(seed))
     columns = Columns(winner, loser, person, tie)
     with open_comparisons(
@@ -167,6 +174,7 @@ def rank(
         key="" if max_votes_per_person is None else fresh_key(bits),
         table_name=table_name,
         where=where,
+        during=during,
         progress=progress,
     ) as found:
         # A ledger needs a list of items, whose number is known without a row.
@@ -180,6 +188,7 @@ def rank(
                 **columns.named(),
                 "max_votes_per_person": max_votes_per_person,
                 "where": where,
+                "time": time,
                 "domain": found.domain_digest(),
             },
         )

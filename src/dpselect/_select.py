@@ -12,6 +12,7 @@ from dpselect.charging import ChargeTarget
 from dpselect.errors import InvalidInput
 from dpselect.items import digest_of, plain_item
 from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, Mechanism, UnknownDomain
+from dpselect.periods import asked_period
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
 from dpselect.release import PUBLIC, UNKNOWN, Release, ReleaseRequest, StatedDomain
 from dpselect.sampling import bit_source
@@ -37,6 +38,8 @@ def select(
     lowest: bool = False,
     values: float | bool | None = None,
     protects: str = "one person",
+    period: str | None = None,
+    unfinished: bool = False,
     seed: int | None = None,
     ledger: Ledger | str | os.PathLike[str] | None = None,
     dataset: str | None = None,
@@ -81,6 +84,10 @@ def select(
     protects
         The unit of protection, if it is not one person: "one household", say. The guarantee states it, and it must be
         that of the data set in the ledger.
+    period, unfinished
+        The period that the scores are of, such as "2026-W46", as a data set with periods needs it. You promise that
+        they are computed from rows of that period alone; the release then protects "one person's week". A period that
+        is not over is refused unless `unfinished`.
     seed
         For tests and examples only: makes the release reproducible, which also means that it protects nobody.
     ledger, dataset, purpose
@@ -128,8 +135,9 @@ def select(
         pool=pool,
         options=options,
         lowest=lowest,
+        period=asked_period(period, unfinished),
     ).plan()
-    target = ChargeTarget.of(ledger, dataset, purpose, once, seed=seed)
+    target = ChargeTarget.of(ledger, dataset, purpose, once, seed=seed, period=period)
     bits = bit_source(seed_or_none(seed))
     table = plan.seen(plan.mechanism.table(scores))
     plan.mechanism.check_size(table.size)

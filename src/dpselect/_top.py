@@ -31,6 +31,7 @@ from dpselect.sources import (
     Counts,
     Domain,
     Groups,
+    PeriodFilter,
     check_not_rows,
     fresh_key,
     open_counts,
@@ -70,6 +71,9 @@ def top(
     seed: int | None = None,
     table_name: str | None = None,
     where: str | None = None,
+    time: str | None = None,
+    period: str | None = None,
+    unfinished: bool = False,
     ledger: Ledger | str | os.PathLike[str] | None = None,
     dataset: str | None = None,
     purpose: str = "",
@@ -125,6 +129,11 @@ def top(
     table_name, where
         The table of an engine, and a condition on one row in the SQL of the engine. Do not choose the condition by
         looking at the private rows.
+    time, period, unfinished
+        Read only the rows of one period: the column with dates or times, and a day ("2026-11-18"), an ISO week
+        ("2026-W46") or a month ("2026-11"). Times are in UTC, also those without a zone; cells that are no time are
+        dropped. The release then protects "one person's week", say. A period that is not over is refused unless
+        `unfinished`, and a data set with periods refuses releases without one (docs/ledger.md).
     ledger, dataset, purpose
         As in `select`; the release is charged before any row is read.
     once
@@ -157,6 +166,7 @@ def top(
     >>> {country: len(chart.items) for country, chart in charts.groups.items()}
     {'DE': 1, 'FR': 1}
     """
+    during = PeriodFilter.of(time, period, unfinished=unfinished)
     contribution = Contribution.of(value, clip, weight, max_items_per_person)
     possible = Domain.of(domain, column=domain_column, header=domain_header)
     check_not_rows(table, table_name, possible)
@@ -188,6 +198,7 @@ def top(
         pool=pool,
         options=options,
         lowest=lowest,
+        period=None if during is None else during.period,
         groups_per_person=None if grouping is None else grouping.most,
         details=contribution.describe() | ({} if grouping is None else grouping.describe()),
     ).plan()
@@ -200,7 +211,9 @@ def top(
             "must list the items if a ledger is charged: with a number alone, a person who alone has an item is not "
             "covered; list the items, or give max_items_per_person and delta",
         )
-    target = ChargeTarget.of(ledger, dataset, purpose, once, seed=seed)
+    target = ChargeTarget.of(
+        ledger, dataset, purpose, once, seed=seed, period=None if during is None else during.period.name
+    )
     bits = bit_source(seed_or_none(seed))
     if isinstance(plan.mechanism, Discovered):
         return top_of_discovered(
@@ -213,6 +226,7 @@ def top(
             person=person,
             table_name=table_name,
             where=where,
+            during=during,
             progress=progress,
         )
     if possible.number is not None:
@@ -228,6 +242,7 @@ def top(
         key="" if contribution.max_items_per_person is None and grouping is None else fresh_key(bits),
         table_name=table_name,
         where=where,
+        during=during,
         progress=progress,
     ) as counts:
         # Everything that needs no row is checked, and no row is read yet.
@@ -242,6 +257,7 @@ def top(
                 "value": value,
                 "weight": weight,
                 "where": where,
+                "time": time,
                 "domain": counts.domain_digest(),
                 "by": by,
                 "groups": counts.groups_digest(),

@@ -60,12 +60,20 @@ class ChargeTarget:
     dataset: str = ""
     purpose: str = ""
     once: str | None = None
+    period: str | None = None
 
     @classmethod
     def of(
-        cls, ledger: Any, dataset: str | None, purpose: str, once: str | None = None, *, seed: int | None = None
+        cls,
+        ledger: Any,
+        dataset: str | None,
+        purpose: str,
+        once: str | None = None,
+        *,
+        seed: int | None = None,
+        period: str | None = None,
     ) -> ChargeTarget:
-        """Check these arguments of `select`, `top` and `rank`."""
+        """Check these arguments of `select`, `top` and `rank`; the period is that of the release, checked."""
         if ledger is None:
             for argument, given in (("dataset", dataset), ("purpose", purpose), ("once", once)):
                 if given:
@@ -82,7 +90,7 @@ class ChargeTarget:
             raise InvalidInput(
                 "seed", seed, "must be left out with once: the stored answer is published, and a seed protects nobody"
             )
-        return cls(ledger, dataset, purpose, once)
+        return cls(ledger, dataset, purpose, once, period)
 
     def charge(self, plan: ReleasePlan, *, secure: bool, asked: Asked = dict) -> Charge:
         """Charge the plan; if only a rounding error is missing, charge a smaller plan.
@@ -118,7 +126,7 @@ class ChargeTarget:
         answer was seen. A record without an answer costs budget; an answer without a record costs privacy.
         """
         with self.opened() as ledger:
-            ledger.spend(self.dataset, guarantee, self.purpose, parameters, secure=secure)
+            ledger.spend(self.dataset, guarantee, self.purpose, parameters, secure=secure, period=self.period)
 
     def _charge_once(self, plan: ReleasePlan, question: Mapping[str, Any]) -> Charge:
         """Charge a plan under the key, unless that was done before; find the answer if there is one."""
@@ -127,14 +135,14 @@ class ChargeTarget:
         arguments = (self.once, question, self.purpose)
         with self.opened() as ledger:
             try:
-                found = ledger.spend_once(self.dataset, _charged(plan), *arguments, plan.describe())
+                found = ledger.spend_once(self.dataset, _charged(plan), *arguments, plan.describe(), period=self.period)
             except BudgetExceeded as refusal:
                 fitting = _within(plan, refusal)
                 if fitting is None:
                     raise
                 reduced = {"epsilon": fitting.request.epsilon, "delta": fitting.request.delta}
                 parameters = {**fitting.describe(), _REDUCED: reduced}
-                found = ledger.spend_once(self.dataset, _charged(fitting), *arguments, parameters)
+                found = ledger.spend_once(self.dataset, _charged(fitting), *arguments, parameters, period=self.period)
         if found.answer is not None:
             return Charge(plan, self, found.entry, replace(Release.from_dict(found.answer), repeated=True))
         return Charge(_plan_of(plan, found.entry), self, found.entry)

@@ -91,6 +91,19 @@ class Period:
             )
 
 
+def asked_period(period: Any, unfinished: Any) -> Period | None:
+    """Check the arguments `period` and `unfinished` of a release; return the period, None if none is given."""
+    if not isinstance(unfinished, bool):
+        raise InvalidInput("unfinished", unfinished, "must be True or False")
+    if period is None:
+        if unfinished:
+            raise InvalidInput("unfinished", unfinished, "must be left out without a period")
+        return None
+    found = Period.of(period)
+    found.check_over(unfinished=unfinished)
+    return found
+
+
 def protected_unit(protects: str, unit: str) -> str:
     """Return what is protected if each period counts by itself: "one person's week"."""
     return f"{protects}'s {unit}"

@@ -31,6 +31,7 @@ from dpselect.mechanisms import (
     mechanism_for,
 )
 from dpselect.mechanisms.auto import noisy_vectors, resolution
+from dpselect.periods import Period, protected_unit
 from dpselect.privacy.composition import compose
 from dpselect.privacy.groups import Share, cost_of_groups, share_of_group
 from dpselect.privacy.guarantee import WHERE_OTHERS_HAVE_THE_SAME, Guarantee, probability_of_failure
@@ -103,6 +104,8 @@ class Release:
     lowest
         Whether the lowest scores were asked for. The mechanism then chose the highest of the negated scores, and its
         sensitivity is that of these; the values have the sign of the scores.
+    period
+        The day, week or month whose rows were read, such as "2026-W46"; None if all were.
     repeated
         Whether this is the stored answer to a question that was asked before under the same key (`once`).
     groups
@@ -130,6 +133,7 @@ class Release:
     confidence: float | None = None
     domain: StatedDomain | None = None
     lowest: bool = False
+    period: str | None = None
     repeated: bool = field(default=False, compare=False)
     groups: dict[Any, Release] | None = None
     max_groups_per_person: int | None = None
@@ -186,6 +190,7 @@ class Release:
             domain=None if data["domain"] is None else StatedDomain(**data["domain"]),
             lowest=data.get("lowest", False),
             max_groups_per_person=data.get("max_groups_per_person"),
+            period=data.get("period"),
         )
 
     @property
@@ -228,6 +233,8 @@ class Release:
             data["lowest"] = True
         if self.max_groups_per_person is not None:
             data["max_groups_per_person"] = self.max_groups_per_person
+        if self.period is not None:
+            data["period"] = self.period
         if self.mechanism.may_stop:
             data["stopped"] = self.stopped
         if self.intervals is not None:
@@ -249,7 +256,8 @@ class ReleaseRequest:
     caller enforces. number_of_items: set if only the number of possible items is public; the rows then name the items.
     pool: how many items a mechanism for unknown domains considers. options: further arguments of a named mechanism.
     lowest: whether the lowest scores are asked for. groups_per_person: with groups, in how many of them one person
-    counts; each group is answered with a share of ε and δ. details: further parameters for the ledger.
+    counts; each group is answered with a share of ε and δ. period: the period that the rows are of. details: further
+    parameters for the ledger.
     """
 
     mechanism: str | Mechanism
@@ -268,6 +276,7 @@ class ReleaseRequest:
     options: Mapping[str, Any] | None = None
     lowest: bool = False
     groups_per_person: int | None = None
+    period: Period | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def plan(self) -> ReleasePlan:
@@ -441,7 +450,8 @@ class ReleaseRequest:
 
     def _stated(self, guarantee: Guarantee, chosen: Mechanism, naming: Naming) -> Guarantee:
         """Return the guarantee with its unit of protection, its promise, and the cost of naming the items."""
-        stated = replace(guarantee, protects=self.protects, neighbours=self.neighbours)
+        protects = self.protects if self.period is None else protected_unit(self.protects, self.period.unit)
+        stated = replace(guarantee, protects=protects, neighbours=self.neighbours)
         named = naming.added_to(stated, chosen.guarantee.delta)
         if named.neighbours == WHERE_OTHERS_HAVE_THE_SAME and self.groups_per_person is not None:
             named = replace(named, neighbours=f"{named.neighbours} in the same groups")
@@ -478,6 +488,8 @@ class ReleasePlan:
         described = {**self.mechanism.describe(), **self.request.details}
         if self.request.lowest:
             described["lowest"] = True
+        if self.request.period is not None:
+            described["period"] = self.request.period.name
         return described if self.noise is None else {**described, "values": self.noise.noise}
 
     def seen(self, scores: Scores) -> Scores:
@@ -512,6 +524,7 @@ class ReleasePlan:
             domain=domain,
             lowest=self.request.lowest,
             max_groups_per_person=self.request.groups_per_person,
+            period=None if self.request.period is None else self.request.period.name,
         )
         if isinstance(self.noise, ValueNoise):
             noisy = self.noise.release(scores, bits)

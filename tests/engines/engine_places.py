@@ -24,6 +24,7 @@ TYPES = {
     pyarrow.date32(): "date",
     pyarrow.bool_(): "boolean",
     pyarrow.timestamp("us"): "timestamp",
+    pyarrow.timestamp("us", "UTC"): "timestamptz",
     pyarrow.decimal128(12, 2): "numeric(12, 2)",
     pyarrow.list_(pyarrow.string()): "text[]",
 }
@@ -163,6 +164,8 @@ def rows_of(**columns: Any) -> pyarrow.Table:
 
 def _type_of(values: list[Any]) -> pyarrow.DataType:
     sample = next(value for value in values if value is not None)
+    if getattr(sample, "tzinfo", None) is not None:
+        return pyarrow.timestamp("us", "UTC")
     kinds = {
         bool: pyarrow.bool_(),
         int: pyarrow.int64(),

@@ -26,7 +26,8 @@ from neighbour_sources import EMBEDDED, TYPES, Source, arrow_backed
 from neighbour_tables import Case, Holder, cases
 
 from dpselect.errors import DpSelectError
-from dpselect.sources import UNKNOWN, Contribution, Domain, Groups, Unseen, counts, open_counts
+from dpselect.periods import Period
+from dpselect.sources import UNKNOWN, Contribution, Domain, Groups, PeriodFilter, Unseen, counts, open_counts
 from dpselect.sources.duckdb import embedded_engine
 
 
@@ -157,6 +158,7 @@ class Common:
         self.kinds -= {"float", "decimal", "date", "boolean"} if untyped else set()
         self.hashes = frozenset.intersection(*(source.hashes for source in sources))
         self.numbers: frozenset[str] = frozenset()
+        self.times = frozenset({"text"})
         self.tells_case = all(source.tells_case for source in sources)
         # Arithmetic fails for whole numbers, but not for the floats that text is read as.
         self.conditions = {sql: one for sql, one in sources[0].conditions.items() if not one.fails}
@@ -192,6 +194,7 @@ def observed(source: Source, case: Case) -> Outcome:
                     groups=_groups(source, case, Path(name)),
                     key=oracle.KEY,
                     where=source.where(case),
+                    during=question.period and PeriodFilter(table.name("day"), Period.of(question.period)),
                 )
             )
             charged = 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from neighbour_tables import Beyond, Case, Question
+
+from dpselect.periods import Period
 
 if TYPE_CHECKING:
     from neighbour_sources import Source
@@ -136,6 +139,8 @@ def usable_rows(source: Source, case: Case) -> list[Row]:
             seen = {**row, "amount": number(row.get("amount")) if source.as_text else row.get("amount")}
             if where.keeps(seen, source.dialect) is not True:
                 continue
+        if question.period is not None and not within(row["day"], Period.of(question.period)):
+            continue
         row = {**row, "item": _item(row["item"]), "person": single(row["person"])}
         if "group" in row:
             row["group"] = _item(row["group"])
@@ -144,6 +149,24 @@ def usable_rows(source: Source, case: Case) -> list[Row]:
         if all(row[role] is not None for role in ("item", "person", *(role for role in numbers if numbers[role]))):
             rows.append(row)
     return rows
+
+
+def within(value: Any, period: Period) -> bool:
+    """Return whether a cell is a time in a period: a date, a time (in UTC if without a zone), or ISO text of these."""
+    if isinstance(value, str):
+        try:
+            value = datetime.datetime.fromisoformat(value) if _ISO_TEXT.fullmatch(value) else None
+        except ValueError:
+            return False
+    if isinstance(value, datetime.datetime):
+        value = (value if value.tzinfo is None else value.astimezone(datetime.UTC)).date()
+    return isinstance(value, datetime.date) and period.start <= value < period.end
+
+
+_ISO_TEXT = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"([T ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]+)?(Z|[+-](0[0-9]|1[0-7])(:?[0-5][0-9])?)?)?)?"
+)
 
 
 def single(value: Any) -> Any:

@@ -41,7 +41,7 @@ Write = Callable[[Path, Case], Any]
 
 class Source:
     """A way in. Columns have types, unless `as_text`; `hashes`: the kinds whose text the manual fixes;
-    `numbers`: those that are not numbers, but can be read as such.
+    `numbers`: those that are not numbers, but can be read as such; `times`: those that can be read as times.
 
     `beside`: how a table of public items is put where the rows are; otherwise it is a frame.
     """
@@ -50,6 +50,7 @@ class Source:
     kinds = frozenset(TYPES)
     hashes = frozenset({"text", "integer", "boolean", "date"})
     numbers = frozenset({"text", "boolean", "mixed"})
+    times = frozenset({"date", "timestamp", "instant", "text"})
     beside: Callable[[Path, Any], str] | None = None
 
     def __init__(self, name: str, write: Write | None = None, **attributes: Any) -> None:
@@ -391,6 +392,7 @@ class Postgres(Source):
 
     dialect = "postgres"
     numbers = frozenset({"boolean"})
+    times = Source.times - {"text"}
 
     def __init__(self, url: str) -> None:
         super().__init__("postgresql")

@@ -119,13 +119,21 @@ DECOY = "decoy"
 NUMBERS = ("float", "integer", "decimal")
 """The kinds whose amounts can be compared."""
 
+PERIODS = ["1970-01-01", "1970-W01", "1970-01", "1969-12-31", "2022-01"]
+DAY_TEXTS = [None, "1970-01-01", "1969-12-31T23:59:59Z", "1970-01-01T00:30:00+01:00", "1970-01-01 00:00", "1970-01-04"]
+DAY_TEXTS += ["1970-01-01T24:00:00", "1970-02-30", "1970-1-1", " 1970-01-01", "epoch", "today", "infinity", "0", ""]
+"""Texts for the column of times: what a period has, what it just has not, and what is no time."""
+
 CLIPS = [None, (0, 5), (-2, 5), (-4, -1), (1, 4), (-0.75, 2.25), (-0.001, 0.001), (0, 2.0**40)]
 DOMAINS = ["list", "file", "table", "number", "number too small", "unknown"]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells, one for each role (item, person, group, amount, share, note); kind and name of a role's column."""
+    """Rows of cells, one for each role; kind and name of the column of a role.
+
+    Roles are item, person, group, amount, share, note and day.
+    """
 
     kinds: dict[str, str]
     rows: list[tuple[Any, ...]]
@@ -148,8 +156,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked: which items are possible, how people are scored, and for which rows (the SQL of a condition).
+    """What is asked: which items are possible, how people are scored, and for which rows.
 
+    Rows are chosen by the SQL of a condition, and by the period in which the time in the column `day` is.
     `groups`: the listed groups, if an answer for each is asked for; `of_groups`: for each listed item the group
     that it is listed for, if they differ; `max_groups_per_person`: 0 for all groups.
     """
@@ -163,6 +172,7 @@ class Question:
     groups: tuple[Any, ...] = ()
     of_groups: tuple[Any, ...] = ()
     max_groups_per_person: int = 1
+    period: str | None = None
 
 
 @dataclass(frozen=True)
@@ -184,6 +194,7 @@ class Holder(Protocol):
     kinds: frozenset[str]
     hashes: frozenset[str]
     numbers: frozenset[str]
+    times: frozenset[str]
     tells_case: bool
 
     @property
@@ -202,6 +213,10 @@ def cases(draw: st.DrawFn, source: Holder) -> Case:
     weighted = draw(st.sampled_from([False, False, True]))
     grouped = draw(st.sampled_from([False, False, True]))
     kinds = draw(_kinds(source, where, clip is not None, weighted, grouped))
+    period = draw(st.sampled_from([None, None, None, *PERIODS]))
+    kinds = draw(_kinds(source, where, clip is not None, weighted))
+    if period is not None:
+        kinds["day"] = draw(st.sampled_from(sorted(source.times & source.kinds)))
     pools = [_pool(source, role, kind) for role, kind in kinds.items()]
     # Few cells of each column, so that rows meet; one of them a plain one, so that some count.
     few = [[pool[1], *draw(st.lists(st.sampled_from(pool), min_size=2, max_size=3, unique_by=repr))] for pool in pools]
@@ -214,7 +229,8 @@ def cases(draw: st.DrawFn, source: Holder) -> Case:
     # Beyond Python's calendar the text of a person is not known.
     is_hashed = {kinds["item"], kinds["person"]} <= source.hashes and kinds["person"] != "date"
     most = draw(st.sampled_from([None, None, 1, 2])) if is_hashed else None
-    question = Question(domain, listed, clip, weighted, most, None if where is None else where.sql)
+    sql = None if where is None else where.sql
+    question = Question(domain, listed, clip, weighted, most, sql, period=period)
     if grouped:
         cells = few[list(kinds).index("group")]
         question = draw(
@@ -259,5 +275,5 @@ def _kinds(draw: st.DrawFn, source: Holder, where: Any, valued: bool, weighted: 
 def _pool(source: Holder, role: str, kind: str) -> list[Any]:
     """Return the cells that a column can have."""
     shares = [None, 0.0, 0.25, 0.5, 1.0, 1.5, -0.5, nan, inf, -inf, 1e-300]
-    cells = shares if (role, kind) == ("share", "float") else CELLS[kind]
+    cells = {("share", "float"): shares, ("day", "text"): DAY_TEXTS}.get((role, kind), CELLS[kind])
     return [cell for cell in cells if source.holds(kind, cell)]

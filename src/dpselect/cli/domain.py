@@ -17,10 +17,13 @@ from dpselect.cli.options import (
     LedgerPlace,
     Output,
     OutputFormat,
+    PeriodName,
     Purpose,
     Seed,
     Source,
     TableName,
+    TimeColumn,
+    Unfinished,
     Where,
     engine_notes,
     examples,
@@ -42,6 +45,7 @@ from dpselect.cli.output import (
     publish,
 )
 from dpselect.cli.stdin import source_path
+from dpselect.periods import Period
 
 EXAMPLES = examples(
     "dpselect domain demo/views.parquet --item film --person viewer \\",
@@ -85,6 +89,9 @@ def domain_command(
     ] = 1,
     table: TableName = None,
     where: Where = None,
+    time: TimeColumn = None,
+    period: PeriodName = None,
+    unfinished: Unfinished = False,
     protects: Annotated[
         str, typer.Option(help="What one value of --person stands for, as stated in the guarantee.", metavar="TEXT")
     ] = "one person",
@@ -116,6 +123,9 @@ def domain_command(
             seed=seed,
             table_name=table,
             where=where,
+            time=time,
+            period=period,
+            unfinished=unfinished,
             ledger=ledger,
             dataset=dataset,
             purpose=purpose,
@@ -161,6 +171,8 @@ def _facts(release: dpselect.DomainRelease) -> Table:
     table.add_column(style="bold")
     table.add_column()
     table.add_row("Order", "by name")
+    if release.period is not None:
+        table.add_row("Period", str(Period.of(release.period)))
     table.add_row("Mechanism", f"discovery, at most {limit} item{'s' if limit > 1 else ''} per person")
     table.add_row("Reach", f"{needed[0]:,} people who have nothing else{many}, get an item listed with probability 0.5")
     if least > 1:

@@ -49,16 +49,40 @@ def create_command(
     delta: Delta = 0.0,
     protects: Annotated[str, typer.Option(help="Unit of protection.", metavar="TEXT")] = "one person",
     composition: Annotated[str, typer.Option(help="How costs add up: basic or zcdp.", metavar="RULE")] = "basic",
+    every: Annotated[
+        str | None,
+        typer.Option(
+            help="Give each day, week or month a total of its own; releases then need --period.", metavar="UNIT"
+        ),
+    ] = None,
+    lifetime: Annotated[
+        float | None,
+        typer.Option(
+            parser=number,
+            help="With --every: the epsilon that all periods may cost together a person who is in all of them.",
+            metavar="NUMBER",
+        ),
+    ] = None,
     ledger: Place = _DEFAULT,
     form: Form = Format.table,
 ) -> None:
     """Give a data set its total; makes the ledger if there is none.
 
-    Example:
+    Examples:
     [bold]dpselect ledger create films --epsilon 1[/bold]
+
+    [bold]dpselect ledger create views --epsilon 0.5 --every week --lifetime 5[/bold]
     """
     with _opened(ledger) as book:
-        book.create(dataset, epsilon=epsilon, delta=delta, protects=protects, composition=composition)
+        book.create(
+            dataset,
+            epsilon=epsilon,
+            delta=delta,
+            protects=protects,
+            composition=composition,
+            every=every,
+            lifetime=lifetime,
+        )
         publish(statement_text(book.statement(dataset), form), None)
 
 
@@ -71,6 +95,9 @@ def spend_command(
         float | None, typer.Option(parser=number, help="Its zCDP parameter, if it has one.", metavar="NUMBER")
     ] = None,
     purpose: Annotated[str, typer.Option(help="What it is for.", metavar="TEXT")] = "",
+    period: Annotated[
+        str | None, typer.Option(help="The period that it is about, such as 2026-W46.", metavar="PERIOD")
+    ] = None,
     ledger: Place = _DEFAULT,
     form: Form = Format.table,
 ) -> None:
@@ -83,7 +110,7 @@ def spend_command(
     [bold]dpselect ledger spend films --epsilon 0.25 --purpose chart[/bold]
     """
     with _opened(ledger) as book:
-        statement = book.charge(dataset, epsilon=epsilon, delta=delta, rho=rho, purpose=purpose)
+        statement = book.charge(dataset, epsilon=epsilon, delta=delta, rho=rho, purpose=purpose, period=period)
     publish(statement_text(statement, form), None)
 
 

@@ -10,9 +10,10 @@ from rich.text import Text
 
 from dpselect._format import shown_above, shown_below
 from dpselect.cli.output import Format, as_csv, as_json, as_text, item_text
+from dpselect.periods import UNITS
 
 if TYPE_CHECKING:
-    from dpselect.ledger import Entry, Statement
+    from dpselect.ledger import Account, Budget, Entry, Statement
 
 _BAR_WIDTH = 30
 _ENTRY_COLUMNS = (
@@ -24,6 +25,7 @@ _ENTRY_COLUMNS = (
     "mechanism",
     "k",
     "secure",
+    "period",
     "once",
     "purpose",
     "hash",
@@ -51,23 +53,52 @@ def statement_text(statement: Statement, form: Format) -> str:
 
 
 def _bars(statement: Statement) -> Table:
-    total, spent, left = statement.account.total, statement.spent, statement.remaining
+    account = statement.account
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column()
-    if statement.account.composition == "zcdp":
-        grid.add_row("rho", _bar(spent.rho, left.rho, total.rho, figures=3))
+    if account.every:
+        for name, (spent, left) in statement.in_periods().items():
+            _add_bars(grid, account, account.total, spent, left, f"{name} ")
+        _add_sum(grid, statement)
+    else:
+        _add_bars(grid, account, account.total, statement.spent, statement.remaining)
+    buys = f"a new {account.every} buys" if account.every else "buys"
+    for place, offer in enumerate(statement.offers()):
+        grid.add_row("" if place else buys, str(offer))
+    return grid
+
+
+def _add_bars(grid: Table, account: Account, total: Budget, spent: Budget, left: Budget, label: str = "") -> None:
+    """Add a bar for what is spent of a total, in the terms in which costs add up."""
+    if account.composition == "zcdp":
+        grid.add_row(f"{label}rho", _bar(spent.rho, left.rho, total.rho, figures=3))
         grid.add_row(
             "",
             f"epsilon {shown_above(spent.epsilon)} of {shown_below(total.epsilon)} at delta {shown_below(total.delta)}",
         )
-    else:
-        grid.add_row("epsilon", _bar(spent.epsilon, left.epsilon, total.epsilon))
-        if total.delta:
-            grid.add_row("delta", _bar(spent.delta, left.delta, total.delta))
-    for place, offer in enumerate(statement.offers()):
-        grid.add_row("" if place else "buys", str(offer))
-    return grid
+        return
+    grid.add_row(f"{label}epsilon", _bar(spent.epsilon, left.epsilon, total.epsilon))
+    if total.delta:
+        grid.add_row(f"{label}delta", _bar(spent.delta, left.delta, total.delta))
+
+
+def _add_sum(grid: Table, statement: Statement) -> None:
+    """Add what all periods cost together somebody who is in all of them."""
+    account, spent, a_year = statement.account, statement.spent, statement.a_year
+    if account.lifetime is not None:
+        _add_bars(grid, account, account.lifetime, spent, statement.lifetime_left, "lifetime ")
+        return
+    assert a_year is not None
+    if spent.epsilon:
+        grid.add_row("sum so far", f"{_cost_text(spent)}, for a person who is in every {account.every}")
+    number = UNITS[account.every].a_year
+    everyone = f"for a person who is in all {number} {account.every}s"
+    grid.add_row("a year", f"{_cost_text(a_year)}, {everyone}; no lifetime limits the sum")
+
+
+def _cost_text(cost: Budget) -> str:
+    return f"epsilon {shown_above(cost.epsilon)}" + (f", delta {shown_above(cost.delta)}" if cost.delta else "")
 
 
 def _bar(spent: float, left: float, total: float, figures: int = 6) -> Text:
@@ -89,6 +120,9 @@ def _entries(entries: list[Entry]) -> Table:
     if with_delta:
         table.add_column("delta", justify="right", no_wrap=True)
     table.add_column("release", no_wrap=True)
+    with_period = any(entry.period is not None for entry in entries)
+    if with_period:
+        table.add_column("period", no_wrap=True)
     with_key = any(entry.once is not None for entry in entries)
     if with_key:
         table.add_column("once", overflow="fold")
@@ -100,6 +134,8 @@ def _entries(entries: list[Entry]) -> Table:
         release = " ".join(filter(None, [_named(entry, "name"), _named(entry, "k") and f"top {_named(entry, 'k')}"]))
         seeded = "" if entry.secure else " (seeded)"
         texts = [Text(release + seeded)]
+        if with_period:
+            texts.append(Text(entry.period or ""))
         if with_key:
             texts.append(_key_text(entry))
         table.add_row(*cells, *texts, item_text(entry.purpose) if entry.purpose else "")
@@ -125,6 +161,7 @@ def entries_csv(entries: list[Entry]) -> str:
             "mechanism": _named(entry, "name"),
             "k": _named(entry, "k"),
             "secure": entry.secure,
+            "period": entry.period or "",
             "once": entry.once or "",
             "purpose": entry.purpose,
             "hash": entry.hash,

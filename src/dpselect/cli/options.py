@@ -104,6 +104,21 @@ MaxGroups = Annotated[
         metavar="N",
     ),
 ]
+TimeColumn = Annotated[
+    str | None,
+    typer.Option("--time", help="Column with dates or times, in UTC unless they name a zone.", metavar="COLUMN"),
+]
+PeriodName = Annotated[
+    str | None,
+    typer.Option(
+        help="Read only the rows of this period: a day (2026-11-18), an ISO week (2026-W46) or a month (2026-11). Each "
+        "person's period is then protected by itself.",
+        metavar="PERIOD",
+    ),
+]
+Unfinished = Annotated[
+    bool, typer.Option("--unfinished", help="Accept a --period that is not over yet, and read what there is.")
+]
 Aim = Annotated[
     str,
     typer.Option(

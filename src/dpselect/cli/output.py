@@ -23,6 +23,7 @@ from rich.text import Text
 
 from dpselect._format import three_digits
 from dpselect.errors import InvalidInput
+from dpselect.periods import Period
 from dpselect.writing import is_same_file, is_writable, write_whole
 
 if TYPE_CHECKING:
@@ -219,6 +220,8 @@ def facts(release: Release) -> Table:
     if release.groups is not None:
         table.add_row("Groups", _groups_fact(release))
     table.add_row("Order", order)
+    if release.period is not None:
+        table.add_row("Period", str(Period.of(release.period)))
     if release.domain is not None:
         table.add_row("Domain", f"{release.domain}{'' if release.groups is None else ', for each group'}")
     if release.confidence is not None:

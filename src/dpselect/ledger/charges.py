@@ -162,8 +162,8 @@ def _checked_period(account: Account, period: Period | None) -> str:
         raise InvalidInput(
             "period",
             None if period is None else period.name,
-            f"must be a {account.every} such as {UNITS[account.every].example}, as data set {account.dataset!r} has a total "
-            f"for each {account.every}",
+            f"must be a {account.every} such as {UNITS[account.every].example}, as data set {account.dataset!r} has a "
+            f"total for each {account.every}",
         )
     period.check_over(unfinished=True)
     return period.name

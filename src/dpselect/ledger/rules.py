@@ -121,9 +121,7 @@ class Rule:
         """Return the total over all periods, if each has a total of its own: δ grows in proportion to ε."""
         most = positive_number("lifetime", epsilon)
         if most < total.epsilon:
-            raise InvalidInput(
-                "lifetime", epsilon, f"must be at least epsilon, {total.epsilon!r}, the total of one period"
-            )
+            raise InvalidInput("lifetime", epsilon, f"must be at least {total.epsilon!r}, the epsilon of one period")
         share = Fraction(most) / Fraction(total.epsilon)
         return Budget(most, min(float_below(share * Fraction(total.delta)), math.nextafter(1.0, 0.0)))
 

@@ -72,6 +72,14 @@ class Statement:
             return None
         return self.account.rule.spent(self.account.total, self.account.limit * UNITS[self.account.every].a_year)
 
+    @property
+    def lifetime_left(self) -> Budget:
+        """What is left of the total over all periods, rounded down; nothing if there is no such total."""
+        account = self.account
+        if account.lifetime is None or account.lifetime_limit is None:
+            return Budget(0.0)
+        return account.rule.remaining(account.lifetime, account.lifetime_limit - self.exact_spent)
+
     def in_periods(self) -> dict[str, tuple[Budget, Budget]]:
         """Return what was spent and what is left in each of `periods`."""
         account = self.account

@@ -16,6 +16,7 @@ from dpselect.sources.groups import Groups
 from dpselect.sources.identity import check_not_rows, files_of, has_unknown_files
 from dpselect.sources.paths import would_read
 from dpselect.sources.rows import public_name
+from dpselect.sources.times import PeriodFilter
 from dpselect.sources.weights import Weights, open_weights
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Counts",
     "Domain",
     "Groups",
+    "PeriodFilter",
     "Unknown",
     "Unseen",
     "Weights",

@@ -24,6 +24,7 @@ from dpselect.sources.engine import Engine, Progress
 from dpselect.sources.frames import is_pandas, neutral_name
 from dpselect.sources.listing import Listing, listed_items
 from dpselect.sources.rows import open_rows
+from dpselect.sources.times import PeriodFilter
 from dpselect.sources.values import check_type, type_name, with_exact_text, with_items, without_nulls
 
 YES = ("true", "t", "yes", "y", "1")
@@ -118,6 +119,7 @@ def open_comparisons(
     key: str = "",
     table_name: str | None = None,
     where: str | None = None,
+    during: PeriodFilter | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Comparisons]:
     """Yield comparisons grouped by pair of items, after every check that needs no row; the first query reads the rows.
@@ -129,7 +131,14 @@ def open_comparisons(
     with contextlib.ExitStack() as stack:
         embedded = embedded_when_needed(stack, progress)
         source = open_rows(
-            stack, embedded, table, list(named.values()), table_name=table_name, where=where, progress=progress
+            stack,
+            embedded,
+            table,
+            list(named.values()),
+            table_name=table_name,
+            where=where,
+            during=during,
+            progress=progress,
         )
         engine = source.engine
         given = source.table

@@ -24,6 +24,7 @@ from dpselect.sources.frames import is_pandas, neutral_name
 from dpselect.sources.groups import Groups, in_few_groups, in_groups, listed_groups
 from dpselect.sources.listing import Listing, listed_items
 from dpselect.sources.rows import open_rows
+from dpselect.sources.times import PeriodFilter
 from dpselect.sources.values import check_type, with_exact_text, with_items, without_nulls
 
 PEOPLE = Contribution()
@@ -253,6 +254,7 @@ def open_counts(
     key: str = "",
     table_name: str | None = None,
     where: str | None = None,
+    during: PeriodFilter | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Counts]:
     """Open a table, and yield the scores of the domain's items after every check that needs no row.
@@ -266,6 +268,8 @@ def open_counts(
         As in `dpselect.top`.
     domain : Domain
         The items that are possible.
+    during : PeriodFilter or None
+        The period whose rows are read; by default all are.
     k : int
         The number of items to choose, which the domain must have.
     contribution : Contribution
@@ -301,7 +305,16 @@ def open_counts(
     columns = list(dict.fromkeys(name for name in used.values() if name is not None))
     with contextlib.ExitStack() as stack:
         embedded = embedded_when_needed(stack, progress)
-        source = open_rows(stack, embedded, table, columns, table_name=table_name, where=where, progress=progress)
+        source = open_rows(
+            stack,
+            embedded,
+            table,
+            columns,
+            table_name=table_name,
+            where=where,
+            during=during,
+            progress=progress,
+        )
         engine, given = source.engine, source.table
         if by is not None and source.named is not None:
             # Items are compared byte by byte already, and so is all text of files and frames.

@@ -26,6 +26,7 @@ from dpselect.sources.frames import arrow_table, check_columns, is_frame, neutra
 from dpselect.sources.paths import refused_url
 from dpselect.sources.postgres import postgres_engine, postgres_server
 from dpselect.sources.spark import SparkEngine, spark_cluster, spark_engine, spark_session
+from dpselect.sources.times import PeriodFilter
 from dpselect.sources.values import with_exact_text
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
@@ -55,15 +56,34 @@ def open_rows(
     *,
     table_name: str | None = None,
     where: str | None = None,
+    during: PeriodFilter | None = None,
     progress: Progress | None = None,
 ) -> Source:
     """Return the rows with the named columns, the i-th of them as `neutral_name(i)`; the first one is the item.
 
-    No row is read, and every error that does not depend on rows is raised here.
+    No row is read, and every error that does not depend on rows is raised here. Rows outside the period are dropped
+    here, so before anything else is computed from them.
     """
+    wanted = list(columns)
+    if during is None:
+        return _all_rows(stack, embedded, table, wanted, table_name, where, progress)
+    with_time = list(dict.fromkeys([*wanted, during.column]))
+    source = _all_rows(stack, embedded, table, with_time, table_name, where, progress)
+    rows = during.kept(source.engine, source.table, neutral_name(with_time.index(during.column)))
+    return replace(source, table=rows.select(*(neutral_name(place) for place in range(len(wanted)))))
+
+
+def _all_rows(
+    stack: contextlib.ExitStack,
+    embedded: Callable[[], EmbeddedEngine],
+    table: Any,
+    wanted: list[str],
+    table_name: str | None,
+    where: str | None,
+    progress: Progress | None,
+) -> Source:
     import ibis
 
-    wanted = list(columns)
     source = _in_engine(stack, embedded, table, table_name, progress)
     if source is None:
         bound = _local_rows(stack, embedded(), table, wanted, where)

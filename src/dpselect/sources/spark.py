@@ -36,6 +36,7 @@ _LOCAL_SETTINGS = {
     "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
 }
 
+_TIME_ZONE = "spark.sql.session.timeZone"
 _ANSI = "spark.sql.ansi.enabled"
 _FROM_STATISTICS = "spark.sql.parquet.filterPushdown"
 """The setting that lets conditions in the caller's own DataFrame be answered from the statistics of Parquet files."""
@@ -209,7 +210,8 @@ def spark_engine(backend: Any, progress: Progress | None) -> Iterator[SparkEngin
     """Use the session of an Ibis table."""
     # PySpark logs the errors of queries, which quote rows; this drops those of ours. Adding a filter twice is harmless.
     logging.getLogger(_ERROR_LOG).addFilter(_is_of_others)
-    with worker_thread() as worker, _set(backend._session, _FROM_STATISTICS, "false"):
+    session = backend._session
+    with worker_thread() as worker, _set(session, _FROM_STATISTICS, "false"), _set(session, _TIME_ZONE, "UTC"):
         engine = SparkEngine(backend, worker, progress)
         engine.tag(f"dpselect-{uuid.uuid4()}")
         yield engine

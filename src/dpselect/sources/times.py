@@ -5,11 +5,12 @@ Whether a row is kept depends on its own cell and the type of the column alone. 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from typing import Any
 
 from dpselect.errors import InvalidInput, plain
-from dpselect.periods import Period
+from dpselect.periods import Period, asked_period
 from dpselect.sources.engine import Engine
 from dpselect.sources.values import type_name
 
@@ -22,7 +23,38 @@ _COMPLETED = {_DATE: "T00:00:00+00:00", _MINUTE: ":00+00:00", _SECOND: "+00:00",
 """Forms of ISO text that all engines read alike, and what makes each an instant; without a zone it is in UTC."""
 
 
-def within_period(engine: Engine, column: Any, name: str, period: Period) -> Any:
+@dataclass(frozen=True)
+class PeriodFilter:
+    """The column that says when a row happened, and the period whose rows are read.
+
+    Examples
+    --------
+    >>> print(PeriodFilter.of("day", "2024-W46").period)
+    2024-W46 (2024-11-11 to 2024-11-17, UTC)
+    """
+
+    column: str
+    period: Period
+
+    @classmethod
+    def of(cls, time: Any, period: Any, *, unfinished: bool = False) -> PeriodFilter | None:
+        """Check the arguments `time`, `period` and `unfinished` of `dpselect.top`; None without a period."""
+        if (time is None) != (period is None):
+            missing, other = ("time", "period") if time is None else ("period", "time")
+            raise InvalidInput(
+                missing, None, f"must be given together with {other}: the column, and a period such as 2026-W46"
+            )
+        if time is not None and (not isinstance(time, str) or not time):
+            raise InvalidInput("time", time, "must be the name of a column of dates or times")
+        found = asked_period(period, unfinished)
+        return None if found is None or time is None else cls(time, found)
+
+    def kept(self, engine: Engine, rows: Any, column: str) -> Any:
+        """Return the rows of the period; `column` is the engine's name of the column."""
+        return rows.filter(_is_within(engine, rows[column], self.column, self.period))
+
+
+def _is_within(engine: Engine, column: Any, name: str, period: Period) -> Any:
     """Return the condition that a cell of the column, which the user calls `name`, is a time in the period."""
     kind = column.type()
     if kind.is_date():

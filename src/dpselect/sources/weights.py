@@ -22,6 +22,7 @@ from dpselect.sources.duckdb import embedded_when_needed
 from dpselect.sources.engine import Engine, Progress
 from dpselect.sources.frames import is_pandas, neutral_name
 from dpselect.sources.rows import open_rows
+from dpselect.sources.times import PeriodFilter
 from dpselect.sources.values import check_type, with_items, without_nulls
 
 
@@ -90,6 +91,7 @@ def open_weights(
     key: str,
     table_name: str | None = None,
     where: str | None = None,
+    during: PeriodFilter | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Weights]:
     """Open a table, and yield the weights of its items after every check that needs no row.
@@ -101,6 +103,8 @@ def open_weights(
     ----------
     table, item, person, table_name, where, progress
         As in `dpselect.discover`.
+    during : PeriodFilter or None
+        The period whose rows are read; by default all are.
     max_items_per_person : int
         How many of each person's items are kept.
     units : int
@@ -132,7 +136,14 @@ def open_weights(
     with contextlib.ExitStack() as stack:
         embedded = embedded_when_needed(stack, progress)
         source = open_rows(
-            stack, embedded, table, [item, person], table_name=table_name, where=where, progress=progress
+            stack,
+            embedded,
+            table,
+            [item, person],
+            table_name=table_name,
+            where=where,
+            during=during,
+            progress=progress,
         )
         engine, given = source.engine, source.table
         rows = given.select(item=given[neutral_name(0)], person=given[neutral_name(1)])
