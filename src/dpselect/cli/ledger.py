@@ -69,9 +69,9 @@ def create_command(
     """Give a data set its total; makes the ledger if there is none.
 
     Examples:
-    [bold]dpselect ledger create films --epsilon 1[/bold]
-
     [bold]dpselect ledger create views --epsilon 0.5 --every week --lifetime 5[/bold]
+
+    [bold]dpselect ledger create films --epsilon 1[/bold]
     """
     with _opened(ledger) as book:
         book.create(

@@ -91,10 +91,10 @@ def _add_sum(grid: Table, statement: Statement) -> None:
         return
     assert a_year is not None
     if spent.epsilon:
-        grid.add_row("sum so far", f"{_cost_text(spent)}, for a person who is in every {account.every}")
+        grid.add_row("sum so far", f"{_cost_text(spent)}, for a person in every {account.every}")
     number = UNITS[account.every].a_year
-    everyone = f"for a person who is in all {number} {account.every}s"
-    grid.add_row("a year", f"{_cost_text(a_year)}, {everyone}; no lifetime limits the sum")
+    everyone = f"for a person in all {number} {account.every}s"
+    grid.add_row("a year", f"{_cost_text(a_year)}, {everyone}; no lifetime limits it")
 
 
 def _cost_text(cost: Budget) -> str:
