@@ -204,6 +204,24 @@ class TestRelease:
         kept = {item for item, value in zip(release.items, release.values, strict=True) if value}
         assert kept == {"film 1", "film 2", "film 6"}
 
+    @pytest.mark.parametrize("mechanism", ["restricted", "limited", "top-stable", "discovered"])
+    def test_items_of_other_weeks_do_not_exist(self, mechanism: str) -> None:
+        days = [date(2024, 11, 12), date(2024, 11, 1)]
+        rows = pd.DataFrame({"film": ["Up", "Heat"] * 900, "viewer": range(1800), "day": days * 900})
+        release = asked(
+            rows,
+            k=2,
+            epsilon=2.0,
+            delta=1e-6,
+            domain=dps.UNKNOWN,
+            mechanism=mechanism,
+            max_items_per_person=1 if mechanism == "discovered" else None,
+            time="day",
+            period="2024-W46",
+            seed=1,
+        )
+        assert release.items == ["Up"]
+
     def test_a_condition_and_the_column_of_items_may_be_used_too(self) -> None:
         days = pd.DataFrame({"day": DAYS * 2, "viewer": range(60), "old": [1] * 30 + [0] * 30})
         release = dps.top(
