@@ -222,6 +222,30 @@ class TestRelease:
         )
         assert release.items == ["Up"]
 
+    def test_the_period_comes_before_the_groups(self) -> None:
+        """Each person counts in one of two groups, and has rows of the week in one: the other must not be chosen."""
+        days = [date(2024, 11, 12), date(2024, 11, 1)]
+        people = [person for person in range(300) for _ in range(2)]
+        rows = pd.DataFrame({"film": "Up", "viewer": people, "day": days * 300, "country": ["DE", "FR"] * 300})
+        release = asked(
+            rows,
+            k=1,
+            epsilon=1e9,
+            values=0.5,
+            domain=["Up", "Heat"],
+            by="country",
+            groups=["DE", "FR"],
+            time="day",
+            period="2024-W46",
+            seed=1,
+        )
+        assert release.groups is not None
+        assert release.groups["DE"].values == [300]
+        assert release.groups["FR"].values == [0]
+        assert {part.period for part in (release, *release.groups.values())} == {"2024-W46"}
+        assert release.guarantee.protects == release.groups["DE"].guarantee.protects == "one person's week"
+        assert dps.Release.from_dict(json.loads(json.dumps(release.to_dict()))) == release
+
     def test_a_condition_and_the_column_of_items_may_be_used_too(self) -> None:
         days = pd.DataFrame({"day": DAYS * 2, "viewer": range(60), "old": [1] * 30 + [0] * 30})
         release = dps.top(

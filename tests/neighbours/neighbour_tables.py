@@ -214,7 +214,6 @@ def cases(draw: st.DrawFn, source: Holder) -> Case:
     grouped = draw(st.sampled_from([False, False, True]))
     kinds = draw(_kinds(source, where, clip is not None, weighted, grouped))
     period = draw(st.sampled_from([None, None, None, *PERIODS]))
-    kinds = draw(_kinds(source, where, clip is not None, weighted))
     if period is not None:
         kinds["day"] = draw(st.sampled_from(sorted(source.times & source.kinds)))
     pools = [_pool(source, role, kind) for role, kind in kinds.items()]
