@@ -254,7 +254,7 @@ def test_rounded_losses_of_any_size_are_drawn_in_any_blocks(epsilon: float, scor
     for widest in (1.0, 1e-9):
         blocks = SubsetBlocks(geometry, widest=widest)
         for block in range(1, len(blocks.floor)):
-            location = blocks.draw(block, SeededBits(block)).location
+            location = blocks.location(blocks.draw(block, SeededBits(block)))
             assert blocks.floor[block] == -np.inf or Fraction(blocks.floor[block]) <= location
             assert blocks.ceiling[block] == np.inf or location <= Fraction(blocks.ceiling[block])
     assert len(set(mechanism.select(scores, seed=1).tolist())) == 2

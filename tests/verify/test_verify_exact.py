@@ -23,13 +23,13 @@ from dpselect.verify.tightness import others_rise
 @pytest.mark.parametrize("name", NAMES)
 def test_every_mechanism_agrees_with_theory(name: str) -> None:
     found = [check() for check in exact_checks(name)]
-    assert len(found) >= 2
+    assert len(found) >= (1 if name == "groups" else 2)  # groups are answered by the other mechanisms
     assert [check for check in found if not check.passed] == []
 
 
 def test_all_mechanisms_together_have_the_checks_of_each() -> None:
     each = sum(len(exact_checks(name)) - 1 for name in NAMES)
-    assert len(exact_checks()) == each + 1 == 98
+    assert len(exact_checks()) == each + 1 == 100
     with pytest.raises(InvalidInput, match="oneshot, peeling"):
         exact_checks("nonesuch")
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import cache, partial
 from typing import Any
 
-from dpselect.mechanisms import Canonical, Gamma, Gaussian, Joint, Laplace, Mechanism, OneShot, Peeling
+from dpselect.mechanisms import Canonical, Gamma, Gaussian, Joint, Laplace, Lipschitz, Mechanism, OneShot, Peeling
 from dpselect.mechanisms.limited import LimitedDomain
 from dpselect.mechanisms.restricted import Restricted
 from dpselect.mechanisms.top_stable import TopStable
@@ -138,6 +138,12 @@ def oneshot_borders(noise: str) -> list[Border]:
     swapped = answers(replace(mechanism, ordered=True), [9, 0], [1, 0])
     order = Border(swapped, noise, (single(0, 1), single(9 * rate, 0)), (LATE, 0))
     return [*listed(mechanism, noise, rate), *best, order, *tied(mechanism, noise, rate)]
+
+
+def lipschitz_borders(noise: str) -> list[Border]:
+    """Return boundaries of a noise that is given as an object and compared in balls, of scale k w/ε."""
+    mechanism = Lipschitz(k=2, epsilon=EPSILON, sensitivity=WIDE, noise=NOISES[noise])
+    return listed(mechanism, noise, Fraction(EPSILON) / (2 * 3))
 
 
 def gaussian_borders() -> list[Border]:
@@ -327,6 +333,7 @@ BORDERS: list[tuple[str, str, Callable[[], list[Border]]]] = [
     *[("joint", noise, partial(joint_borders, noise, True)) for noise in RACES],
     *[("joint", f"{noise}, no margin", partial(joint_borders, noise, False)) for noise in RACES],
     ("laplace", "laplace", laplace_borders),
+    *[("lipschitz", noise, partial(lipschitz_borders, noise)) for noise in RACES],
     *[("oneshot", noise, partial(oneshot_borders, noise)) for noise in NOISES],
     *[("peeling", noise, partial(peeling_borders, noise)) for noise in RACES],
     ("restricted", "laplace", restricted_borders),
