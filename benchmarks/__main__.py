@@ -87,7 +87,9 @@ def _table(results: list[Result]) -> Table:
 
 
 def _milliseconds(seconds: float | None) -> str:
-    return "" if seconds is None else f"{1000 * seconds:.3g}"
+    if seconds is None:
+        return ""
+    return f"{1000 * seconds:.3g}" if seconds < 1 else f"{1000 * seconds:,.0f}"
 
 
 def _environment() -> dict[str, str]:
