@@ -52,6 +52,17 @@ def test_nothing_heavy_is_loaded_before_it_is_used() -> None:
     assert not loaded_by(listing) & {*heavy, "numpy"}
 
 
+def test_counting_a_file_loads_the_embedded_engine_and_no_other_heavy_package(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("item,person\na,1\nb,2\n")
+    program = (
+        f"import dpselect; print(dpselect.top({str(rows)!r}, item='item', person='person', k=1, epsilon=1, domain=3))"
+    )
+    loaded = loaded_by(program)
+    assert "duckdb" in loaded
+    assert not loaded & {"fastapi", "matplotlib", "pandas", "polars", "pyspark", "scipy", "sqlalchemy"}
+
+
 def test_the_list_of_commands_says_what_each_command_says() -> None:
     for name, command in COMMANDS.items():
         assert command.help == (imported(name).help or "").split("\n\n")[0].replace("\n", " "), name

@@ -110,7 +110,8 @@ class Counts:
         scored = self._scored
         counted = scored.group_by("group", "score").aggregate(items=scored.count())
         columns = self._engine.columns(counted.cast(dict.fromkeys(counted.columns, "int64")))
-        group, score, items = (columns[name].to_numpy() for name in ("group", "score", "items"))
+        # Arrow's own `to_numpy` would import pandas, which takes 0.2 s.
+        group, score, items = (np.from_dlpack(columns[name].combine_chunks()) for name in ("group", "score", "items"))
         order = np.argsort(group, kind="stable")
         starts = np.searchsorted(group[order], np.arange(1, len(self.sizes)))
         return [
