@@ -6,10 +6,12 @@ import json
 import math
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 ROOT = Path(__file__).parent.parent
 
@@ -56,3 +58,28 @@ def test_the_histogram_of_the_growth_curves_is_that_of_the_array() -> None:
     counted, times = np.unique(long_tail(300_000), return_counts=True)
     assert values.tolist() == counted[::-1].tolist()
     assert held.tolist() == times[::-1].tolist()
+
+
+def test_the_table_of_peers_shows_ratios_limits_and_failures() -> None:
+    """From given times: nothing is installed."""
+    sys.path.insert(0, str(ROOT))
+    try:
+        from benchmarks.peers import OURS, PEERS, TASKS, WORKS, Timing, abilities, time_tables
+    finally:
+        sys.path.remove(str(ROOT))
+    console = Console(width=250, record=True, file=StringIO())
+    timings = [
+        Timing("dpselect", "gumbel", 10_000, 200, 0.002),
+        Timing("opendp", "gumbel", 10_000, 200, 4.0),
+        Timing("dpselect", "gumbel", 166_000, 200, 0.004),
+        Timing("opendp", "gumbel", 166_000, 200, 60.0, beyond=True),
+        Timing("diffprivlib", "gumbel", 166_000, 200, None),
+    ]
+    (table,) = time_tables(timings)
+    console.print(table)
+    console.print(abilities([OURS, *PEERS], {peer.name: "1.0" for peer in (OURS, *PEERS)}))
+    shown = console.export_text().replace(" ", "")
+    assert "|opendp|4s,2,000x|>60s,>15,000x|" in shown
+    assert "|diffprivlib|–|failed|" in shown
+    assert all(peer.name in shown for peer in PEERS)
+    assert set(TASKS) == set(WORKS)
