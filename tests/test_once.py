@@ -11,7 +11,10 @@ import pandas as pd
 import pytest
 
 import dpselect as dps
+from dpselect.charging import ChargeTarget, _asked_for
 from dpselect.ledger import Budget, Ledger
+from dpselect.release import PUBLIC, ReleaseRequest, StatedDomain
+from dpselect.sampling import bit_source
 
 EVEN = {f"item {number}": 0 for number in range(10_000)}
 """Equal scores: two draws of three of these items agree with probability below 1e-11."""
@@ -116,6 +119,22 @@ class TestSelect:
         assert ledger.entries("films") == []
 
 
+def test_whoever_stores_an_answer_later_returns_the_first_one(ledger: Ledger) -> None:
+    """Two callers are charged under one key at the same time, and both draw."""
+    plan = ReleaseRequest(mechanism="auto", k=1, epsilon=0.25, sensitivity=dps.COUNTS).plan()
+    target = ChargeTarget.of(ledger, "films", "", "a")
+    charges = [target.charge(plan, secure=True) for _ in range(2)]
+    assert [charge.stored for charge in charges] == [None, None]
+    domain, bits = StatedDomain(2, PUBLIC), bit_source(None)
+    first, second = (
+        charge.published(charge.plan.release([item], [1], bits, domain))
+        for charge, item in zip(charges, ("tea", "milk"), strict=True)
+    )
+    assert (first.items, second.items) == (["tea"], ["tea"])
+    assert (first.repeated, second.repeated) == (False, True)
+    assert len(ledger.entries("films")) == 1
+
+
 class TestAfterACrash:
     """A charge without an answer is what a crash between the two leaves behind."""
 
@@ -162,9 +181,6 @@ class TestAfterACrash:
 
     def test_a_charge_with_another_guarantee_is_never_drawn_from(self, ledger: Ledger) -> None:
         """A later version may plan the same question with another guarantee than the one that was charged."""
-        from dpselect.charging import ChargeTarget, _asked_for
-        from dpselect.release import ReleaseRequest
-
         asked(ledger, "a")
         plan = ReleaseRequest(mechanism="auto", k=3, epsilon=0.25, sensitivity=dps.COUNTS).plan()
         question = {**plan.request.question(), **_asked_for({"command": "select", "domain": "x"})}

@@ -137,6 +137,11 @@ def test_only_releases_that_protect_the_same_unit_are_charged(tmp_path: Path) ->
         with pytest.raises(dps.InvalidInput, match="period must be a week such as 2026-W46"):
             ledger.spend("views", weekly(0.1), period="2024-11-12")
         assert ledger.entries("views") == []
+        ledger.create("films", epsilon=1.0)
+        with pytest.raises(dps.InvalidInput, match="'films' has one total for all time"):
+            ledger.remaining("films", "2024-W46")
+        with pytest.raises(dps.InvalidInput, match="period must be a week"):
+            ledger.remaining("views", "2024-11")
 
 
 def spend_in_periods(place: str, worker: int) -> int:

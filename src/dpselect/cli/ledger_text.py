@@ -126,7 +126,9 @@ def _entries(entries: list[Entry]) -> Table:
     with_key = any(entry.once is not None for entry in entries)
     if with_key:
         table.add_column("once", overflow="fold")
-    table.add_column("purpose", overflow="fold")
+    with_purpose = any(entry.purpose for entry in entries) or not (with_period or with_key)
+    if with_purpose:
+        table.add_column("purpose", overflow="fold")
     for entry in entries:
         cells = [str(entry.sequence), f"{entry.time:%Y-%m-%d %H:%M:%S}", shown_above(entry.guarantee.epsilon)]
         if with_delta:
@@ -138,7 +140,9 @@ def _entries(entries: list[Entry]) -> Table:
             texts.append(Text(entry.period or ""))
         if with_key:
             texts.append(_key_text(entry))
-        table.add_row(*cells, *texts, item_text(entry.purpose) if entry.purpose else "")
+        if with_purpose:
+            texts.append(item_text(entry.purpose) if entry.purpose else Text(""))
+        table.add_row(*cells, *texts)
     return table
 
 

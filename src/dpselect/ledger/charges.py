@@ -43,7 +43,9 @@ def charged(
     connection: sql.Connection, tip: Tip, account: Account, end: Record | None, guarantee: Guarantee, note: Note
 ) -> tuple[Record, Amount]:
     """Append the record of a release, or refuse it; return it, and what is spent then, in all periods."""
-    period = _checked_period(account, note.period)
+    period = checked_period(account, note.period)
+    if note.period is not None:
+        note.period.check_over(unfinished=True)
     _check_unit(account, guarantee)
     whole = spent = Amount() if end is None else end.spent
     if period:
@@ -147,14 +149,14 @@ def check_guarantee(guarantee: Any) -> None:
         raise InvalidInput("guarantee", guarantee, "must be a dpselect.Guarantee, as a mechanism or release has one")
 
 
-def _checked_period(account: Account, period: Period | None) -> str:
-    """Return the name of the period that is charged, empty if the data set has none; refuse one that does not fit."""
+def checked_period(account: Account, period: Period | None) -> str:
+    """Return the name of a period of a data set, empty if the data set has none; refuse one that does not fit."""
     if not account.every:
         if period is not None:
             raise InvalidInput(
                 "period",
                 period.name,
-                f"data set {account.dataset!r} has one total for all time; leave the period out, or charge a data set "
+                f"data set {account.dataset!r} has one total for all time; leave the period out, or use a data set "
                 f"made with `dpselect ledger create --every {period.unit}`",
             )
         return ""
@@ -165,7 +167,6 @@ def _checked_period(account: Account, period: Period | None) -> str:
             f"must be a {account.every} such as {UNITS[account.every].example}, as data set {account.dataset!r} has a "
             f"total for each {account.every}",
         )
-    period.check_over(unfinished=True)
     return period.name
 
 

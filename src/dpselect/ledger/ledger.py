@@ -23,6 +23,7 @@ from dpselect.ledger.charges import (
     check_guarantee,
     checked_key,
     checked_name,
+    checked_period,
     checked_text,
     described,
 )
@@ -355,11 +356,11 @@ class Ledger:
         dataset = checked_name(dataset)
         if period is None:
             return self.statement(dataset, last=0).remaining
-        name = Period.of(period).name
+        wanted = Period.of(period)
 
         def work(connection: sql.Connection) -> Budget:
             account, end = records.state(connection, dataset)
-            spent = records.spent_in_period(connection, account, name)
+            spent = records.spent_in_period(connection, account, checked_period(account, wanted))
             return remaining_in_period(account, Amount() if end is None else end.spent, spent)
 
         return self._store().read(work)

@@ -44,17 +44,20 @@ _ACCOUNT_FROM = (
     .where(accounts.c.dataset == sql.bindparam("name"))
     .order_by(entries.c.sequence)
 )
-_UNDER_KEY = sql.select(entries).where(
+# The places of entries are found first, in an index that holds them: SQLite would otherwise search the whole data set.
+_OF_KEY = sql.select(entries.c.sequence).where(
     entries.c.dataset == sql.bindparam("name"), entries.c.once == sql.bindparam("key"), schema.has_key
+)
+_LAST_OF_PERIOD = sql.select(sql.func.max(entries.c.sequence)).where(
+    entries.c.dataset == sql.bindparam("name"), entries.c.period == sql.bindparam("wanted"), schema.has_period
+)
+_found = entries.alias()
+_UNDER_KEY = sql.select(_found).where(_found.c.dataset == sql.bindparam("name"), _found.c.sequence.in_(_OF_KEY))
+_LAST_IN_PERIOD = sql.select(_found).where(
+    _found.c.dataset == sql.bindparam("name"), _found.c.sequence == _LAST_OF_PERIOD.scalar_subquery()
 )
 _ANSWERED = sql.select(entries.c.once).where(
     entries.c.dataset == sql.bindparam("name"), entries.c.kind == ANSWER, schema.has_key
-)
-_LAST_IN_PERIOD = (
-    sql.select(entries)
-    .where(entries.c.dataset == sql.bindparam("name"), entries.c.period == sql.bindparam("wanted"), schema.has_period)
-    .order_by(entries.c.sequence.desc())
-    .limit(1)
 )
 _APPEND = sql.insert(entries).execution_options(preserve_rowcount=True)
 _CREATE = sql.insert(accounts).execution_options(preserve_rowcount=True)
