@@ -48,8 +48,8 @@ def engine() -> Iterator[EmbeddedEngine]:
 
 def tables() -> Iterator[tuple[Cells, ...]]:
     """Yield tables of two people of a few kinds, and of one person of many kinds beside two who are in both groups."""
-    yield from combinations_with_replacement(PEOPLE[::8], 2)
-    for person in PEOPLE[::2]:
+    yield from combinations_with_replacement(PEOPLE[::13], 2)
+    for person in PEOPLE[::6]:
         yield (person, (("a", "x"), ("b", "y")), (("a", "x"), ("a", "y")))
 
 
@@ -69,7 +69,7 @@ def _scores(people: tuple[tuple[int, Cells], ...], most: int, most_items: int | 
         table,
         item="i",
         person="p",
-        domain=Domain.of(ITEMS),
+        domain=Domain.of(len(ITEMS)),
         k=1,
         contribution=Contribution.of(None, None, None, most_items),
         groups=Groups.of("g", GROUPS, most),
@@ -83,7 +83,7 @@ def _scores(people: tuple[tuple[int, Cells], ...], most: int, most_items: int | 
     by_item = [
         dict(zip(names, (score for score, _ in part), strict=True)) for names, part in zip(items, places, strict=True)
     ]
-    return tuple(tuple(part[item] for item in ITEMS) for part in by_item)
+    return tuple(tuple(part.get(item, 0) for item in ITEMS) for part in by_item)
 
 
 def law_of(plan: ReleasePlan, scores: tuple[tuple[int, ...], ...]) -> dict[Any, float]:
@@ -117,8 +117,7 @@ def planned(most: int, mechanism: str, **more: Any) -> ReleasePlan:
     return ReleaseRequest(mechanism=mechanism, **asked).plan()
 
 
-@pytest.mark.parametrize("most", [1, 2])
-@pytest.mark.parametrize("most_items", [None, 1])
+@pytest.mark.parametrize(("most", "most_items"), [(1, None), (2, None), (1, 1)])
 def test_no_table_exceeds_the_cost_of_the_whole_and_some_use_all_of_it(
     engine: EmbeddedEngine, most: int, most_items: int | None
 ) -> None:
@@ -135,7 +134,7 @@ def test_the_epsilon_of_one_group_does_not_cover_people_who_are_in_two(engine: E
 
 def test_whoever_has_rows_in_a_listed_group_counts_in_one(engine: EmbeddedEngine) -> None:
     """Groups that are not listed take no part in the choice."""
-    for person in PEOPLE:
+    for person in PEOPLE[::6]:
         listed = {group for _, group in person} & set(GROUPS)
         for most in (1, 2):
             scores = scores_of((person,), most, None)

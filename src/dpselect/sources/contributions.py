@@ -223,19 +223,24 @@ def kept_at_random(
     Kept are the rows that come first by the MD5 hash of (key, person, choose): a uniformly random subset that depends
     on the key and the person's own rows alone. Rows with the same `within` and `choose` must be interchangeable.
     """
-    import ibis
-
     if not engine.has_digest:
         raise InvalidInput(
             f"max_{choose}s_per_person", most, "must be left out on this engine, which has no function md5"
         )
+    rows = placed_at_random(engine, rows, key, choose=choose, within=within)
+    return rows.filter(rows.place < most).drop("place")
+
+
+def placed_at_random(engine: Engine, rows: Any, key: str, *, choose: str, within: Sequence[str]) -> Any:
+    """Return the rows with `place`, from 0 for each value of the columns `within`, in the order of `kept_at_random`."""
+    import ibis
+
     person = rows.person.cast("string")
     # One hash of one block, because hashing takes a third of the time. The length tells where the person's text ends.
     text = person.length().cast("string") + ":" + person + rows[choose].cast("string")
     rows = rows.mutate(mixed=engine.digest(ibis.literal(key) + text))
     window = ibis.window(group_by=[rows[name] for name in within], order_by=[rows.mixed, rows[choose]])
-    rows = rows.mutate(place=ibis.row_number().over(window))
-    return rows.filter(rows.place < most).drop("mixed", "place")
+    return rows.mutate(place=ibis.row_number().over(window)).drop("mixed")
 
 
 def numeric_rows(engine: Engine, rows: Any, kind: Contribution) -> Any:

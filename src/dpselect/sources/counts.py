@@ -338,12 +338,11 @@ def open_counts(
             listing = Listing(listed)
             sizes = _sizes(engine, listed, number) if listing.by_group else [size] * number
         _check_k(k, sizes, labels)
-        is_bounded = groups is not None and groups.most < number
-        if listing is not None and (is_bounded or contribution.max_items_per_person is not None):
-            # Before some of a person's groups and items are kept, those that cannot count are dropped.
+        if listing is not None and contribution.max_items_per_person is not None:
+            # Items outside the list are dropped before some of a person's items are kept.
             rows = rows.semi_join(listing.table, listing.matches(rows))
-        if groups is not None and is_bounded:
-            rows = in_few_groups(engine, rows, groups.most, key)
+        if groups is not None and groups.most < number:
+            rows = in_few_groups(engine, rows, groups.most, key, listing)
         scored = _scored(contributions(engine, rows, contribution, key), listing, contribution)
         # An engine refuses types that it cannot work with here, before the release is charged.
         engine.check(scored)

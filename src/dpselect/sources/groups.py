@@ -9,7 +9,7 @@ from typing import Any
 
 from dpselect._numbers import positive_integer
 from dpselect.errors import InvalidInput, plain
-from dpselect.sources.contributions import kept_at_random
+from dpselect.sources.contributions import placed_at_random
 from dpselect.sources.domain import Domain
 from dpselect.sources.duckdb import EmbeddedEngine
 from dpselect.sources.engine import Engine
@@ -18,6 +18,7 @@ from dpselect.sources.frames import is_null
 from dpselect.sources.identity import check_not_origin
 from dpselect.sources.listing import (
     GroupKeys,
+    Listing,
     converted,
     in_engine_of_rows,
     keys_in_engine,
@@ -153,16 +154,27 @@ def in_groups(rows: Any, keys: GroupKeys) -> Any:
     return placed.drop("group", "listed").rename(group="place")
 
 
-def in_few_groups(engine: Engine, rows: Any, most: int, key: str) -> Any:
-    """Return the rows of at most `most` groups of each person.
+def in_few_groups(engine: Engine, rows: Any, most: int, key: str, listing: Listing | None) -> Any:
+    """Return the rows without those of surplus groups: each person keeps `most` of their groups, chosen at random.
 
-    A person with rows in more groups keeps a random subset of these, in which the rows of other people have no part.
+    Groups in which a person has no item of the list do not compete. The rows of other people have no part in the choice.
+    Most people are in few groups, and only for the others is anything hashed or joined.
     """
     if not engine.has_digest:
         raise InvalidInput(
             "max_groups_per_person", most, "must be the number of groups on this engine, which has no function md5"
         )
     pairs = rows.select("person", "group").distinct()
+    several = pairs.group_by("person").aggregate(groups=pairs.count())
+    several = several.filter(several.groups > most).select(member="person")
+    if listing is not None:
+        of_several = rows.inner_join(several, rows.person == several.member).drop("member")
+        pairs = of_several.semi_join(listing.table, listing.matches(of_several)).select("person", "group").distinct()
+    else:
+        pairs = pairs.inner_join(several, pairs.person == several.member).drop("member")
     # Another key than for items, so that the choice of items does not depend on that of groups.
-    kept = kept_at_random(engine, pairs, most, f"{key}groups", choose="group", within=("person",))
-    return rows.semi_join(kept, ["person", "group"])
+    placed = placed_at_random(engine, pairs, f"{key}groups", choose="group", within=("person",))
+    surplus = placed.filter(placed.place >= most).select(member="person", surplus="group")
+    # Not an anti-join: next to a semi-join, Ibis writes it in a form that PostgreSQL does not have.
+    joined = rows.left_join(surplus, [rows.person == surplus.member, rows.group == surplus.surplus])
+    return joined.filter(joined.surplus.isnull()).drop("member", "surplus")
