@@ -157,8 +157,8 @@ def in_groups(rows: Any, keys: GroupKeys) -> Any:
 def in_few_groups(engine: Engine, rows: Any, most: int, key: str, listing: Listing | None) -> Any:
     """Return the rows without those of surplus groups: each person keeps `most` of their groups, chosen at random.
 
-    Groups in which a person has no item of the list do not compete. The rows of other people have no part in the choice.
-    Most people are in few groups, and only for the others is anything hashed or joined.
+    Groups in which a person has no item of the list do not compete. The rows of other people have no part in the
+    choice. Most people are in few groups, and only for the others is anything hashed or joined.
     """
     if not engine.has_digest:
         raise InvalidInput(
