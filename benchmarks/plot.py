@@ -59,7 +59,11 @@ def draw(by_size: list[Growth], by_length: list[Growth], baseline: tuple[list[in
     for label, size, seconds, marker, offset, side in REFERENCES:
         left.loglog([size], [seconds], linestyle="none", marker=marker, color="black", markersize=7)
         left.annotate(label, (size, seconds), offset, textcoords="offset points", fontsize=9, ha=side)
-    left.set(xlabel="number of items d, at k = 200", ylabel="seconds", title="Ten million items take two passes over the counts")
+    left.set(
+        xlabel="number of items d, at k = 200",
+        ylabel="seconds",
+        title="Ten million items take two passes over the counts",
+    )
     right.set(xlabel="k, at d = 1,000,000", title="From a histogram, only k counts")
     for axes in (left, right):
         axes.set_ylim(2e-4, 1e2)
