@@ -287,6 +287,28 @@ def test_chi_square_rejects_another_epsilon():
     assert agreement(drawn, Canonical(k=3, epsilon=0.5).law(SCORES)) < SMALLEST_P
 
 
+class Loose(Tied):
+    """Blocks whose alternatives lie far below the ceiling; counts how many are drawn."""
+
+    def __init__(self, locations, sizes, ceiling):
+        super().__init__(locations, sizes)
+        self.ceiling = np.array(ceiling)
+        self.drawn = 0
+
+    def draw(self, block, bits):
+        self.drawn += 1
+        return super().draw(block, bits)
+
+
+@pytest.mark.parametrize("noise", ["exponential", "gumbel"])
+def test_a_block_with_loose_bounds_is_left_once_another_leads(noise):
+    """A block that might have won by its bounds, but all of whose alternatives are far behind."""
+    blocks = Loose([0, -1000], [1, 10**300], [0.0, -690.0])
+    bits = SeededBits(1)
+    assert {race(blocks, NOISES[noise], bits)[0] for _ in range(300)} == {0}
+    assert 300 < blocks.drawn < 30_000
+
+
 def rounds_law(blocks, noise, count):
     """The law of races one after another: each is a race of fresh noises among the alternatives that are left."""
     law = {(): 1.0}

@@ -256,14 +256,16 @@ class SubsetBlocks:
         measures: list[Array] = []
         heaviest = 0.0
         total = count
-        while blocks.shape[1]:
+        while True:
             measured = self._measure(blocks)
-            floor, ceiling, log_size = measured[0], measured[1], measured[2]
+            floor, ceiling, log_size = measured[:3]
             heaviest = max(heaviest, float((floor + log_size).max()))
             wide = (ceiling - floor > widest) & (ceiling + log_size > heaviest - np.log(total) - 2.0)
             wide &= blocks[2] - blocks[1] > 1
             finished.append(blocks[:, ~wide])
             measures.append(measured[:, ~wide])
+            if not wide.any():
+                break
             blocks = self._halved(blocks[:, wide])
             total += blocks.shape[1]
         self._blocks = np.concatenate(finished, axis=1)
@@ -275,7 +277,7 @@ class SubsetBlocks:
         row, first, last = blocks
         penalty = self._geometry.tails.penalty
         middle = np.searchsorted(penalty, penalty[first] / 2 + penalty[last - 1] / 2, side="right")
-        middle = np.clip(middle, first + 1, last - 1)
+        middle = np.minimum(np.maximum(middle, first + 1), last - 1)
         return np.concatenate([np.stack([row, first, middle]), np.stack([row, middle, last])], axis=1)
 
     def _measure(self, blocks: Array) -> Array:

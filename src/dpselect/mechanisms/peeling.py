@@ -20,13 +20,13 @@ from dpselect.sampling.race import races
 from dpselect.sampling.sequences import whole_numbers
 from dpselect.scores import Members, Ranking, Scores
 
-_ROUNDS = 16
+_ROUNDS = 32
 """Rounds drawn together; then the items that were taken are removed from their bins."""
 
 _BINS = 4
 """Bins per unit of location."""
 
-_WINDOW = 128
+_WINDOW = 256
 """Bins that are blocks of their own; all items behind them are one more block."""
 
 _DEPTH = 1024.0

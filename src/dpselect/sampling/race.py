@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from fractions import Fraction
 from functools import cached_property
+from heapq import heappop, heappush
 from typing import Any, Protocol
 
 import numpy as np
@@ -82,29 +83,57 @@ def races(blocks: Blocks, noise: Noise, bits: BitSource, count: int, *, width: i
     upper = blocks.ceiling + high
     won: set[Hashable] = set()
     wins: Counter[int] = Counter()
-    for turn, order in enumerate(np.argsort(-upper, axis=1).tolist()):
-        best = -math.inf
-        entered: list[_Entered] = []
-        for block in order:
-            if upper[turn, block] < best:
-                break
-            if wins[block] and wins[block] == blocks.size(block):
-                continue
+    emptied: set[int] = set()
+    for turn, order in enumerate(np.argsort(upper, axis=1).tolist()):
+
+        def start(block: int, turn: int = turn) -> _Descent:
             bounds = float(low[turn, block]), float(high[turn, block])
-            descent = _Descent(blocks, block, noise, bits, Draw(int(known[turn, block]), width), bounds)
-            while blocks.ceiling[block] + descent.high >= best:
-                alternative = descent.next_alternative()
-                if alternative not in won:
-                    entered.append(_Entered(alternative, descent, len(descent.draws)))
-                    best = max(best, entered[-1].low)
-                if descent.exhausted:
-                    break
-                descent.advance()
-        left = [each for each in entered if each.high >= best]
+            return _Descent(blocks, block, noise, bits, Draw(int(known[turn, block]), width), bounds)
+
+        left = _contenders(order, upper[turn].tolist(), start, won, emptied)
         winner = left[0] if len(left) == 1 else sort_exactly([each.entrant() for each in left], bits, width)[0].key
-        won.add(winner.alternative)
-        wins[winner.descent.block] += 1
         yield winner.alternative
+        won.add(winner.alternative)
+        wins[winner.block] += 1
+        if wins[winner.block] == blocks.size(winner.block):
+            emptied.add(winner.block)
+
+
+def _contenders(
+    waiting: list[int],
+    upper: list[float],
+    start: Callable[[int], _Descent],
+    won: set[Hashable],
+    emptied: set[int],
+) -> list[_Entered]:
+    """Return the alternatives that may win a race, of blocks `waiting` by ascending upper bound of their best value.
+
+    The block with the highest bound is always next, and comes back with its next noise. So no alternative is drawn that
+    could not win against all that were drawn before, however loose the bounds are.
+    """
+    best = -math.inf
+    entered: list[_Entered] = []
+    running: list[tuple[float, int, _Descent]] = []
+    while waiting or running:
+        if waiting and (not running or upper[waiting[-1]] > -running[0][0]):
+            block = waiting.pop()
+            if upper[block] < best:
+                break
+            if block in emptied:
+                continue
+            descent = start(block)
+        else:
+            bound, _, descent = heappop(running)
+            if -bound < best:
+                break
+        alternative = descent.next_alternative()
+        if alternative not in won:
+            entered.append(_Entered(alternative, descent))
+            best = max(best, entered[-1].low)
+        if not descent.exhausted:
+            descent.advance()
+            heappush(running, (-descent.upper, descent.block, descent))
+    return [each for each in entered if each.high >= best]
 
 
 def by_size(
@@ -176,6 +205,11 @@ class _Descent:
         return self.blocks.size(self.block)
 
     @property
+    def upper(self) -> float:
+        """Bound on the current noise plus the highest location of the block."""
+        return float(self.blocks.ceiling[self.block]) + self.high
+
+    @property
     def exhausted(self) -> bool:
         """Whether every alternative of the block has been met."""
         return len(self._met) >= self._size
@@ -184,24 +218,25 @@ class _Descent:
 class _Entered:
     """An alternative with the j-th largest noise of its block, with bounds on their sum."""
 
-    def __init__(self, alternative: Hashable, descent: _Descent, order: int) -> None:
+    def __init__(self, alternative: Hashable, descent: _Descent) -> None:
         self.alternative = alternative
-        self.descent = descent
-        self._order = order
+        self.block = descent.block
+        self._descent = descent
+        self._order = len(descent.draws)
         self._location = descent.blocks.location(alternative)
         least, most = _bounds(self._location)
         self.low, self.high = least + descent.low, most + descent.high
 
     def entrant(self) -> Entrant:
         """Return the noisy value for comparison in balls."""
-        draws = self.descent.draws[: self._order]
+        draws = self._descent.draws[: self._order]
         divisors = [self._divisor(earlier) for earlier in range(self._order)]
         magnitude = int(self._location).bit_length()
-        return Entrant(self, rational(self._location), draws, divisors, self.descent.noise, magnitude)
+        return Entrant(self, rational(self._location), draws, divisors, self._descent.noise, magnitude)
 
     def _divisor(self, earlier: int) -> Callable[[int], Any]:
         """Return M − j as a function; the exact M is computed only for contested comparisons."""
-        return lambda width: rational(self.descent.exact_size - earlier)(width)
+        return lambda width: rational(self._descent.exact_size - earlier)(width)
 
 
 def _bounds(location: Fraction) -> tuple[float, float]:

@@ -120,7 +120,7 @@ def log_falling(n: npt.ArrayLike, r: npt.ArrayLike) -> FloatArray:
 
 def _small_log_gamma(x: FloatArray) -> FloatArray:
     """Return log Γ(min(x, 32)) for whole numbers."""
-    result: FloatArray = _SMALL_LOG_GAMMA.take(np.clip(x, 1, _STIRLING_FROM).astype(np.intp))
+    result: FloatArray = _SMALL_LOG_GAMMA.take(np.minimum(np.maximum(x, 1), _STIRLING_FROM).astype(np.intp))
     return result
 
 
