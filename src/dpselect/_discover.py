@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +92,7 @@ def discover(
     period: str | None = None,
     unfinished: bool = False,
     ledger: Ledger | str | os.PathLike[str] | None = None,
-    dataset: str | None = None,
+    dataset: str | Sequence[str] | None = None,
     purpose: str = "",
     progress: Callable[[float | None], None] | None = None,
 ) -> DomainRelease:

@@ -69,7 +69,7 @@ def rank(
     period: str | None = None,
     unfinished: bool = False,
     ledger: Ledger | str | os.PathLike[str] | None = None,
-    dataset: str | None = None,
+    dataset: str | Sequence[str] | None = None,
     purpose: str = "",
     once: str | None = None,
     progress: Callable[[float | None], None] | None = None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -54,19 +54,23 @@ class Charge:
 
 @dataclass(frozen=True)
 class ChargeTarget:
-    """The ledger and data set that a release is charged to, and its key; without a ledger nothing is charged."""
+    """The ledger and data set that a release is charged to, and its key; without a ledger nothing is charged.
+
+    `also` names further data sets of the ledger that are charged the same, all or none.
+    """
 
     ledger: Ledger | str | os.PathLike[str] | None
     dataset: str = ""
     purpose: str = ""
     once: str | None = None
     period: str | None = None
+    also: tuple[str, ...] = ()
 
     @classmethod
     def of(
         cls,
         ledger: Any,
-        dataset: str | None,
+        dataset: str | Sequence[str] | None,
         purpose: str,
         once: str | None = None,
         *,
@@ -84,13 +88,16 @@ class ChargeTarget:
         if not isinstance(ledger, Ledger | str | os.PathLike):
             given = plain(f"an object of type {type(ledger).__name__}")
             raise InvalidInput("ledger", given, "must be a dpselect.privacy.Ledger, or the path or URL of one")
-        if not dataset:
-            raise InvalidInput("dataset", dataset, "must name the data set of the ledger that is charged")
+        names = (dataset,) if isinstance(dataset, str) else tuple(dataset or ())
+        if not names or not all(names) or len(set(names)) < len(names):
+            raise InvalidInput(
+                "dataset", dataset, "must name the data set of the ledger that is charged, or several, each once"
+            )
         if once is not None and seed is not None:
             raise InvalidInput(
                 "seed", seed, "must be left out with once: the stored answer is published, and a seed protects nobody"
             )
-        return cls(ledger, dataset, purpose, once, period)
+        return cls(ledger, names[0], purpose, once, period, names[1:])
 
     def charge(self, plan: ReleasePlan, *, secure: bool, asked: Asked = dict) -> Charge:
         """Charge the plan; if only a rounding error is missing, charge a smaller plan.
@@ -126,23 +133,32 @@ class ChargeTarget:
         answer was seen. A record without an answer costs budget; an answer without a record costs privacy.
         """
         with self.opened() as ledger:
-            ledger.spend(self.dataset, guarantee, self.purpose, parameters, secure=secure, period=self.period)
+            ledger.spend(
+                self.dataset,
+                guarantee,
+                self.purpose,
+                parameters,
+                secure=secure,
+                period=self.period,
+                also=self.also,
+            )
 
     def _charge_once(self, plan: ReleasePlan, question: Mapping[str, Any]) -> Charge:
         """Charge a plan under the key, unless that was done before; find the answer if there is one."""
         _check_rebuilds(plan.mechanism)
         assert self.once is not None
         arguments = (self.once, question, self.purpose)
+        where: dict[str, Any] = {"period": self.period, "also": self.also}
         with self.opened() as ledger:
             try:
-                found = ledger.spend_once(self.dataset, _charged(plan), *arguments, plan.describe(), period=self.period)
+                found = ledger.spend_once(self.dataset, _charged(plan), *arguments, plan.describe(), **where)
             except BudgetExceeded as refusal:
                 fitting = _within(plan, refusal)
                 if fitting is None:
                     raise
                 reduced = {"epsilon": fitting.request.epsilon, "delta": fitting.request.delta}
                 parameters = {**fitting.describe(), _REDUCED: reduced}
-                found = ledger.spend_once(self.dataset, _charged(fitting), *arguments, parameters, period=self.period)
+                found = ledger.spend_once(self.dataset, _charged(fitting), *arguments, parameters, **where)
         if found.answer is not None:
             return Charge(plan, self, found.entry, replace(Release.from_dict(found.answer), repeated=True))
         return Charge(_plan_of(plan, found.entry), self, found.entry)
