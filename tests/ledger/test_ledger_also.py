@@ -68,4 +68,4 @@ def test_find_tells_charge_and_answer(ledger: Ledger) -> None:
 def test_names_must_be_given_once(ledger: Ledger, names: list[str]) -> None:
     with pytest.raises(dps.InvalidInput, match="dataset"):
         dps.select(VOTES, k=1, epsilon=0.25, ledger=ledger, dataset=names)
-    assert ledger.spent("films") == Budget()
+    assert ledger.entries("films") == []
