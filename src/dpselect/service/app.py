@@ -36,6 +36,7 @@ CLOSE = (b"connection", b"close")
 BODY_HEADERS = (b"content-length", b"transfer-encoding")
 PAGE = {
     "": ("index.html", "text/html; charset=utf-8"),
+    "look.css": ("look.css", "text/css; charset=utf-8"),
     "page.css": ("page.css", "text/css; charset=utf-8"),
     "page.js": ("page.js", "text/javascript; charset=utf-8"),
     "drawing.js": ("drawing.js", "text/javascript; charset=utf-8"),
