@@ -9,7 +9,7 @@ from urllib.parse import quote
 import typer
 
 import dpselect
-from dpselect.cli.multiselect import AnswerCount, EpsilonPerDistance, Grid, multiselect_commands
+from dpselect.cli.multiselect import AnswerCount, Grid, multiselect_commands
 from dpselect.cli.options import examples, number, whole_number
 from dpselect.cli.output import note
 
@@ -51,7 +51,12 @@ def serve_command(
         float, typer.Option(parser=number, help="With --noise gaussian: delta of the clients.", metavar="NUMBER")
     ] = 0.0,
     k: AnswerCount = 5,
-    epsilon: EpsilonPerDistance = 1.0,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            parser=number, help="Epsilon per unit of distance. Default: 1, for the coast 0.2.", metavar="NUMBER"
+        ),
+    ] = None,
     grid: Grid = None,
     unit: Annotated[str, typer.Option(help="Unit of distances.", metavar="TEXT")] = "unit",
     host: Annotated[str, typer.Option(help="Address to listen on.", metavar="HOST")] = "127.0.0.1",
@@ -70,13 +75,14 @@ def serve_command(
         raise dpselect.InvalidInput("port", port, "must be a whole number from 0 to 65535")
     if features is None and (noise != "laplace" or delta):
         raise dpselect.InvalidInput("features", None, "must name columns if --noise or --delta is given")
+    chosen: dict[str, Any] = {} if epsilon is None else {"epsilon": epsilon}
     if catalogue is None:
         for option, given in (("circumference", circumference), ("features", features)):
             if given is not None:
                 raise dpselect.InvalidInput(option, given, "must come with a FILE of results")
-        offers: dict[str, Any] = {name or "coast": coast(k=k, epsilon=epsilon, grid=grid)}
+        offers: dict[str, Any] = {name or "coast": coast(k=k, grid=grid, **chosen)}
     else:
-        shared = {"k": k, "epsilon": epsilon, "unit": unit, "title": Path(catalogue).stem}
+        shared = {"k": k, "unit": unit, "title": Path(catalogue).stem, **chosen}
         if features is not None:
             if circumference is not None:
                 raise dpselect.InvalidInput("circumference", circumference, "must be left out with --features")

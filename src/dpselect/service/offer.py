@@ -178,7 +178,7 @@ def coast(count: int = 1_000_000, **settings: Any) -> Offer:
     count : int
         Number of places.
     **settings
-        Settings of `Offer`.
+        Settings of `Offer`; epsilon is 0.2 per km if none is given.
 
     Returns
     -------
@@ -191,8 +191,10 @@ def coast(count: int = 1_000_000, **settings: Any) -> Offer:
     1000
     """
     positions = np.linspace(-450, 550, count)
-    usual = {"unit": "km", "most": 15, "title": "Places along a coast", "shown": (0.0, 100.0), "landmarks": TOWNS}
-    return Offer(Catalogue(positions, Places(count)), **{**usual, **settings})
+    # Noise of 5 km on average can be seen on a map of 100 km, and five answers still help.
+    usual = {"epsilon": 0.2, "unit": "km", "most": 15, "title": "Places along a coast"}
+    shown = {"shown": (0.0, 100.0), "landmarks": TOWNS}
+    return Offer(Catalogue(positions, Places(count)), **{**usual, **shown, **settings})
 
 
 def _ends(shown: Any) -> tuple[float, float]:

@@ -3,8 +3,9 @@
 import { BudgetExceeded, Client, Ledger, ask } from "./dpselect.js";
 import { brief, drawAverages, drawStrip } from "./drawing.js";
 
-// So many signals with the epsilon that the page starts with.
+// So many signals with the epsilon that is served by default, which the page starts with.
 const SIGNALS = 25;
+const KINDS = { line: "positions on a line", ring: "positions on a ring", vectors: "feature vectors" };
 const element = (name) => document.getElementById(name);
 
 const state = { clients: new Map(), signal: null, targets: [], results: [], chosen: null };
@@ -12,7 +13,8 @@ const state = { clients: new Map(), signal: null, targets: [], results: [], chos
 const position = () => Number(element("position").value);
 const epsilon = () => state.offer.epsilons[Number(element("epsilon").value)];
 const k = () => Number(element("k").value);
-const address = (count) => `/v1/multiselect/${encodeURIComponent(state.offer.name)}?k=${count}&epsilon=${epsilon()}`;
+const path = (name) => `/v1/multiselect/${encodeURIComponent(name)}`;
+const address = (count) => `${path(state.offer.name)}?k=${count}&epsilon=${epsilon()}`;
 // A hundredth of a hundredth of the map is the last digit.
 const length = (value) => `${value.toFixed(Math.min(20, state.digits))} ${state.offer.unit}`;
 
@@ -27,30 +29,36 @@ function client() {
 function forget() {
   Object.assign(state, { signal: null, targets: [], results: [], chosen: null });
   for (const name of ["kept-noise", "kept-choice", "kept-distance"]) element(name).textContent = "–";
+  say("", false);
 }
 
 function show() {
-  element("position-shown").textContent = `at ${length(position())}`;
-  element("epsilon-shown").textContent = `${epsilon()} per ${state.offer.unit}`;
-  element("k-shown").textContent = `${k()}`;
+  const spoken = { position: length(position()), epsilon: `${epsilon()} per ${state.offer.unit}`, k: `${k()}` };
+  for (const [name, text] of Object.entries(spoken)) {
+    element(`${name}-shown`).textContent = text;
+    element(name).setAttribute("aria-valuetext", text);
+  }
   element("kept-position").textContent = length(position());
   element("spent").textContent = Number(state.ledger.spent.toPrecision(3)).toString();
-  element("budget").textContent = `${state.budget}`;
+  element("budget").textContent = `${Number(state.budget.toPrecision(6))}`;
   element("meter").value = state.ledger.spent / state.budget;
-  // Half of all Laplace noise is smaller than ln 2 / epsilon.
-  const place = drawStrip(element("strip"), { ...state, position: position(), half: Math.LN2 / epsilon() });
-  // A narrow screen shows a part of the map: the one around the user.
-  const map = element("strip").parentElement;
-  map.scrollLeft = place * map.scrollWidth - map.clientWidth / 2;
-  showAverage();
-}
-
-function showAverage() {
-  drawAverages(element("averages"), { answers: state.answers, k: k(), unit: state.offer.unit });
   const { average_distance: average, margin } = state.answers[k() - 1];
   // Two digits of the margin, and as many decimals of the average.
   const digits = margin > 0 ? Math.min(20, Math.max(0, 1 - Math.floor(Math.log10(margin)))) : state.digits;
   element("average-text").textContent = `With k = ${k()} and ε = ${epsilon()}: ${average.toFixed(digits)} ± ${margin.toFixed(digits)} ${state.offer.unit} on average.`;
+  draw();
+}
+
+function draw() {
+  const { answers, signal, results, chosen, offer: { unit } } = state;
+  // Half of all Laplace noise is smaller than ln 2 / epsilon.
+  drawStrip(element("strip"), { ...state, position: position(), half: Math.LN2 / epsilon() });
+  drawAverages(element("averages"), { answers, k: k(), unit });
+  const places = results.map((result) => length(result.position)).join(", ");
+  const answered = signal === null ? "No signal was sent from here yet." : `Signal at ${length(signal)}. Answers at ${places}. Kept: the one at ${length(chosen.position)}.`;
+  element("strip").setAttribute("aria-label", `You are at ${length(position())}. ${answered}`);
+  const averages = answers.map((each) => `${each.k}: ${length(each.average_distance)}`).join("; ");
+  element("averages").setAttribute("aria-label", `Average distance by number of answers. ${averages}.`);
 }
 
 async function settings() {
@@ -66,7 +74,9 @@ async function settings() {
 }
 
 async function onAsk() {
-  element("ask").disabled = true;
+  const button = element("ask");
+  const focused = document.activeElement === button;
+  button.disabled = true;
   const [from, answers, place, to] = [client(), state.answers[k() - 1], position(), address(k())];
   let sent = null;
   try {
@@ -81,31 +91,57 @@ async function onAsk() {
       element("kept-noise").textContent = length(signal - place);
       element("kept-choice").textContent = `${chosen.item}, at ${length(chosen.position)}`;
       element("kept-distance").textContent = length(Math.abs(chosen.position - place));
+      say(`${results.length} answers came back. This browser kept ${chosen.item}, ${length(Math.abs(chosen.position - place))} from you, and told nobody.`, false);
     }
   } catch (error) {
     say(error instanceof BudgetExceeded ? "Refused: another signal would exceed your privacy budget. Nothing was sent. This happens at every position alike, so it tells nothing about yours." : `It failed: ${error.message}`, true);
   } finally {
     // Also when no answer came: the server may have the signal all the same.
     if (sent !== null) element("sent").textContent = sent;
-    element("ask").disabled = false;
+    button.disabled = false;
+    if (focused) button.focus();
   }
   show();
 }
 
 function say(text, refused) {
   element("status").textContent = text;
-  element("status").className = refused ? "refused" : "";
+  element("status").className = refused ? "notice bad refused" : "notice";
+}
+
+function code(text) {
+  const written = document.createElement("code");
+  written.textContent = text;
+  return written;
+}
+
+// Lists what is served, and says where feature vectors are: here, or by which command.
+function list(catalogues) {
+  for (const { name, kind, results } of catalogues) {
+    const entry = document.createElement("li");
+    entry.append(code(path(name)), `: ${results.toLocaleString("en")} results, ${KINDS[kind]}`);
+    element("served").append(entry);
+  }
+  const vectors = catalogues.find(({ kind }) => kind === "vectors");
+  const said = vectors ? ["at ", code(`POST ${path(vectors.name)}`)] : ["by ", code("dpselect serve films.csv --features action,romance"), " at ", code(path("films"))];
+  element("vectors").replaceChildren(...said);
 }
 
 async function start() {
   const reply = await fetch("/v1/multiselect");
-  state.offer = (await reply.json()).catalogues.find(({ kind }) => kind === "line");
-  if (state.offer === undefined) throw new Error("this service has no catalogue on a line, and the page shows no others");
-  const { epsilons, shown: [low, high], unit, most } = state.offer;
-  // The page starts with noise of about a twentieth of the map.
-  const far = (each) => Math.abs(Math.log((each * (high - low)) / 20));
+  const { catalogues } = await reply.json();
+  list(catalogues);
+  state.offer = catalogues.find(({ kind }) => kind === "line");
+  if (state.offer === undefined) {
+    document.body.classList.add("no-line");
+    element("title").textContent = "No map here";
+    say("This page draws positions on a line; this service has no catalogue on a line. What it answers is listed below.", false);
+    return;
+  }
+  const { epsilons, shown: [low, high], unit, most, title } = state.offer;
+  element("title").textContent = title || state.offer.name;
   element("epsilon").max = epsilons.length - 1;
-  element("epsilon").value = epsilons.indexOf(epsilons.reduce((best, each) => (far(each) < far(best) ? each : best)));
+  element("epsilon").value = epsilons.indexOf(state.offer.epsilon);
   element("k").max = Math.min(9, most);
   element("k").value = Math.min(9, state.offer.k);
   Object.assign(element("position"), { min: low, max: high, value: low + 0.374 * (high - low) });
@@ -119,6 +155,7 @@ async function start() {
   element("k").addEventListener("input", () => { forget(); show(); });
   element("epsilon").addEventListener("input", () => settings().catch((error) => say(`It failed: ${error.message}`, true)));
   element("ask").addEventListener("click", onAsk);
+  window.addEventListener("resize", draw);
   element("ask").disabled = false;
 }
 
