@@ -47,6 +47,13 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
         raise
 
 
+def csv_bytes(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
+    """Return a CSV with a header, every cell in quotes."""
+    text = io.StringIO(newline="")
+    csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows([header, *rows])
+    return text.getvalue().encode()
+
+
 def is_writable(path: str | os.PathLike[str]) -> bool:
     """Whether `write_whole` can write there: to a file, which may be new, in a writable folder, or to a stream."""
     given = Path(path)

@@ -96,6 +96,9 @@ COMMANDS = {
         "serve_command",
         "SERVE_EXAMPLES",
     ),
+    "desk": Command(
+        "Open the curator's page: describe, estimate, preview and release, under a budget.", "desk", "desk_commands"
+    ),
     "ledger": Command(
         "Keep a budget per data set, which no crash or race can overdraw.", "ledger", "ledger_commands", ""
     ),
