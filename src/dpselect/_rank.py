@@ -193,7 +193,7 @@ def rank(
             },
         )
         if charge.stored is not None:
-            return charge.stored
+            return charge.plan.answer_of(charge.stored)
         plan = charge.plan
         if promised_rho is not None:
             logging.getLogger("dpselect").warning(

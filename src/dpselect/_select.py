@@ -147,7 +147,7 @@ def select(
     domain = StatedDomain(None, UNKNOWN) if hidden else StatedDomain(table.size, PUBLIC)
     charge = target.charge(plan, secure=bits.secure, asked=lambda: _asked(table, domain))
     if charge.stored is not None:
-        return charge.stored
+        return charge.plan.answer_of(charge.stored)
     plan = charge.plan
     members, noisy = plan.draw(table, bits)
     items = table.items(members.positions().tolist())

@@ -258,7 +258,7 @@ def top(
             },
         )
         if charge.stored is not None:
-            return charge.stored
+            return charge.plan.answer_of(charge.stored)
         releases = (_from_pools if possible.unknown else _from_histograms)(charge.plan, counts, bits)
     if counts.groups is None:
         return charge.published(*releases)

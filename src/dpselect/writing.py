@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import fcntl
+import io
 import os
 import re
 import secrets
 import stat
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 _OPEN_FILE = re.compile(r"/dev/(stdout|stderr|fd/\d+)|/proc/[^/]+/fd/\d+")
 _OWN_FILE = re.compile(r"/dev/(?:stdout|stderr)|(?:/dev|/proc/self)/fd/(\d{1,9})")

@@ -175,9 +175,11 @@ def list_command(
     """List all tokens, without their secrets."""
     tokens = [token.to_dict() for token in _store(config).all()]
     if form is Format.json:
-        return publish(as_json(tokens), None)
-    rows = [{**token, "datasets": ", ".join(token["datasets"] or ["all"]), "scopes": ", ".join(token["scopes"])}
-            for token in tokens]
+        return publish(as_json({"tokens": tokens}), None)
+    rows = [
+        {**token, "datasets": ", ".join(token["datasets"] or ["all"]), "scopes": ", ".join(token["scopes"])}
+        for token in tokens
+    ]
     columns = ["id", "analyst", "datasets", "scopes", "created", "expires", "state"]
     if form is Format.csv:
         return publish(as_csv(rows, columns), None)

@@ -15,6 +15,7 @@ from dpselect.cli.options import (
     DataSet,
     Epsilon,
     LedgerPlace,
+    Once,
     Output,
     OutputFormat,
     PeriodName,
@@ -39,6 +40,7 @@ from dpselect.cli.output import (
     chosen_format,
     item_text,
     note,
+    note_repeated,
     note_seed,
     progress_bar,
     protection,
@@ -99,6 +101,7 @@ def domain_command(
     ledger: LedgerPlace = None,
     dataset: DataSet = None,
     purpose: Purpose = "",
+    once: Once = None,
     form: OutputFormat = None,
     output: Output = None,
 ) -> None:
@@ -129,10 +132,12 @@ def domain_command(
             ledger=ledger,
             dataset=dataset,
             purpose=purpose,
+            once=once,
             progress=progress,
         )
     note_json(source, "--item and --person")
     note_seed(release)
+    note_repeated(release)
     publish(_text(release, form), output)
     if output is not None:
         note(f"{len(release.items):,} items listed; state them as --domain {output}")

@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 import dpselect
 from dpselect.desk.accounts import ensure_accounts
 from dpselect.desk.app import ASK, CURATE, OWN, Caller, Refused
 from dpselect.desk.config import DataSetConfig, DeskConfig, read_config, write_config
 from dpselect.desk.datasets import UNKNOWN, DataSet, once_key
-from dpselect.desk.questions import DataSetState, Description, DiscoverQuestion, DomainFound
+from dpselect.desk.questions import DataSetState, Description, DiscoverQuestion, DomainFound, Mode
 from dpselect.desk.shared import LOOPBACK
 from dpselect.errors import DpSelectError, InvalidInput
 from dpselect.ledger import Ledger
@@ -39,7 +41,7 @@ class AloneDesk:
         The files named on the command line: data, and public lists.
     """
 
-    mode = "alone"
+    mode: Mode = "alone"
     requests_per_minute = 0
 
     def __init__(self, folder: Path, offered: Sequence[Path] = ()) -> None:
@@ -153,11 +155,10 @@ class AloneDesk:
             config = DeskConfig.model_validate(
                 {**self._config.model_dump(), "datasets": {**datasets, name: stated}}, strict=True
             )
-        except ValueError as error:
-            problem = getattr(error, "errors", lambda: [])()
-            field = next((str(part) for part in reversed(problem[0]["loc"]) if part in stated), None) if problem else None
-            text = problem[0]["msg"] if problem else str(error)
-            raise Refused(400, f"{field or 'description'}: {text}", field=field) from None
+        except ValidationError as error:
+            first = error.errors()[0]
+            field = next((str(part) for part in reversed(first["loc"]) if part in stated), None)
+            raise Refused(400, f"{field or 'description'}: {first['msg']}", field=field) from None
         self._check(name, config.datasets[name])
         ensure_accounts(config, self._ledger)
         write_config(config, self._place)
@@ -182,7 +183,12 @@ class AloneDesk:
     def _state(self, name: str) -> DataSetState:
         config = self._config.datasets[name]
         state = DataSet(name, config, self._ledger).state(CURATOR)
-        place = {"path": config.source, "person": config.person, "items": config.items, "groups": config.groups}
+        place: dict[str, Any] = {
+            "path": config.source,
+            "person": config.person,
+            "items": config.items,
+            "groups": config.groups,
+        }
         place |= {"filters": config.filters, "time": config.time, "ledger": self._config.ledger}
         return state.model_copy(update={"columns_of_source": column_names(config.source), "source": place})
 

@@ -73,7 +73,7 @@ class Caller:
 class Desk(Protocol):
     """What the application serves: `shared.SharedDesk` or `alone.AloneDesk`."""
 
-    mode: str
+    mode: shapes.Mode
     hosts: frozenset[str]
     requests_per_minute: int
     offered: list[str]
@@ -115,6 +115,32 @@ class Refused(Exception):
         return Response(json.dumps({"error": self.error}), self.status, self.headers, media_type="application/json")
 
 
+def authenticated(
+    request: Request,
+    authorization: Annotated[str, Header(max_length=200, description="Bearer TOKEN", include_in_schema=False)] = "",
+) -> Caller:
+    """Return who is asking; refuse a token that is not valid, and too many requests."""
+    desk, rates = request.app.state.desk, request.app.state.rates
+    kind, _, token = authorization.partition(" ")
+    found: Caller | None = desk.caller(token.strip()) if kind.lower() == "bearer" else None
+    address = request.client.host if request.client else ""
+    wait = rates.wait(f"address {address}" if found is None else f"analyst {found.analyst}")
+    if wait:
+        seconds = math.ceil(wait)
+        raise Refused(429, f"too many requests; ask again in {seconds} s", headers={"Retry-After": str(seconds)})
+    if found is None:
+        raise Refused(
+            401,
+            "the token is missing, wrong, expired or revoked; ask the curator for a token",
+            headers={"WWW-Authenticate": "Bearer"},
+        )
+    return found
+
+
+Who = Annotated[Caller, Depends(authenticated)]
+Name = Annotated[str, Path(max_length=200, description="Name of the data set.")]
+
+
 def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
     """Return the ASGI application of a desk.
 
@@ -139,37 +165,14 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
         redirect_slashes=False,
     )
     desk_log, metrics, workers = log or Log(), Metrics(), Workers()
-    rates = RateLimit(desk.requests_per_minute)
+    app.state.desk, app.state.rates = desk, RateLimit(desk.requests_per_minute)
     room = anyio.CapacityLimiter(MOST_AT_ONCE)
     app.add_middleware(Door, hosts=desk.hosts, metrics=metrics)
     app.add_middleware(Guard)
-    for kind, handler in (
-        (Refused, _refused),
-        (HTTPException, _http_error),
-        (RequestValidationError, _invalid),
-        (DpSelectError, _library_error),
-    ):
-        app.add_exception_handler(kind, handler)  # type: ignore[arg-type]
-
-    def caller(
-        request: Request,
-        authorization: Annotated[str, Header(max_length=200, description="Bearer TOKEN", include_in_schema=False)] = "",
-    ) -> Caller:
-        kind, _, token = authorization.partition(" ")
-        found = desk.caller(token.strip()) if kind.lower() == "bearer" else None
-        address = request.client.host if request.client else ""
-        wait = rates.wait(f"address {address}" if found is None else f"analyst {found.analyst}")
-        if wait:
-            seconds = math.ceil(wait)
-            raise Refused(429, f"too many requests; ask again in {seconds} s", headers={"Retry-After": str(seconds)})
-        if found is None:
-            raise Refused(
-                401,
-                "the token is missing, wrong, expired or revoked; ask the curator for a token",
-                headers={"WWW-Authenticate": "Bearer"},
-            )
-        request.state.analyst = found.analyst
-        return found
+    app.add_exception_handler(Refused, _refused)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(DpSelectError, _library_error)
 
     def named(name: str, who: Caller, scope: str = ASK) -> DataSet:
         if scope not in who.scopes:
@@ -204,13 +207,14 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
                 desk_log("source-failed", dataset=dataset.name, analyst=who.analyst, charged=charged, error=text)
             raise _source_failed(charged)
 
+        # Alone, whoever sees the time has the rows.
+        answer_after = dataset.config.answer_after if desk.mode == "shared" else 0.0
+
         def overran(moment: float) -> None:
-            desk_log("answer-late", dataset=dataset.name, seconds=moment, answer_after=dataset.config.answer_after)
+            desk_log("answer-late", dataset=dataset.name, seconds=moment, answer_after=answer_after)
 
-        return await padded(attempt, dataset.config.answer_after, overran)
+        return await padded(attempt, answer_after, overran)
 
-    Who = Annotated[Caller, Depends(caller)]
-    Name = Annotated[str, Path(max_length=200, description="Name of the data set.")]
     problems = _documented(400, 401, 403, 404, 409, 413, 429, 503)
     short = _documented(400, 401, 403, 404, 413, 429, 503)
 
@@ -218,7 +222,7 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
     def session(who: Who) -> shapes.Session:
         """Return who is asking, and what they may do."""
         return shapes.Session(
-            mode=desk.mode,  # type: ignore[arg-type]
+            mode=desk.mode,
             analyst=who.analyst,
             scopes=sorted(who.scopes),
             datasets=[state.name for state in desk.states(who)],
@@ -240,9 +244,7 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
         return desk.describe(name, description)
 
     @app.post("/v1/datasets/{name}/discover", responses=problems, status_code=201)
-    async def discover(
-        name: Name, asked: shapes.DiscoverQuestion, who: Who, key: KeyHeader
-    ) -> shapes.DomainFound:
+    async def discover(name: Name, asked: shapes.DiscoverQuestion, who: Who, key: KeyHeader) -> shapes.DomainFound:
         """Publish which items of a column exist, and use the list from then on (alone only)."""
         own(who)
         dataset = named(name, who)
@@ -255,9 +257,8 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
         dataset = named(name, who)
         curve = None
         if asked.like is not None:
-            counts = await in_thread(
-                lambda: dataset.like(asked.like) if isinstance(asked.like, str) else asked.like.counts  # type: ignore[union-attr]
-            )
+            like = asked.like
+            counts = await in_thread(lambda: dataset.like(like)) if isinstance(like, str) else like.counts
             task = look_alike_task(asked, dataset.question(asked), counts, [1] * len(counts))
             curve = await _unless_gone(request, workers.run(task))
         return await anyio.to_thread.run_sync(lambda: estimate(dataset, asked, who.analyst, curve))
@@ -420,17 +421,22 @@ def _source_failed(charged: bool | None) -> Refused:
     return Refused(503, f"the source of the data failed. {paid}, or tell the curator", charged=charged)
 
 
-async def _refused(request: Request, error: Refused) -> Response:
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused)
     return error.response()
 
 
-async def _http_error(request: Request, error: HTTPException) -> Response:
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
     texts = {404: "there is nothing at this address", 405: "this address does not take this method"}
     text = texts.get(error.status_code, "the request cannot be answered")
-    return Refused(error.status_code, text, code=_CODES.get(error.status_code, "failed"), headers=error.headers).response()
+    return Refused(
+        error.status_code, text, code=_CODES.get(error.status_code, "failed"), headers=error.headers
+    ).response()
 
 
-async def _invalid(request: Request, error: RequestValidationError) -> Response:
+async def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     place = [str(part) for part in first["loc"] if part not in ("body", "query", "header", "path")]
     field = place[0] if place and not place[0].isdigit() else None
@@ -440,7 +446,7 @@ async def _invalid(request: Request, error: RequestValidationError) -> Response:
     return Refused(400, f"{field or 'the body'}: {text}", field=field).response()
 
 
-async def _library_error(request: Request, error: DpSelectError) -> Response:
+async def _library_error(request: Request, error: Exception) -> Response:
     if isinstance(error, KeyReused):
         text = "another question was asked under this key; ask the same question, or choose another key"
         return Refused(409, text, code="key-reused").response()

@@ -257,16 +257,15 @@ def _shared_sources(config: DeskConfig, lines: KeyLines) -> list[tuple[int | Non
             earlier = lines.of(("datasets", first))
             same_budget = (one.budget or first) == (other.budget or second)
             if not same_budget and _same_rows(one, other):
+                advice = f'state the same one: budget = "{one.budget or first}"'
                 found.append(
-                    (
-                        line,
-                        f"{second} reads the same rows as {first} (line {earlier}), so both must name one budget: write "
-                        f'budget = "{one.budget or first}"',
-                    )
+                    (line, f"{second} reads the rows of {first} (line {earlier}) under another budget; {advice}")
                 )
             differing = [key for key in _SHARED if getattr(one, key) != getattr(other, key)]
             if same_budget and differing:
-                found.append((line, f"{second} shares the budget of {first} (line {earlier}), so {differing[0]} must agree"))
+                found.append(
+                    (line, f"{second} shares the budget of {first} (line {earlier}), so {differing[0]} must agree")
+                )
     return found
 
 

@@ -54,6 +54,7 @@ class DataSet:
         self.config = config
         self.ledger = ledger
         self.budget = config.budget or name
+        self._sizes: dict[str, int | None] = {}
 
     def state(self, analyst: str) -> DataSetState:
         """Return the public facts."""
@@ -283,18 +284,20 @@ class DataSet:
     def _number_of_groups(self, by: str) -> int | None:
         return None if self.config.groups[by].startswith("table:") else len(self._groups(by))
 
-    @lru_cache(maxsize=64)  # noqa: B019: a data set lives as long as the service
     def _size_in_engine(self, column: str, listed: str) -> int | None:
-        domain = Domain.of(listed)
-        with open_counts(
-            self.config.source,
-            item=column,
-            person=self.config.person,
-            domain=domain,
-            k=1,
-            table_name=self.config.table,
-        ) as counts:
-            return counts.size
+        """Return the number of items that a public table lists, counted once."""
+        if column not in self._sizes:
+            config = self.config
+            with open_counts(
+                config.source,
+                item=column,
+                person=config.person,
+                domain=Domain.of(listed),
+                k=1,
+                table_name=config.table,
+            ) as counts:
+                self._sizes[column] = counts.size
+        return self._sizes[column]
 
 
 _OF_THE_SOURCE = {"item", "person", "table_name", "where"}

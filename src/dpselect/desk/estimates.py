@@ -51,7 +51,7 @@ def estimate(dataset: DataSet, asked: EstimateQuestion, analyst: str, curve: dic
 
 
 def words(guarantee: Guarantee, reach: str | None, otherwise: str | None = None) -> dict[str, str | None]:
-    """Return one sentence each about the guarantee, what the answer can tell apart, and how strong the protection is."""
+    """Return a sentence about the guarantee, one about what the answer can tell apart, one about its strength."""
     promise = str(guarantee).partition(": ")[2]
     strength = f"{guarantee.strength} protection (epsilon {shown_above(guarantee.epsilon)})"
     if guarantee.delta:
@@ -87,7 +87,7 @@ def _public_curve(asked: EstimateQuestion, settled: TopQuestion, size: int) -> d
     last = "the first" if asked.k == 1 else f"the {asked.k}th"
     if asked.lead is not None:
         curve = forecast.success(_worst_case(asked, size), mechanism)
-        values = curve.chances([each * ratio for each in EPSILONS])
+        values: list[float | None] = [*curve.chances([each * ratio for each in EPSILONS])]
         at = curve.chance(asked.epsilon * ratio)
         label = f"probability of exactly the right {asked.k}, if {last} leads by {asked.lead:g} people"
         kind = "success"

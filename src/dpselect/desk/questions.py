@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+Mode = Literal["alone", "shared"]
 LARGEST_K = 10_000
 MOST_COUNTS = 100_000
 """How many counts an uploaded look-alike may have."""
@@ -127,7 +128,7 @@ class DataSetState(BaseModel):
 class Session(BaseModel):
     """Who is asking, and what they may do."""
 
-    mode: Literal["alone", "shared"]
+    mode: Mode
     analyst: str
     scopes: list[str]
     datasets: list[str]

@@ -6,7 +6,7 @@ from dpselect.desk.accounts import ensure_accounts
 from dpselect.desk.app import ASK, CURATE, Caller
 from dpselect.desk.config import DeskConfig
 from dpselect.desk.datasets import DataSet
-from dpselect.desk.questions import DataSetState, Description, DiscoverQuestion, DomainFound
+from dpselect.desk.questions import DataSetState, Description, DiscoverQuestion, DomainFound, Mode
 from dpselect.desk.tokens import TokenStore
 from dpselect.errors import DpSelectError, InvalidInput
 from dpselect.ledger import Ledger
@@ -25,7 +25,7 @@ class SharedDesk:
         The address that the service listens on, by which it may be called.
     """
 
-    mode = "shared"
+    mode: Mode = "shared"
 
     def __init__(self, config: DeskConfig, *, host: str = "127.0.0.1") -> None:
         self._ledger = Ledger(config.ledger)

@@ -87,7 +87,9 @@ class TokenStore:
         try:
             _metadata.create_all(self._engine)
         except sql.exc.SQLAlchemyError:
-            raise SourceError("tokens: the ledger's database cannot be written; check its place and permissions") from None
+            raise SourceError(
+                "tokens: the ledger's database cannot be written; check its place and permissions"
+            ) from None
 
     def create(
         self, analyst: str, *, scopes: Sequence[str], datasets: Sequence[str] | None = None, days: float | None = None
@@ -147,7 +149,11 @@ class TokenStore:
                 result = connection.execute(statement)
                 return [dict(row) for row in result.mappings()] if result.returns_rows else []
         except sql.exc.SQLAlchemyError:
-            raise SourceError("tokens: the ledger's database cannot be used; check its place and permissions") from None
+            raise _unusable() from None
+
+
+def _unusable() -> SourceError:
+    return SourceError("tokens: the ledger's database cannot be used; check its place and permissions")
 
 
 def _hash(secret: str) -> str:

@@ -1,5 +1,6 @@
 """Processes that compute curves for look-alikes, so that a long computation neither delays a release nor outlives
-whoever asked for it."""
+whoever asked for it.
+"""
 
 from __future__ import annotations
 

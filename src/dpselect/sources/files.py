@@ -125,7 +125,7 @@ def column_names(path: str | os.PathLike[str]) -> list[str] | None:
     """Return the columns that the schema or header of a file names; None for JSON, which has neither."""
     file = FileTable.at("source", path)
     # A header is split by each possible delimiter; the right one finds the most names.
-    return None if file.is_json else list(max(file._names(), key=len))
+    return None if file.is_json else max((list(names) for names in file._names()), key=len)
 
 
 @dataclass(frozen=True)
