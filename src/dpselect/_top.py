@@ -11,8 +11,14 @@ from dpselect._discover import top_of_discovered
 from dpselect._numbers import seed_or_none
 from dpselect.charging import ChargeTarget
 from dpselect.errors import InvalidInput
-from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, Discovered, Mechanism, PooledDomain, UnknownDomain
-from dpselect.mechanisms.auto import automatic_for_unknown
+from dpselect.mechanisms import (
+    FOR_UNKNOWN_DOMAINS,
+    Discovered,
+    Mechanism,
+    PooledDomain,
+    UnknownDomain,
+    automatic_for_unknown,
+)
 from dpselect.mechanisms.unknown import Pool
 from dpselect.privacy.guarantee import WHERE_OTHERS_HAVE_THE_SAME
 from dpselect.release import (

@@ -46,8 +46,7 @@ from dpselect.cli.options import (
 from dpselect.cli.output import Format, as_text, chosen_format, note_repeated, note_seed, publish, release_text
 from dpselect.cli.stdin import source_path
 from dpselect.cli.unknown import UNKNOWN
-from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS
-from dpselect.mechanisms.auto import automatic_for_unknown
+from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, automatic_for_unknown
 
 EXAMPLES = examples(
     "printf 'item,count\\nHeat,900\\nUp,700\\nHer,20\\nBig,10\\n' > counts.csv",
