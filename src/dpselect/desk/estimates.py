@@ -16,6 +16,7 @@ from dpselect.desk.datasets import DataSet
 from dpselect.desk.questions import BudgetState, Estimate, EstimateQuestion, Question
 from dpselect.errors import InvalidInput
 from dpselect.mechanisms import Mechanism, UnknownDomain
+from dpselect.mechanisms.auto import resolution
 from dpselect.privacy import Guarantee
 from dpselect.scores import Scores
 
@@ -86,40 +87,39 @@ def _public_curve(asked: EstimateQuestion, settled: TopQuestion, size: int) -> d
     ratio = mechanism.epsilon / asked.epsilon
     last = "the first" if asked.k == 1 else f"the {asked.k}th"
     if asked.lead is not None:
+        # With a delta each point is calibrated anew, which takes a while.
+        epsilons = EPSILONS if _is_pure(mechanism) else EPSILONS[::3]
         curve = forecast.success(_worst_case(asked, size), mechanism)
-        values: list[float | None] = [*curve.chances([each * ratio for each in EPSILONS])]
-        at = curve.chance(asked.epsilon * ratio)
+        values = curve.chances([each * ratio for each in epsilons])
+        at = curve.chance(mechanism.epsilon)
         label = f"probability of exactly the right {asked.k}, if {last} leads by {asked.lead:g} people"
         kind = "success"
     else:
-        leads = [_lead(mechanism, each * ratio, size) for each in (EPSILONS if mechanism_is_pure(mechanism) else ())]
-        found = _lead(mechanism, mechanism.epsilon, size)
+        found = forecast.reach(mechanism, size, USUAL_PROBABILITY)
         if found is None:
             return None
-        at, values, kind = found, leads, "lead"
+        epsilons, at, kind = EPSILONS, found.lead, "lead"
+        values = [math.ceil(found.lead * _coarseness(mechanism, each * ratio)) for each in epsilons]
         label = f"people by which {last} must lead, for the right {asked.k} with probability {USUAL_PROBABILITY:g}"
-    points = [{"epsilon": x, "value": y} for x, y in zip(EPSILONS, values, strict=False) if y is not None]
     return {
         "kind": kind,
         "x": "epsilon",
-        "points": points,
+        "points": [{"epsilon": x, "value": y} for x, y in zip(epsilons, values, strict=True)],
         "value_label": label,
         "at": {"epsilon": asked.epsilon, "value": at},
     }
 
 
-def mechanism_is_pure(mechanism: Any) -> bool:
+def _is_pure(mechanism: Any) -> bool:
     """Whether the mechanism's noise depends on ε alone."""
     return not getattr(mechanism, "delta", 0.0)
 
 
-def _lead(mechanism: Any, epsilon: float, size: int) -> float | None:
-    """Return the lead that is needed at an ε: for pure mechanisms inversely proportional to it."""
-    pure = mechanism_is_pure(mechanism)
-    found = forecast.reach(replace(mechanism, epsilon=1.0) if pure else mechanism, size, USUAL_PROBABILITY)
-    if found is None:
-        return None
-    return math.ceil(found.lead / epsilon) if pure else found.lead
+def _coarseness(mechanism: Any, epsilon: float) -> float:
+    """Return by which factor the lead that is needed grows at another ε: all noise is a multiple of one law."""
+    if _is_pure(mechanism):
+        return float(mechanism.epsilon / epsilon)
+    return float(resolution(replace(mechanism, epsilon=epsilon)) / resolution(mechanism))
 
 
 def _needed(asked: EstimateQuestion, settled: TopQuestion, size: int) -> dict[str, Any] | None:
