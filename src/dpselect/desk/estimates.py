@@ -86,9 +86,9 @@ def _public_curve(asked: EstimateQuestion, settled: TopQuestion, size: int) -> d
     mechanism: Any = settled.plan.mechanism
     ratio = mechanism.epsilon / asked.epsilon
     last = "the first" if asked.k == 1 else f"the {asked.k}th"
+    # With a delta the noise of each point is calibrated anew, which takes a while.
+    epsilons = EPSILONS if _is_pure(mechanism) else EPSILONS[::4]
     if asked.lead is not None:
-        # With a delta each point is calibrated anew, which takes a while.
-        epsilons = EPSILONS if _is_pure(mechanism) else EPSILONS[::3]
         curve = forecast.success(_worst_case(asked, size), mechanism)
         values = curve.chances([each * ratio for each in epsilons])
         at = curve.chance(mechanism.epsilon)
@@ -98,7 +98,7 @@ def _public_curve(asked: EstimateQuestion, settled: TopQuestion, size: int) -> d
         found = forecast.reach(mechanism, size, USUAL_PROBABILITY)
         if found is None:
             return None
-        epsilons, at, kind = EPSILONS, found.lead, "lead"
+        at, kind = found.lead, "lead"
         values = [math.ceil(found.lead * _coarseness(mechanism, each * ratio)) for each in epsilons]
         label = f"people by which {last} must lead, for the right {asked.k} with probability {USUAL_PROBABILITY:g}"
     return {
