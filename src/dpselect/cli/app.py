@@ -139,6 +139,8 @@ class Commands(TyperGroup):
             if hasattr(error, "format_message"):
                 said = error.format_message()
                 note("cannot parse an argument that contains a password" if has_password(said) else said)
+                if "unexpected extra argument" in said:  # the shell replaced an unquoted pattern by the names of files
+                    note("to read several files, quote the pattern, as in 'data/*.csv', or name their folder")
                 note("see " + " ".join(filter(None, ["dpselect", context.invoked_subcommand, "--help"])))
                 raise typer.Exit(BAD_INPUT) from None
             # The error's message could quote a row, so only its type is shown.

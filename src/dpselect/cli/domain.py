@@ -139,15 +139,23 @@ def domain_command(
     note_seed(release)
     note_repeated(release)
     publish(_text(release, form), output)
-    if output is not None:
-        note(f"{len(release.items):,} items listed; state them as --domain {output}")
+    if output is not None and form is Format.csv:
+        note(f"{len(_rows(release)):,} items listed; state them as --domain {output}")
+    elif output is not None:
+        note(f"{len(release.items):,} items listed; for a list that --domain takes, name a file that ends in .csv")
 
 
 def _text(release: dpselect.DomainRelease, form: Format) -> str:
     if form is Format.json:
         return as_json(release.to_dict())
     if form is Format.csv:
-        return as_csv(_rows(release), [release.column])
+        rows = _rows(release)
+        if left_out := len(release.items) - len(rows):
+            note(
+                f"{left_out:,} of the items cannot be a line of a CSV file, because of a line break or another control "
+                "character, so they are left out; --format json has them"
+            )
+        return as_csv(rows, [release.column])
     listed = Table()
     listed.add_column(release.column, overflow="fold")
     for item in release.items:
@@ -156,14 +164,8 @@ def _text(release: dpselect.DomainRelease, form: Format) -> str:
 
 
 def _rows(release: dpselect.DomainRelease) -> list[dict[str, Any]]:
-    """Return a row for each item that a line of CSV can hold, and tell if some are left out."""
-    held = [item for item in release.items if _NOT_IN_CSV.isdisjoint(str(item))]
-    if len(held) < len(release.items):
-        note(
-            f"{len(release.items) - len(held)} of the items contain a line break or another control character, which "
-            "no line of a CSV file can hold, and are left out; --format json has them"
-        )
-    return [{release.column: item} for item in held]
+    """Return a row for each item that a line of CSV can hold."""
+    return [{release.column: item} for item in release.items if _NOT_IN_CSV.isdisjoint(str(item))]
 
 
 def _facts(release: dpselect.DomainRelease) -> Table:
