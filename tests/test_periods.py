@@ -328,8 +328,9 @@ class TestLedger:
         kept: dict[str, Any] = {"ledger": ledger, "dataset": "views", "time": "day", "once": "chart", "epsilon": 0.25}
         first = asked(**kept, period="2026-W46")
         assert asked(**kept, period="2026-W46") == first
-        with pytest.raises(dps.KeyReused):
-            asked(**kept, period="2026-W45")
+        for other in ({"period": "2026-W45"}, {"period": "2026-W46", "unfinished": True}):
+            with pytest.raises(dps.KeyReused):
+                asked(**kept, **other)
         assert ledger.remaining("views", "2026-W46") == Budget(0.25)
         assert ledger.check() == []
 

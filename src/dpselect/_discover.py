@@ -234,6 +234,7 @@ def discover(
                 "person": person,
                 "where": where,
                 "time": time,
+                "unfinished": unfinished,
             },
         )
         if charge.stored is not None:
@@ -276,9 +277,10 @@ def top_of_discovered(
         raise InvalidInput("mechanism", Discovered.name, "must be another one with value or weight: it counts people")
     mechanism = plan.mechanism
     assert isinstance(mechanism, Discovered)
-    asked = {"command": "top", "table": public_name(table, table_name), "item": item, "person": person, "where": where}
+    asked: dict[str, Any] = {"command": "top", "table": public_name(table, table_name), "item": item, "person": person}
+    asked["where"] = where
     if during is not None:
-        asked["time"] = during.column
+        asked |= {"time": during.column, "unfinished": during.unfinished}
     with open_weights(
         table,
         item=item,

@@ -258,6 +258,7 @@ def top(
                 "weight": weight,
                 "where": where,
                 "time": time,
+                "unfinished": unfinished,
                 "domain": counts.domain_digest(),
                 "by": by,
                 "groups": counts.groups_digest(),

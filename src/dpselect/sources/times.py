@@ -25,7 +25,7 @@ _COMPLETED = {_DATE: "T00:00:00+00:00", _MINUTE: ":00+00:00", _SECOND: "+00:00",
 
 @dataclass(frozen=True)
 class PeriodFilter:
-    """The column that says when a row happened, and the period whose rows are read.
+    """The column that says when a row happened, and the period whose rows are read, also if it is not over.
 
     Examples
     --------
@@ -35,6 +35,7 @@ class PeriodFilter:
 
     column: str
     period: Period
+    unfinished: bool = False
 
     @classmethod
     def of(cls, time: Any, period: Any, *, unfinished: bool = False) -> PeriodFilter | None:
@@ -47,7 +48,7 @@ class PeriodFilter:
         if time is not None and (not isinstance(time, str) or not time):
             raise InvalidInput("time", time, "must be the name of a column of dates or times")
         found = asked_period(period, unfinished)
-        return None if found is None or time is None else cls(time, found)
+        return None if found is None or time is None else cls(time, found, bool(unfinished))
 
     def kept(self, engine: Engine, rows: Any, column: str) -> Any:
         """Return the rows of the period; `column` is the engine's name of the column."""
