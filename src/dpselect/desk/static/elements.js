@@ -1,0 +1,93 @@
+// Elements, numbers in words, and messages beside the field that they are about. Text only ever becomes text, never HTML.
+
+export const element = (id) => document.getElementById(id);
+
+// A new element; attributes that are false or null are left out, and functions become listeners.
+export function make(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value === false || value === null || value === undefined) continue;
+    if (typeof value === "function") made.addEventListener(key, value);
+    else made.setAttribute(key, value === true ? "" : value);
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+export const show = (id, shown) => {
+  element(id).hidden = !shown;
+};
+
+// A number without the last digits of its float: 0.3, 1e-7, 12,345.
+export function brief(number, digits = 4) {
+  if (number === null || number === undefined) return "–";
+  const rounded = Number(Number(number).toPrecision(digits));
+  if (rounded !== 0 && Math.abs(rounded) < 1e-4) return rounded.toExponential().replace("e-", "e-");
+  return rounded.toLocaleString("en", { maximumSignificantDigits: digits });
+}
+
+export const whole = (number) => Number(number).toLocaleString("en", { maximumFractionDigits: 0 });
+
+export const plural = (number, word) => `${whole(number)} ${word}${number === 1 ? "" : "s"}`;
+
+// The number that a text states, with a point or a comma before the decimals; NaN if it states none.
+export function stated(text) {
+  const plain = text.trim().replace(/^(\d+),(\d{1,2})$/, "$1.$2");
+  return plain === "" ? NaN : Number(plain);
+}
+
+export function options(select, choices, chosen) {
+  select.replaceChildren(...choices.map(([value, text]) => make("option", { value }, text)));
+  if (choices.some(([value]) => value === chosen)) select.value = chosen;
+}
+
+// Show a message beside a field, or clear it; say whether there is such a field on the page.
+export function setError(id, message) {
+  const place = element(`${id}-error`);
+  if (place === null) return false;
+  place.textContent = message;
+  const control = element(id);
+  if (control !== null) {
+    if (message) control.setAttribute("aria-invalid", "true");
+    else control.removeAttribute("aria-invalid");
+  }
+  return true;
+}
+
+export function clearErrors(ids) {
+  for (const id of ids) setError(id, "");
+}
+
+// Put the keyboard on a field, opening what hides it.
+export function focusOn(id) {
+  const target = element(id);
+  if (target === null) return;
+  for (let each = target.parentElement; each !== null; each = each.parentElement) if (each.tagName === "DETAILS") each.open = true;
+  target.focus();
+}
+
+export function say(id, text, kind = "") {
+  const place = element(id);
+  place.className = `${place.className.replace(/\b(good|warn|bad)\b/g, "").trim()} ${kind}`.trim();
+  place.replaceChildren(...(text ? [text] : []));
+}
+
+export function download(name, type, text) {
+  const address = URL.createObjectURL(new Blob([text], { type }));
+  const link = make("a", { href: address, download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+}
+
+// Copy a text; browsers offer the clipboard only to secure pages, others copy a selection.
+export async function copyText(text, place) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    getSelection().selectAllChildren(place);
+    return document.execCommand("copy");
+  }
+}

@@ -1,0 +1,328 @@
+// Step 3: epsilon, its curve, and the epsilon that a wanted accuracy needs.
+
+import { Refused, call, sentence } from "./call.js";
+import { curveTable, drawCurve, shownPoints, valueAt } from "./charts.js";
+import { brief, clearErrors, element, focusOn, make, options, say, setError, show, stated, whole } from "./elements.js";
+import { FIELDS, readQuestion } from "./question.js";
+import { alone, on, path, state, tell } from "./state.js";
+
+const LARGEST_FILE = 1_000_000;
+const PAUSE = 350;
+const EXPECTED = ["lead", "accuracy", "like"];
+
+// The curve on the page: {curve, source: "public" | "like" | "real", of: the question without epsilon}.
+let shown = null;
+let estimating = new AbortController();
+let computing = null;
+let timer = 0;
+let counts = null;
+let needed = null;
+
+const expected = () => document.querySelector('input[name="expect"]:checked').value;
+const epsilon = () => stated(element("epsilon").value);
+// What a curve over epsilon is about.
+const about = (question) => JSON.stringify({ ...question, epsilon: 0, purpose: "" });
+
+// Say an error beside the field it is about, else at the place given.
+export function report(error, place, { focus = false, prefix = "" } = {}) {
+  const field = error instanceof Refused ? (error.code === "budget-exceeded" && error.field === null ? "epsilon" : error.field) : null;
+  const id = field === null ? null : `${prefix}${field.split(/[.[]/)[0]}`;
+  if (id !== null && setError(id, sentence(error))) {
+    if (id === "epsilon") offerRest(error);
+    if (focus) focusOn(id);
+    return;
+  }
+  say(place, sentence(error), "bad");
+}
+
+function offerRest(error) {
+  const rest = error.details?.remaining;
+  const usable = error.code === "budget-exceeded" && typeof rest === "number" && rest > 0;
+  show("use-rest", usable);
+  if (!usable) return;
+  element("use-rest").textContent = `Use what is left (${brief(rest)})`;
+  element("use-rest").onclick = () => setEpsilon(rest);
+}
+
+function setEpsilon(value) {
+  element("epsilon").value = `${value}`;
+  show("use-rest", false);
+  changed();
+  element("epsilon").focus();
+}
+
+function changed() {
+  const value = epsilon();
+  if (value > 0) element("epsilon-slider").value = Math.log10(value);
+  draw();
+  tell("epsilon");
+}
+
+function draw() {
+  const value = epsilon();
+  const known = value > 0 ? value : 1;
+  element("epsilon-slider").setAttribute("aria-valuetext", `${brief(known)}: ${known <= 1 ? "strong" : known <= 5 ? "moderate" : "weak"} protection`);
+  element("epsilon-words").textContent = value > 0
+    ? `One person changes the probability of any answer by a factor of at most ${brief(Math.exp(value), 3)}: ${value <= 1 ? "strong" : value <= 5 ? "moderate" : "weak"} protection.`
+    : "";
+  drawCurve(element("curve"), { curve: shown?.curve ?? null, epsilon: known, k: stated(element("k").value) });
+  element("curve-title").textContent = shown === null ? "" : finding(shown.curve, known);
+  const tag = element("curve-tag");
+  tag.className = shown?.source === "real" ? "tag accent" : "tag";
+  tag.textContent = shown === null ? "" : { public: "from public facts", like: "from a look-alike", real: "NOT PRIVATE: from the real rows" }[shown.source];
+  tag.hidden = shown === null;
+}
+
+function finding(curve, value) {
+  const k = stated(element("k").value);
+  const found = valueAt(shownPoints(curve), value);
+  const at = `At epsilon ${brief(value)}`;
+  if (found === null) return `${curve.value_label}, for each epsilon`;
+  if (curve.kind === "success") return `${at}, ${k === 1 ? "the right item comes" : `exactly the right ${k} come`} out with probability ${brief(found, 2)}`;
+  if (curve.kind === "right") return `${at}, about ${brief(Math.min(k, found), 3)} of ${k} items are right`;
+  return `${at}, the last chosen item must lead the next by ${whole(Math.ceil(found))} people${curve.value_label.includes("0.9") ? " to be right 9 times in 10" : ""}`;
+}
+
+function present(curve, source, question) {
+  shown = curve === null ? null : { curve, source, of: about(question) };
+  element("curve-table").replaceChildren(...(curve === null ? [] : [curveTable(curve)]));
+  draw();
+}
+
+// What the form states beyond the question, or null after saying beside the field what is wrong.
+function expectations({ accuracy = null, like = false }) {
+  clearErrors(EXPECTED);
+  const sent = { lead: null, accuracy, like: null };
+  if (expected() === "lead") {
+    sent.lead = stated(element("lead").value);
+    if (!(sent.lead > 0)) {
+      setError("lead", "The lead must be a number of people above 0, such as 100.");
+      return null;
+    }
+  }
+  if (expected() === "like" && like) {
+    sent.like = element("like").value || (counts === null ? null : { counts });
+    if (sent.like === null) {
+      setError("like", "Choose a CSV file first.");
+      return null;
+    }
+  }
+  return sent;
+}
+
+// Ask for the estimate of the question as it stands: from public facts, after a short pause.
+function refresh(pause = PAUSE) {
+  clearTimeout(timer);
+  timer = setTimeout(estimate, pause);
+}
+
+async function estimate() {
+  estimating.abort();
+  estimating = new AbortController();
+  const question = readQuestion();
+  if (question === null) return;
+  const sent = expectations({});
+  const { dataset } = state;
+  try {
+    const found = await call("POST", path("estimate"), { body: { ...question, ...(sent ?? { lead: null, accuracy: null, like: null }) }, signal: estimating.signal });
+    if (dataset !== state.dataset) return;
+    state.estimate = found;
+    say("estimate-status", "");
+    // A curve that took long stays while it is about the same question.
+    if (shown === null || shown.source === "public" || shown.of !== about(question)) present(found.curve, "public", question);
+    element("estimate-words").replaceChildren(...[found.words?.guarantee, found.words?.reach].filter(Boolean).map((text) => make("p", {}, text)));
+    if (found.cost.affordable === false) setError("epsilon", `This costs epsilon ${brief(found.cost.epsilon)}; only ${brief(found.cost.remaining)} is left.`);
+    else draw();
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    state.estimate = null;
+    report(error, "estimate-status");
+  }
+  tell("estimate");
+}
+
+// Run something that takes long, with a button to cancel it.
+async function compute(cancel, action) {
+  computing?.abort();
+  const own = new AbortController();
+  computing = own;
+  show(cancel, true);
+  try {
+    await action(own.signal);
+  } catch (error) {
+    if (error.name !== "AbortError") throw error;
+  } finally {
+    if (computing === own) {
+      computing = null;
+      show(cancel, false);
+    }
+  }
+}
+
+async function computeLike() {
+  const question = readQuestion({ focus: true });
+  const sent = question === null ? null : expectations({ like: true });
+  if (sent === null) return;
+  show("like-progress", true);
+  element("like-button").disabled = true;
+  try {
+    await compute("like-cancel", async (signal) => {
+      const found = await call("POST", path("estimate"), { body: { ...question, ...sent }, signal });
+      present(found.curve, "like", question);
+    });
+  } catch (error) {
+    report(error, "estimate-status", { focus: true });
+  } finally {
+    show("like-progress", false);
+    element("like-button").disabled = false;
+  }
+}
+
+async function findNeeded() {
+  const accuracy = stated(element("accuracy").value);
+  const question = readQuestion({ focus: true });
+  if (question === null) return;
+  if (expected() === "nothing") {
+    element("expect-lead").checked = true;
+    showExpected();
+  }
+  const sent = expectations({ accuracy, like: true });
+  if (sent === null) return;
+  if (!(accuracy > 0 && accuracy < 1)) {
+    setError("accuracy", "The probability must be between 0 and 1, such as 0.9.");
+    focusOn("accuracy");
+    return;
+  }
+  show("use-needed", false);
+  element("needed").textContent = "Computing …";
+  try {
+    await compute("like-cancel", async (signal) => {
+      const found = await call("POST", path("estimate"), { body: { ...question, ...sent }, signal });
+      needed = found.needed;
+      if (found.curve !== null) present(found.curve, sent.like === null ? "public" : "like", question);
+      element("needed").textContent = needed === null || needed.epsilon === null ? (needed?.words ?? "No epsilon on this scale reaches that.") : needed.words;
+      show("use-needed", Boolean(needed?.epsilon));
+      if (needed?.epsilon) element("use-needed").textContent = `Use epsilon ${brief(needed.epsilon)}`;
+    });
+  } catch (error) {
+    element("needed").textContent = "";
+    report(error, "estimate-status", { focus: true });
+  }
+  if (element("needed").textContent === "Computing …") element("needed").textContent = "Cancelled.";
+}
+
+async function look() {
+  const question = readQuestion({ focus: true });
+  if (question === null) return;
+  say("look-status", "Counting the real rows …");
+  element("look-button").disabled = true;
+  try {
+    await compute("look-cancel", async (signal) => {
+      const found = await call("POST", path("look"), { body: question, signal });
+      present(found.curve, "real", question);
+      say("look-status", found.warning, "warn");
+      state.dataset.looked = true;
+      tell("estimate");
+      element("curve-title").scrollIntoView({ block: "nearest" });
+    });
+  } catch (error) {
+    say("look-status", sentence(error), "bad");
+  } finally {
+    element("look-button").disabled = !element("look-agree").checked;
+  }
+  if (element("look-status").textContent.startsWith("Counting")) say("look-status", "Cancelled. The mark may have been set.");
+}
+
+// The numbers in the column `count` of a CSV text.
+export function countsOf(text) {
+  const lines = text.replace(/^\uFEFF/, "").split(/\r?\n/);
+  const cells = (line) => [...line.matchAll(/("(?:[^"]|"")*"|[^,;]*)(?:[,;]|$)/g)].map(([, each]) => each.replace(/^"|"$/g, "").trim());
+  const column = cells(lines[0]).findIndex((name) => name.toLowerCase() === "count");
+  if (column === -1) throw new Error("The first line must name a column “count”.");
+  const numbers = [];
+  lines.slice(1).forEach((line, place) => {
+    if (line.trim() === "") return;
+    const text = cells(line)[column] ?? "";
+    const number = text === "" ? NaN : Number(text);
+    if (!(number >= 0 && Number.isFinite(number))) throw new Error(`Line ${place + 2}: “${text.slice(0, 30)}” is not a count.`);
+    numbers.push(number);
+  });
+  if (numbers.length < 2) throw new Error("The file must have at least two counts.");
+  return numbers;
+}
+
+async function readFile() {
+  const [file] = element("like-file").files;
+  counts = null;
+  setError("like", "");
+  if (file === undefined) return;
+  try {
+    if (file.size > LARGEST_FILE) throw new Error(`The file has ${brief(file.size / 1e6)} MB; at most 1 MB is accepted.`);
+    counts = countsOf(await file.text());
+    element("like-file-hint").textContent = `${whole(counts.length)} counts were read. Only these numbers are sent.`;
+  } catch (error) {
+    setError("like", error.message);
+  }
+}
+
+function showExpected() {
+  const choice = expected();
+  show("lead-field", choice === "lead");
+  show("like-fields", choice === "like");
+  show("like-file-field", element("like").value === "");
+  element("reverse-hint").textContent =
+    choice === "like" ? "Uses the look-alike chosen above." : "Uses the lead stated above: choose “A lead” and fill it in. A smaller lead needs a larger epsilon.";
+}
+
+function fill() {
+  const { dataset } = state;
+  shown = null;
+  needed = null;
+  computing?.abort();
+  element("needed").textContent = "";
+  show("use-needed", false);
+  if (!dataset.described) return;
+  const names = dataset.questions.like ?? [];
+  options(element("like"), [...names.map((name) => [name, name]), ["", "a CSV file of mine"]], names[0] ?? "");
+  show("like-name-field", names.length > 0);
+  show("look", alone());
+  element("look-agree").checked = false;
+  element("look-button").disabled = true;
+  say("look-status", "");
+  showExpected();
+  refresh(0);
+}
+
+export function startEpsilon() {
+  element("epsilon-slider").addEventListener("input", () => {
+    element("epsilon").value = `${Number((10 ** Number(element("epsilon-slider").value)).toPrecision(2))}`;
+    changed();
+  });
+  element("epsilon").addEventListener("input", changed);
+  element("delta").addEventListener("input", () => tell("question"));
+  for (const choice of document.querySelectorAll('input[name="expect"]')) {
+    choice.addEventListener("change", () => {
+      showExpected();
+      if (expected() !== "like") {
+        shown = null;
+        refresh(0);
+      }
+    });
+  }
+  element("lead").addEventListener("input", () => { shown = null; refresh(); });
+  element("like").addEventListener("change", showExpected);
+  element("like-file").addEventListener("change", readFile);
+  element("like-button").addEventListener("click", computeLike);
+  element("like-cancel").addEventListener("click", () => computing?.abort());
+  element("look-cancel").addEventListener("click", () => computing?.abort());
+  element("needed-button").addEventListener("click", findNeeded);
+  element("use-needed").addEventListener("click", () => setEpsilon(needed.epsilon));
+  element("look-agree").addEventListener("change", () => { element("look-button").disabled = !element("look-agree").checked; });
+  element("look-button").addEventListener("click", look);
+  new ResizeObserver(() => draw()).observe(element("curve-place"));
+  on("dataset", fill);
+  on("question", () => { draw(); refresh(); });
+  on("epsilon", () => refresh());
+  on("released", () => refresh(0));
+  clearErrors([...FIELDS, ...EXPECTED]);
+}
