@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 import dpselect
-from benchmarks import discovery, engines, ledger, ranking, selection, service, startup, unknown
+from benchmarks import discovery, engines, groups, ledger, ranking, selection, service, startup, unknown
 from benchmarks.timing import Result
 
 SUITES = {
@@ -24,6 +24,7 @@ SUITES = {
     "engines": engines.measurements,
     "unknown": unknown.measurements,
     "discovery": discovery.measurements,
+    "groups": groups.measurements,
     "ranking": ranking.measurements,
     "service": service.measurements,
     "startup": startup.measurements,

@@ -81,8 +81,11 @@ def measurements(quick: bool) -> Iterator[Result]:
                 yield from _on_server(name, engine, rows, quick)
 
 
-def make_rows(file: Path, count: int) -> None:
-    """Write rows (item, person): the item has rank ⌊d^u⌋ for u uniform in [0, 1) and d items, the person is uniform."""
+def make_rows(file: Path, count: int, **more: str) -> None:
+    """Write rows (item, person): the item has rank ⌊d^u⌋ for u uniform in [0, 1) and d items, the person is uniform.
+
+    Further columns are SQL expressions, which may use these two.
+    """
     import duckdb
 
     with contextlib.closing(duckdb.connect()) as connection:
@@ -91,9 +94,10 @@ def make_rows(file: Path, count: int) -> None:
         connection.execute(
             f"""
             COPY (
+                SELECT *{"".join(f", {expression} AS {name}" for name, expression in more.items())} FROM (
                 SELECT 'item ' || CAST(floor(pow({ITEMS}, share)) AS BIGINT) AS item,
                        CAST(floor({PEOPLE} * other) AS BIGINT) AS person
-                FROM (SELECT random() AS share, random() AS other FROM range({count}))
+                FROM (SELECT random() AS share, random() AS other FROM range({count})))
             ) TO '{file}' (FORMAT parquet)
             """
         )

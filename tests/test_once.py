@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,11 @@ def test_whoever_stores_an_answer_later_returns_the_first_one(ledger: Ledger) ->
     assert len(ledger.entries("films")) == 1
 
 
+def power_cut(*_: Any) -> Any:
+    """Fail in the place of storing an answer."""
+    raise dps.SourceError("the power went out")
+
+
 class TestAfterACrash:
     """A charge without an answer is what a crash between the two leaves behind."""
 
@@ -163,9 +169,6 @@ class TestAfterACrash:
             ledger.create("films", epsilon=0.3)
             for key in ("a", "b"):
                 asked(ledger, key, epsilon=0.1)
-
-            def power_cut(*_: Any) -> Any:
-                raise dps.SourceError("the power went out")
 
             with monkeypatch.context() as patched:
                 patched.setattr(Ledger, "keep_answer", power_cut)
@@ -299,6 +302,122 @@ def test_a_ranking_is_answered_once(ledger: Ledger) -> None:
         with pytest.raises(dps.KeyReused):
             dps.rank(games, **{**question, **change}, **kept)
     assert ledger.remaining("games") == Budget(0.75)
+
+
+class TestDiscover:
+    """Of 400 items each is listed with probability ½, so that two draws agree with probability below 1e-100."""
+
+    MECHANISM = dps.Discovery(epsilon=0.25, delta=1e-6, max_items_per_person=1)
+
+    @pytest.fixture
+    def rows(self) -> pd.DataFrame:
+        """As many people for each item as the threshold asks for."""
+        people = round(self.MECHANISM.threshold / self.MECHANISM.units)
+        films = [f"f{number}" for number in range(400) for _ in range(people)]
+        return pd.DataFrame({"film": films, "viewer": range(len(films)), "day": "2026-11-11"})
+
+    def asked(self, rows: Any, ledger: Any, key: str | None = "films", **changes: Any) -> dps.DomainRelease:
+        question: dict[str, Any] = {"item": "film", "person": "viewer", "epsilon": 0.25, "delta": 1e-6, **changes}
+        question = {"max_items_per_person": 1, "ledger": ledger, "dataset": "films", "once": key, **question}
+        return dps.discover(rows, **question)
+
+    def test_a_second_call_returns_the_stored_list_and_costs_nothing(self, rows: Any, ledger: Ledger) -> None:
+        first = self.asked(rows, ledger)
+        second = self.asked(rows[:10], ledger)
+        assert 0 < len(first.items) < 400
+        assert second == first
+        assert second.to_dict() == first.to_dict() == ledger.answer("films", "films")
+        assert (first.repeated, second.repeated) == (False, True)
+        assert ledger.remaining("films").epsilon == 0.75
+        assert self.asked(rows, ledger, "again").items != first.items
+        assert self.asked(rows, ledger, None).items != first.items
+        assert ledger.check() == []
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"epsilon": 0.125},
+            {"delta": 1e-7},
+            {"max_items_per_person": 2},
+            {"at_least": 5},
+            {"item": "day"},
+            {"person": "day"},
+            {"where": "film <> 'f1'"},
+            {"protects": "one household"},
+        ],
+        ids=lambda change: ", ".join(change),
+    )
+    def test_every_part_of_the_question_counts(self, change: dict[str, Any], rows: Any, ledger: Ledger) -> None:
+        self.asked(rows, ledger)
+        with pytest.raises(dps.KeyReused):
+            self.asked(rows, ledger, **change)
+        assert len(ledger.entries("films")) == 1
+
+    def test_the_period_counts(self, rows: Any, tmp_path: Path) -> None:
+        with Ledger(tmp_path / "weekly.sqlite") as ledger:
+            ledger.create("films", epsilon=1.0, delta=1e-3, every="week")
+            first = self.asked(rows, ledger, time="day", period="2026-W46")
+            assert self.asked(rows, ledger, time="day", period="2026-W46") == first
+            assert first.period == "2026-W46"
+            with pytest.raises(dps.KeyReused):
+                self.asked(rows, ledger, time="day", period="2026-W45")
+
+    def test_the_same_question_in_other_words_is_the_same_question(self, rows: Any, ledger: Ledger) -> None:
+        first = self.asked(rows, ledger, epsilon=1)
+        assert self.asked(rows, ledger, epsilon=1.0, at_least=1, purpose="another note") == first
+
+    def test_a_key_of_another_kind_of_release_is_refused(self, rows: Any, ledger: Ledger) -> None:
+        asked(ledger, "top")
+        self.asked(rows, ledger, "films")
+        with pytest.raises(dps.KeyReused):
+            self.asked(rows, ledger, "top")
+        with pytest.raises(dps.KeyReused):
+            asked(ledger, "films")
+
+    def test_a_seed_is_refused(self, rows: Any, ledger: Ledger) -> None:
+        with pytest.raises(dps.InvalidInput, match="seed must be left out with once"):
+            self.asked(rows, ledger, seed=1)
+        assert ledger.entries("films") == []
+
+    def test_a_crash_between_charge_and_answer_is_drawn_again_without_a_second_charge(
+        self, rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Three tenths exceed 0.3 by a rounding error; the third is charged less, also if it is drawn later."""
+        with Ledger(tmp_path / "tenths.sqlite") as ledger:
+            ledger.create("films", epsilon=0.3, delta=1e-3)
+            for key in ("a", "b"):
+                self.asked(rows, ledger, key, epsilon=0.1)
+            with monkeypatch.context() as patched:
+                patched.setattr(Ledger, "keep_answer", power_cut)
+                with pytest.raises(dps.SourceError, match="power"):
+                    self.asked(rows, ledger, "c", epsilon=0.1)
+            entry = ledger.entries("films")[-1]
+            assert (entry.once, entry.answered) == ("c", False)
+            assert entry.guarantee.epsilon < 0.1
+            retried = self.asked(rows, ledger, "c", epsilon=0.1)
+            assert retried.guarantee == entry.guarantee == retried.mechanism.guarantee
+            assert not retried.repeated
+            assert self.asked(rows, ledger, "c", epsilon=0.1) == retried
+            assert ledger.remaining("films").epsilon == 0.0
+            assert ledger.check() == []
+
+    def test_callers_who_ask_at_the_same_time_get_the_same_list(
+        self, rows: Any, ledger: Ledger, tmp_path: Path
+    ) -> None:
+        place = tmp_path / "budget.sqlite"
+        with ThreadPoolExecutor(6) as pool:
+            answers = list(pool.map(lambda _: self.asked(rows, place), range(6)))
+        assert all(answer == answers[0] for answer in answers)
+        assert [answer.repeated for answer in answers].count(False) == 1
+        assert len(ledger.entries("films")) == 1
+
+    def test_a_list_is_rebuilt_from_its_plain_data(self, rows: Any) -> None:
+        release = dps.discover(
+            rows, item="film", person="viewer", epsilon=1.0, delta=1e-6, max_items_per_person=1, at_least=3
+        )
+        again = dps.DomainRelease.from_dict(json.loads(json.dumps(release.to_dict())))
+        assert again == release
+        assert again.mechanism == release.mechanism
 
 
 MECHANISMS = [

@@ -214,6 +214,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "none per person": ({"max_groups_per_person": 0}, "max_groups_per_person must be"),
     "groups alone": ({"by": None}, "groups must be left out without by"),
+    "a column alone": ({"by": None, "groups": pandas.Series(["DE", "FR"])}, "groups must be left out.*got a Series"),
     "most alone": ({"by": None, "groups": None, "max_groups_per_person": 2}, "must be left out without by"),
     "too few items": ({"k": 7}, "k must be at most 6"),
     "lists": ({"groups": [["DE"], ["FR"]]}, "groups must have groups that are distinct, hashable"),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +12,11 @@ import numpy as np
 from dpselect._numbers import seed_or_none
 from dpselect.charging import ChargeTarget
 from dpselect.errors import InvalidInput
-from dpselect.items import plain_item
+from dpselect.items import item_of, plain_item
 from dpselect.mechanisms import Discovered, Discovery
-from dpselect.periods import protected_unit
+from dpselect.periods import Period, protected_unit
 from dpselect.privacy.guarantee import Guarantee
-from dpselect.release import UNKNOWN, Release, ReleasePlan, StatedDomain
+from dpselect.release import UNKNOWN, Release, ReleasePlan, StatedDomain, plain_argument
 from dpselect.sampling import BitSource, bit_source
 from dpselect.scores import Scores
 from dpselect.sources import Contribution, PeriodFilter, Weights, fresh_key, open_weights, public_name
@@ -43,6 +43,8 @@ class DomainRelease:
         False if a seed was given: whoever knows the seed can undo the noise, so the release protects nobody.
     period
         The day, week or month whose rows were read; None if all were.
+    repeated
+        Whether this is the stored answer to a question that was asked before under the same key (`once`).
 
     Examples
     --------
@@ -62,6 +64,29 @@ class DomainRelease:
     mechanism: Discovery
     secure: bool
     period: str | None = None
+    repeated: bool = field(default=False, compare=False)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> DomainRelease:
+        """Return the release of the plain data that `to_dict` returned.
+
+        Parameters
+        ----------
+        data
+            The plain data. Items are as JSON holds them: a date is its text, for example.
+
+        Returns
+        -------
+        A release whose `to_dict` returns the same data.
+        """
+        return cls(
+            items=[item_of(item) for item in data["items"]],
+            column=data["column"],
+            guarantee=Guarantee(**data["guarantee"]),
+            mechanism=Discovery.described(data["mechanism"]),
+            secure=data["secure"],
+            period=data.get("period"),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the release as plain data that json.dumps accepts."""
@@ -73,6 +98,45 @@ class DomainRelease:
             "secure": self.secure,
             **({} if self.period is None else {"period": self.period}),
         }
+
+
+@dataclass(frozen=True)
+class DiscoveryPlan:
+    """A discovery that is settled and not yet drawn."""
+
+    mechanism: Discovery
+    protects: str
+    period: Period | None
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the release costs, with its unit of protection."""
+        unit = self.protects if self.period is None else protected_unit(self.protects, self.period.unit)
+        return replace(self.mechanism.guarantee, protects=unit)
+
+    @property
+    def budget(self) -> tuple[float, float]:
+        """The epsilon and delta that were asked for."""
+        return self.mechanism.epsilon, self.mechanism.delta
+
+    def with_budget(self, epsilon: float, delta: float) -> DiscoveryPlan:
+        """Return the plan of the same request for another epsilon and delta."""
+        return replace(self, mechanism=replace(self.mechanism, epsilon=epsilon, delta=delta))
+
+    def describe(self) -> dict[str, Any]:
+        """Return the parameters of the release as plain data."""
+        return {**self.mechanism.describe(), **({} if self.period is None else {"period": self.period.name})}
+
+    def question(self) -> dict[str, Any]:
+        """Return what identifies the request as plain data; noise and threshold follow from it."""
+        asked = {**asdict(self.mechanism), "protects": self.protects}
+        if self.period is not None:
+            asked["period"] = self.period.name
+        return {name: plain_argument(value) for name, value in asked.items()}
+
+    def answer_of(self, data: Mapping[str, Any], *, repeated: bool = True) -> DomainRelease:
+        """Return the release that a ledger stored as plain data."""
+        return replace(DomainRelease.from_dict(data), repeated=repeated)
 
 
 def discover(
@@ -92,8 +156,9 @@ def discover(
     period: str | None = None,
     unfinished: bool = False,
     ledger: Ledger | str | os.PathLike[str] | None = None,
-    dataset: str | None = None,
+    dataset: str | Sequence[str] | None = None,
     purpose: str = "",
+    once: str | None = None,
     progress: Callable[[float | None], None] | None = None,
 ) -> DomainRelease:
     """Publish which items exist, as far as enough people have them, without revealing any one person.
@@ -113,7 +178,7 @@ def discover(
     at_least
         List an item that fewer people have with a probability of at most one in a million. Their true number is never
         looked at, so an item with more people may be missing.
-    ledger, dataset, purpose
+    ledger, dataset, purpose, once
         As in `select`; the release is charged before any row is read.
 
     Returns
@@ -142,10 +207,9 @@ def discover(
     mechanism = Discovery(epsilon=epsilon, delta=delta, max_items_per_person=max_items_per_person, at_least=at_least)
     if not (isinstance(protects, str) and protects.strip() and protects.isprintable()):
         raise InvalidInput("protects", protects, "must be the unit of protection, such as 'one person'")
+    plan = DiscoveryPlan(mechanism, protects, None if during is None else during.period)
     name = None if during is None else during.period.name
-    unit = protects if during is None else protected_unit(protects, during.period.unit)
-    guarantee = replace(mechanism.guarantee, protects=unit)
-    target = ChargeTarget.of(ledger, dataset, purpose, period=name)
+    target = ChargeTarget.of(ledger, dataset, purpose, once, seed=seed, period=name)
     bits = bit_source(seed_or_none(seed))
     with open_weights(
         table,
@@ -160,11 +224,24 @@ def discover(
         progress=progress,
     ) as weights:
         # Everything that needs no row is checked, and no row is read yet.
-        if target.ledger is not None:
-            described = mechanism.describe() if name is None else {**mechanism.describe(), "period": name}
-            target.record(guarantee, described, secure=bits.secure)
-        listed = _listed(mechanism, weights, bits)
-    return DomainRelease([each for each, _ in listed], item, guarantee, mechanism, bits.secure, name)
+        charge = target.charge(
+            plan,
+            secure=bits.secure,
+            asked=lambda: {
+                "command": "discover",
+                "table": public_name(table, table_name),
+                "item": item,
+                "person": person,
+                "where": where,
+                "time": time,
+            },
+        )
+        if charge.stored is not None:
+            return plan.answer_of(charge.stored)
+        plan = charge.plan
+        listed = _listed(plan.mechanism, weights, bits)
+    items = [each for each, _ in listed]
+    return charge.published(DomainRelease(items, item, plan.guarantee, plan.mechanism, bits.secure, name))
 
 
 def _listed(mechanism: Discovery, weights: Weights, bits: BitSource) -> list[tuple[Any, int]]:
@@ -216,7 +293,7 @@ def top_of_discovered(
     ) as weights:
         charge = target.charge(plan, secure=bits.secure, asked=lambda: {**asked, "domain": UNKNOWN})
         if charge.stored is not None:
-            return charge.stored
+            return charge.plan.answer_of(charge.stored)
         mechanism = charge.plan.mechanism
         assert isinstance(mechanism, Discovered)
         listed = _listed(mechanism.discovery, weights, bits)

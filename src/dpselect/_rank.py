@@ -69,7 +69,7 @@ def rank(
     period: str | None = None,
     unfinished: bool = False,
     ledger: Ledger | str | os.PathLike[str] | None = None,
-    dataset: str | None = None,
+    dataset: str | Sequence[str] | None = None,
     purpose: str = "",
     once: str | None = None,
     progress: Callable[[float | None], None] | None = None,
@@ -193,7 +193,7 @@ def rank(
             },
         )
         if charge.stored is not None:
-            return charge.stored
+            return charge.plan.answer_of(charge.stored)
         plan = charge.plan
         if promised_rho is not None:
             logging.getLogger("dpselect").warning(

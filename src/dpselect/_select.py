@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpselect._numbers import positive_integer, seed_or_none
@@ -42,7 +42,7 @@ def select(
     unfinished: bool = False,
     seed: int | None = None,
     ledger: Ledger | str | os.PathLike[str] | None = None,
-    dataset: str | None = None,
+    dataset: str | Sequence[str] | None = None,
     purpose: str = "",
     once: str | None = None,
 ) -> Release:
@@ -91,9 +91,10 @@ def select(
     seed
         For tests and examples only: makes the release reproducible, which also means that it protects nobody.
     ledger, dataset, purpose
-        A `dpselect.ledger.Ledger`, or its path or URL; the data set in it to charge, before the draw; and a note for
-        the record. If the cost exceeds the remaining budget by less than a billionth, the release uses the remaining
-        budget and states the smaller epsilon. A release that fails after the charge stays charged.
+        A `dpselect.ledger.Ledger`, or its path or URL; the data set in it to charge, before the draw, or several that
+        are charged the same, all or none; and a note for the record. If the cost exceeds the remaining budget by less
+        than a billionth, the release uses the remaining budget and states the smaller epsilon. A release that fails
+        after the charge stays charged.
     once
         A key, such as "chart 2026-W46"; needs a ledger, which then keeps the answer. The same question under the same
         key returns it and costs nothing more, also after a crash or in several processes at once. Another question is
@@ -146,7 +147,7 @@ def select(
     domain = StatedDomain(None, UNKNOWN) if hidden else StatedDomain(table.size, PUBLIC)
     charge = target.charge(plan, secure=bits.secure, asked=lambda: _asked(table, domain))
     if charge.stored is not None:
-        return charge.stored
+        return charge.plan.answer_of(charge.stored)
     plan = charge.plan
     members, noisy = plan.draw(table, bits)
     items = table.items(members.positions().tolist())

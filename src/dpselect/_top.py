@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dpselect._discover import top_of_discovered
 from dpselect._numbers import seed_or_none
 from dpselect.charging import ChargeTarget
 from dpselect.errors import InvalidInput
-from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, Discovered, Mechanism, PooledDomain, UnknownDomain
-from dpselect.mechanisms.auto import automatic_for_unknown
+from dpselect.mechanisms import (
+    FOR_UNKNOWN_DOMAINS,
+    Discovered,
+    Mechanism,
+    PooledDomain,
+    UnknownDomain,
+    automatic_for_unknown,
+)
 from dpselect.mechanisms.unknown import Pool
 from dpselect.privacy.guarantee import WHERE_OTHERS_HAVE_THE_SAME
 from dpselect.release import (
@@ -75,7 +82,7 @@ def top(
     period: str | None = None,
     unfinished: bool = False,
     ledger: Ledger | str | os.PathLike[str] | None = None,
-    dataset: str | None = None,
+    dataset: str | Sequence[str] | None = None,
     purpose: str = "",
     once: str | None = None,
     progress: Callable[[float | None], None] | None = None,
@@ -166,44 +173,37 @@ def top(
     >>> {country: len(chart.items) for country, chart in charts.groups.items()}
     {'DE': 1, 'FR': 1}
     """
-    during = PeriodFilter.of(time, period, unfinished=unfinished)
-    contribution = Contribution.of(value, clip, weight, max_items_per_person)
-    possible = Domain.of(domain, column=domain_column, header=domain_header)
-    check_not_rows(table, table_name, possible)
-    grouping = Groups.of(by, groups, max_groups_per_person)
-    if grouping is not None:
-        check_not_rows(table, table_name, grouping.listed)
-    if possible.unknown and isinstance(mechanism, str) and mechanism == "auto":
-        # Discovery lists items once for all rows, so that with groups the tests of "restricted" decide in each.
-        plain_counts = contribution.counts and grouping is None
-        mechanism = automatic_for_unknown(k, contribution.max_items_per_person, pool, counts=plain_counts)
-    if grouping is not None and (mechanism == Discovered.name or isinstance(mechanism, Discovered)):
-        raise InvalidInput(
-            "mechanism",
-            Discovered.name,
-            "must be another one with groups, such as restricted; or publish the items first",
-        )
-    plan = ReleaseRequest(
-        mechanism=_mechanism_for(possible, mechanism, pool),
+    question = TopQuestion.of(
         k=k,
         epsilon=epsilon,
         delta=delta,
-        sensitivity=contribution.sensitivity,
-        ordered=ordered,
+        domain=domain,
+        domain_column=domain_column,
+        domain_header=domain_header,
+        value=value,
+        clip=clip,
+        weight=weight,
+        max_items_per_person=max_items_per_person,
+        pool=pool,
+        by=by,
+        groups=groups,
+        max_groups_per_person=max_groups_per_person,
+        mechanism=mechanism,
+        options=options,
         aim=aim,
+        ordered=ordered,
+        lowest=lowest,
         values=values,
         protects=protects,
-        max_items_per_person=contribution.max_items_per_person,
-        number_of_items=possible.number,
-        pool=pool,
-        options=options,
-        lowest=lowest,
-        period=None if during is None else during.period,
-        groups_per_person=None if grouping is None else grouping.most,
-        details=contribution.describe() | ({} if grouping is None else grouping.describe()),
-    ).plan()
-    if isinstance(mechanism, Mechanism):
-        check_covers(mechanism, contribution.sensitivity, contribution.max_items_per_person, values=values)
+        time=time,
+        period=period,
+        unfinished=unfinished,
+    )
+    possible, contribution, grouping, during = question.domain, question.contribution, question.groups, question.during
+    plan = question.plan
+    check_not_rows(table, table_name, possible)
+    if grouping is not None:
+        check_not_rows(table, table_name, grouping.listed)
     if ledger is not None and plan.guarantee.neighbours.startswith(WHERE_OTHERS_HAVE_THE_SAME):
         raise InvalidInput(
             "domain",
@@ -264,11 +264,89 @@ def top(
             },
         )
         if charge.stored is not None:
-            return charge.stored
+            return charge.plan.answer_of(charge.stored)
         releases = (_from_pools if possible.unknown else _from_histograms)(charge.plan, counts, bits)
     if counts.groups is None:
         return charge.published(*releases)
     return charge.published(Release.of_groups(dict(zip(counts.groups, releases, strict=True))))
+
+
+@dataclass(frozen=True)
+class TopQuestion:
+    """What is asked of people's rows, and the plan of its release; all of it is public, and no row is read."""
+
+    domain: Domain
+    contribution: Contribution
+    groups: Groups | None
+    during: PeriodFilter | None
+    plan: ReleasePlan
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        k: int | None,
+        epsilon: float | None,
+        domain: Any,
+        delta: float | None = None,
+        domain_column: str | None = None,
+        domain_header: bool = True,
+        value: str | None = None,
+        clip: tuple[float, float] | None = None,
+        weight: str | None = None,
+        max_items_per_person: int | None = None,
+        pool: int | None = None,
+        by: str | None = None,
+        groups: Any = None,
+        max_groups_per_person: int = 1,
+        mechanism: str | Mechanism = "auto",
+        options: Mapping[str, Any] | None = None,
+        aim: str = "most",
+        ordered: bool = False,
+        lowest: bool = False,
+        values: float | bool | None = None,
+        protects: str = "one person",
+        time: str | None = None,
+        period: str | None = None,
+        unfinished: bool = False,
+    ) -> TopQuestion:
+        """Check these arguments of `top`, and choose mechanism and noise."""
+        during = PeriodFilter.of(time, period, unfinished=unfinished)
+        contribution = Contribution.of(value, clip, weight, max_items_per_person)
+        possible = Domain.of(domain, column=domain_column, header=domain_header)
+        grouping = Groups.of(by, groups, max_groups_per_person)
+        if possible.unknown and isinstance(mechanism, str) and mechanism == "auto":
+            # Discovery lists items once for all rows, so that with groups the tests of "restricted" decide in each.
+            plain_counts = contribution.counts and grouping is None
+            mechanism = automatic_for_unknown(k, contribution.max_items_per_person, pool, counts=plain_counts)
+        if grouping is not None and (mechanism == Discovered.name or isinstance(mechanism, Discovered)):
+            raise InvalidInput(
+                "mechanism",
+                Discovered.name,
+                "must be another one with groups, such as restricted; or publish the items first",
+            )
+        plan = ReleaseRequest(
+            mechanism=_mechanism_for(possible, mechanism, pool),
+            k=k,
+            epsilon=epsilon,
+            delta=delta,
+            sensitivity=contribution.sensitivity,
+            ordered=ordered,
+            aim=aim,
+            values=values,
+            protects=protects,
+            max_items_per_person=contribution.max_items_per_person,
+            number_of_items=possible.number,
+            pool=pool,
+            options=options,
+            lowest=lowest,
+            period=None if during is None else during.period,
+            groups_per_person=None if grouping is None else grouping.most,
+            details=contribution.describe() | ({} if grouping is None else grouping.describe()),
+        ).plan()
+        if isinstance(mechanism, Mechanism):
+            check_covers(mechanism, contribution.sensitivity, contribution.max_items_per_person, values=values)
+        return cls(possible, contribution, grouping, during, plan)
 
 
 def _mechanism_for(domain: Domain, mechanism: str | Mechanism, pool: int | None) -> str | Mechanism:

@@ -9,16 +9,15 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
-from dpselect._numbers import float_below, positive_number
+from dpselect._numbers import float_below
 from dpselect.errors import BudgetExceeded, InvalidInput, plain
-from dpselect.mechanisms import Mechanism, described_mechanism
-from dpselect.privacy.guarantee import Guarantee, probability_of_failure
-from dpselect.release import Release, ReleasePlan
+from dpselect.mechanisms import Discovery, Mechanism, described_mechanism
+from dpselect.privacy.guarantee import Guarantee
 
 if TYPE_CHECKING:
     from dpselect.ledger import Entry, Ledger
@@ -33,47 +32,91 @@ Asked = Callable[[], Mapping[str, Any]]
 """What is asked besides the request itself, as plain data; called only if the release has a key."""
 
 
-@dataclass(frozen=True)
-class Charge:
-    """A plan that is charged, or need not be; with a key, its entry and the answer that is stored already."""
+class Plan(Protocol):
+    """A release that is settled and not yet drawn: what is charged, and how its stored answer is read."""
 
-    plan: ReleasePlan
+    @property
+    def mechanism(self) -> Mechanism | Discovery:
+        """What draws the answer."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the release costs."""
+
+    @property
+    def budget(self) -> tuple[float, float] | None:
+        """The epsilon and delta that were asked for; None if a mechanism object states its own cost."""
+
+    def with_budget(self, epsilon: float, delta: float) -> Self:
+        """Return the plan of the same request for another epsilon and delta."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return the parameters that the ledger records, as plain data."""
+
+    def question(self) -> dict[str, Any]:
+        """Return what identifies the request, as plain data."""
+
+    def answer_of(self, data: Mapping[str, Any], *, repeated: bool = True) -> Any:
+        """Return the answer that is stored as plain data."""
+
+
+PlanType = TypeVar("PlanType", bound=Plan)
+Answer = TypeVar("Answer", bound="PublicAnswer")
+
+
+class PublicAnswer(Protocol):
+    """An answer that a ledger can keep."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data that json.dumps accepts."""
+
+
+@dataclass(frozen=True)
+class Charge(Generic[PlanType]):
+    """A plan that is charged, or need not be; with a key, its entry and the data of an answer stored already."""
+
+    plan: PlanType
     target: ChargeTarget
     entry: Entry | None = None
-    stored: Release | None = None
+    stored: Mapping[str, Any] | None = None
 
-    def published(self, release: Release) -> Release:
-        """Return what may leave: the release, or, with a key, the answer that was stored first."""
+    def published(self, drawn: Answer) -> Answer:
+        """Return what may leave: what was drawn, or, with a key, the answer that was stored first."""
         if self.entry is None:
-            return release
-        answer = json.loads(json.dumps(release.to_dict()))
+            return drawn
+        data = json.loads(json.dumps(drawn.to_dict()))
         with self.target.opened() as ledger:
-            stored = ledger.keep_answer(self.entry, answer)
-        return replace(Release.from_dict(stored), repeated=stored != answer)
+            stored = ledger.keep_answer(self.entry, data)
+        answer: Answer = self.plan.answer_of(stored, repeated=stored != data)
+        return answer
 
 
 @dataclass(frozen=True)
 class ChargeTarget:
-    """The ledger and data set that a release is charged to, and its key; without a ledger nothing is charged."""
+    """The ledger and data set that a release is charged to, and its key; without a ledger nothing is charged.
+
+    `also` names further data sets of the ledger that are charged the same, all or none.
+    """
 
     ledger: Ledger | str | os.PathLike[str] | None
     dataset: str = ""
     purpose: str = ""
     once: str | None = None
     period: str | None = None
+    also: tuple[str, ...] = ()
 
     @classmethod
     def of(
         cls,
         ledger: Any,
-        dataset: str | None,
+        dataset: str | Sequence[str] | None,
         purpose: str,
         once: str | None = None,
         *,
         seed: int | None = None,
         period: str | None = None,
     ) -> ChargeTarget:
-        """Check these arguments of `select`, `top` and `rank`; the period is that of the release, checked."""
+        """Check these arguments of the functions that release; the period is that of the release, checked."""
         if ledger is None:
             for argument, given in (("dataset", dataset), ("purpose", purpose), ("once", once)):
                 if given:
@@ -84,15 +127,18 @@ class ChargeTarget:
         if not isinstance(ledger, Ledger | str | os.PathLike):
             given = plain(f"an object of type {type(ledger).__name__}")
             raise InvalidInput("ledger", given, "must be a dpselect.privacy.Ledger, or the path or URL of one")
-        if not dataset:
-            raise InvalidInput("dataset", dataset, "must name the data set of the ledger that is charged")
+        names = (dataset,) if isinstance(dataset, str) else tuple(dataset or ())
+        if not names or not all(names) or len(set(names)) < len(names):
+            raise InvalidInput(
+                "dataset", dataset, "must name the data set of the ledger that is charged, or several, each once"
+            )
         if once is not None and seed is not None:
             raise InvalidInput(
                 "seed", seed, "must be left out with once: the stored answer is published, and a seed protects nobody"
             )
-        return cls(ledger, dataset, purpose, once, period)
+        return cls(ledger, names[0], purpose, once, period, names[1:])
 
-    def charge(self, plan: ReleasePlan, *, secure: bool, asked: Asked = dict) -> Charge:
+    def charge(self, plan: PlanType, *, secure: bool, asked: Asked = dict) -> Charge[PlanType]:
         """Charge the plan; if only a rounding error is missing, charge a smaller plan.
 
         When this returns, the record is on the disk and the answer may be drawn, unless it is stored already.
@@ -108,7 +154,7 @@ class ChargeTarget:
                 "mechanism", plan.mechanism.name, "must draw exactly by its law if a ledger is charged; use another one"
             )
         if self.once is not None:
-            return self._charge_once(plan, {**plan.request.question(), **_asked_for(asked())})
+            return self._charge_once(plan, {**plan.question(), **_asked_for(asked())})
         try:
             self.record(_charged(plan), plan.describe(), secure=secure)
             return Charge(plan, self)
@@ -126,25 +172,35 @@ class ChargeTarget:
         answer was seen. A record without an answer costs budget; an answer without a record costs privacy.
         """
         with self.opened() as ledger:
-            ledger.spend(self.dataset, guarantee, self.purpose, parameters, secure=secure, period=self.period)
+            ledger.spend(
+                self.dataset,
+                guarantee,
+                self.purpose,
+                parameters,
+                secure=secure,
+                period=self.period,
+                also=self.also,
+            )
 
-    def _charge_once(self, plan: ReleasePlan, question: Mapping[str, Any]) -> Charge:
+    def _charge_once(self, plan: PlanType, question: Mapping[str, Any]) -> Charge[PlanType]:
         """Charge a plan under the key, unless that was done before; find the answer if there is one."""
         _check_rebuilds(plan.mechanism)
         assert self.once is not None
         arguments = (self.once, question, self.purpose)
+        where: dict[str, Any] = {"period": self.period, "also": self.also}
         with self.opened() as ledger:
             try:
-                found = ledger.spend_once(self.dataset, _charged(plan), *arguments, plan.describe(), period=self.period)
+                found = ledger.spend_once(self.dataset, _charged(plan), *arguments, plan.describe(), **where)
             except BudgetExceeded as refusal:
                 fitting = _within(plan, refusal)
                 if fitting is None:
                     raise
-                reduced = {"epsilon": fitting.request.epsilon, "delta": fitting.request.delta}
+                assert fitting.budget is not None
+                reduced = dict(zip(("epsilon", "delta"), fitting.budget, strict=True))
                 parameters = {**fitting.describe(), _REDUCED: reduced}
-                found = ledger.spend_once(self.dataset, _charged(fitting), *arguments, parameters, period=self.period)
+                found = ledger.spend_once(self.dataset, _charged(fitting), *arguments, parameters, **where)
         if found.answer is not None:
-            return Charge(plan, self, found.entry, replace(Release.from_dict(found.answer), repeated=True))
+            return Charge(plan, self, found.entry, found.answer)
         return Charge(_plan_of(plan, found.entry), self, found.entry)
 
     @contextlib.contextmanager
@@ -165,15 +221,17 @@ def _asked_for(asked: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in asked.items() if value not in (None, False)}
 
 
-def _charged(plan: ReleasePlan) -> Guarantee:
+def _charged(plan: Plan) -> Guarantee:
     """Return what is charged. What the plan takes on trust is recorded with the mechanism, not in the unit."""
     if not plan.mechanism.promise:
         return plan.guarantee
     return replace(plan.guarantee, neighbours=plan.guarantee.neighbours.partition(", if the promise holds")[0])
 
 
-def _check_rebuilds(mechanism: Mechanism) -> None:
+def _check_rebuilds(mechanism: Mechanism | Discovery) -> None:
     """Refuse a mechanism that cannot be rebuilt from its description, which is what a stored answer has."""
+    if isinstance(mechanism, Discovery):
+        return
     described = mechanism.describe()
     with contextlib.suppress(InvalidInput, TypeError, ValueError):
         if described_mechanism(json.loads(json.dumps(described))).describe() == described:
@@ -183,10 +241,10 @@ def _check_rebuilds(mechanism: Mechanism) -> None:
     )
 
 
-def _plan_of(plan: ReleasePlan, entry: Entry) -> ReleasePlan:
+def _plan_of(plan: PlanType, entry: Entry) -> PlanType:
     """Return the plan that was charged under a key, which may be the reduced one of an earlier attempt."""
     reduced = entry.parameters.get(_REDUCED)
-    charged = plan if reduced is None else replace(plan.request, **reduced).plan()
+    charged = plan if reduced is None else plan.with_budget(**reduced)
     if _charged(charged) != entry.guarantee:
         raise InvalidInput(
             "once",
@@ -197,9 +255,9 @@ def _plan_of(plan: ReleasePlan, entry: Entry) -> ReleasePlan:
     return charged
 
 
-def _within(plan: ReleasePlan, refusal: BudgetExceeded) -> ReleasePlan | None:
+def _within(plan: PlanType, refusal: BudgetExceeded) -> PlanType | None:
     """Return the request planned for the remaining budget; None if more than a rounding error is missing."""
-    if isinstance(plan.request.mechanism, Mechanism):  # it states its own cost
+    if plan.budget is None:
         return None
     delta = _share(refusal.requested_delta, refusal.remaining_delta)
     epsilon, most = _share(refusal.requested, refusal.remaining), refusal.remaining
@@ -209,13 +267,9 @@ def _within(plan: ReleasePlan, refusal: BudgetExceeded) -> ReleasePlan | None:
         most = plan.guarantee.epsilon
     if min(epsilon, delta) < 1 - ROUNDING_ALLOWANCE:
         return None
-    smaller = replace(
-        plan.request,
-        epsilon=min(float_below(epsilon * Fraction(positive_number("epsilon", plan.request.epsilon))), most),
-        delta=float_below(delta * Fraction(probability_of_failure(plan.request.delta or 0.0))),
-    )
+    asked_epsilon, asked_delta = map(Fraction, plan.budget)
     with contextlib.suppress(InvalidInput):  # for example, the δ that naming needs cannot be made smaller
-        return smaller.plan()
+        return plan.with_budget(min(float_below(epsilon * asked_epsilon), most), float_below(delta * asked_delta))
     return None
 
 

@@ -186,7 +186,8 @@ def _is_public(given: object) -> bool:
 def _brief(value: object, length: int = 60) -> str:
     """Return a value as text of limited length."""
     try:
-        text = value if isinstance(value, _Plain) else repr(value)
+        shown = str(value) if isinstance(value, PurePath) else value
+        text = shown if isinstance(shown, _Plain) else repr(shown)
     except ValueError:  # Python refuses to spell out integers of thousands of digits
         text = f"{_with_article(type(value).__name__)} too long to show"
     return text if len(text) <= length else text[: length - 1] + "…"

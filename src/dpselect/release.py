@@ -374,7 +374,7 @@ class ReleaseRequest:
         asked = replace(self, delta=self.delta if is_object else self.delta or None, options=self.options or None)
         stated = {each.name: getattr(asked, each.name) for each in fields(self)}
         defaults = {each.name: each.default for each in fields(self)}
-        return {name: _normal(value) for name, value in stated.items() if value != defaults[name]}
+        return {name: plain_argument(value) for name, value in stated.items() if value != defaults[name]}
 
     def _check_lowest(self) -> None:
         if not isinstance(self.lowest, bool):
@@ -459,16 +459,16 @@ class ReleaseRequest:
         return replace(named, neighbours=named.neighbours + promised)
 
 
-def _normal(value: Any) -> Any:
+def plain_argument(value: Any) -> Any:
     """Return an argument as plain data: equal numbers in one form, objects by their parameters."""
     if isinstance(value, Mechanism):
-        return _normal(value.describe())
+        return plain_argument(value.describe())
     if isinstance(value, Mapping):
-        return {str(name): _normal(part) for name, part in value.items()}
+        return {str(name): plain_argument(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_normal(part) for part in value]
+        return [plain_argument(part) for part in value]
     if is_dataclass(value) and not isinstance(value, type):
-        return _normal(asdict(value))
+        return plain_argument(asdict(value))
     if isinstance(value, Real | Decimal) and not isinstance(value, bool):
         return str(exact_fraction(value))
     return value
@@ -491,6 +491,25 @@ class ReleasePlan:
         if self.request.period is not None:
             described["period"] = self.request.period.name
         return described if self.noise is None else {**described, "values": self.noise.noise}
+
+    @property
+    def budget(self) -> tuple[float, float] | None:
+        """The epsilon and delta that were asked for; None if a mechanism object states its own cost."""
+        if isinstance(self.request.mechanism, Mechanism):
+            return None
+        return positive_number("epsilon", self.request.epsilon), probability_of_failure(self.request.delta or 0.0)
+
+    def with_budget(self, epsilon: float, delta: float) -> ReleasePlan:
+        """Return the plan of the same request for another epsilon and delta."""
+        return replace(self.request, epsilon=epsilon, delta=delta).plan()
+
+    def question(self) -> dict[str, Any]:
+        """Return what identifies the request as plain data."""
+        return self.request.question()
+
+    def answer_of(self, data: Mapping[str, Any], *, repeated: bool = True) -> Release:
+        """Return the release that a ledger stored as plain data."""
+        return replace(Release.from_dict(data), repeated=repeated)
 
     def seen(self, scores: Scores) -> Scores:
         """Return the scores as the mechanism sees them: negated if the lowest are asked for."""

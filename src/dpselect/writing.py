@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import fcntl
+import io
 import os
 import re
 import secrets
 import stat
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 _OPEN_FILE = re.compile(r"/dev/(stdout|stderr|fd/\d+)|/proc/[^/]+/fd/\d+")
 _OWN_FILE = re.compile(r"/dev/(?:stdout|stderr)|(?:/dev|/proc/self)/fd/(\d{1,9})")
@@ -45,6 +49,13 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def csv_bytes(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
+    """Return a CSV with a header, every cell in quotes."""
+    text = io.StringIO(newline="")
+    csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows([header, *rows])
+    return text.getvalue().encode()
 
 
 def is_writable(path: str | os.PathLike[str]) -> bool:

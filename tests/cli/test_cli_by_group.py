@@ -114,3 +114,10 @@ def test_bad_input_is_refused_with_the_way_out(line: str, words: str) -> None:
     assert (result.exit_code, result.stdout) == (2, "")
     assert [word for word in words.split() if word not in result.stderr] == [], result.stderr
     assert "hush" not in result.stderr
+
+
+def test_what_is_right_is_said_to_depend_on_the_groups_that_people_count_in() -> None:
+    asked = f"forecast rows.parquet -k 2 --epsilon 0.5 {ROWS}"
+    assert "among people who count in one group each" in " ".join(run(asked).stdout.split())
+    several = " ".join(run(f"{asked} --max-groups-per-person 2").stdout.split())
+    assert "among people who count in at most 2 groups each" in several

@@ -366,3 +366,9 @@ def test_the_demo_overwrites_only_its_own_files_unless_forced(tmp_path: Path, mo
         Path(name).unlink()
     Path("views.parquet").write_text("no table")
     assert "a views.parquet that the demo did not write" in demo(10).stderr
+
+
+def test_an_unquoted_pattern_is_explained() -> None:
+    result = run("top", "one.csv", "two.csv", *top_line()[2:])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "to read several files, quote the pattern, as in 'data/*.csv', or name their folder" in result.stderr

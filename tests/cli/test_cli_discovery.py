@@ -53,6 +53,14 @@ def test_every_format_says_the_same(folder: Path) -> None:
     assert data["mechanism"]["max_items_per_person"] == 12
 
 
+@pytest.mark.parametrize("name", ["domain.json", "domain.txt"])
+def test_a_file_that_is_no_domain_is_not_called_one(folder: Path, name: str) -> None:
+    result = run(f"domain views.parquet {ASKED} --output {name}")
+    assert result.exit_code == 0
+    assert f"--domain {name}" not in result.stderr
+    assert "items listed; for a list that --domain takes, name a file that ends in .csv" in result.stderr
+
+
 def test_at_least_is_stated_with_its_probability(folder: Path) -> None:
     result = run(f"domain views.parquet {ASKED} --at-least 60")
     assert "fewer than 60 people" in result.stdout
@@ -96,7 +104,8 @@ def test_items_that_no_line_can_hold_are_left_out_with_a_note(folder: Path) -> N
     line = f"domain notes.parquet {ASKED}"
     result = run(f"{line} --output notes.csv")
     assert Path("notes.csv").read_text() == "film\nc\n"
-    assert "1 of the items contain a line break" in result.stderr
+    assert "1 of the items cannot be a line of a CSV file" in result.stderr
+    assert "1 items listed; state them as --domain notes.csv" in result.stderr
     assert json.loads(run(f"{line} --format json").stdout)["items"] == ["a\nb", "c"]
 
 

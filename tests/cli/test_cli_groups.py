@@ -94,7 +94,8 @@ def test_what_is_no_public_list_of_groups_is_refused_with_the_way_out(rows: Path
         assert said.startswith("dpselect: --groups")
         assert "dpselect domain" in said
     assert "--groups must list the groups, which are public" in refused(asked)
-    assert "--groups must be left out without by (--by)" in refused(LISTED.replace("--by country", ""))
+    alone = refused(LISTED.replace("--by country", ""))
+    assert "--groups must be left out without by (--by), the column of groups, got 'countries.csv'" in alone
     assert "must be at most 3 (the number of groups)" in refused(f"{LISTED} --max-groups-per-person 4")
 
 

@@ -54,6 +54,21 @@ def test_another_question_under_the_key_is_bad_input() -> None:
     )
 
 
+def test_a_list_of_items_is_discovered_once(folder: Path) -> None:
+    with Ledger("ledger.sqlite") as opened:
+        opened.create("views", epsilon=1.0, delta=1e-5)
+    asked = "--item film --person viewer --epsilon 0.5 --delta 1e-6 --max-items-per-person 5"
+    line = f"domain views.parquet {asked} --ledger ledger.sqlite --dataset views --once films --format json"
+    first, second = (run(line) for _ in range(2))
+    assert (first.exit_code, first.stderr) == (0, "")
+    assert (second.exit_code, second.stdout) == (0, first.stdout)
+    assert "answered before under this key" in second.stderr
+    refused = run(f"{line} --at-least 9")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    with Ledger("ledger.sqlite") as opened:
+        assert opened.remaining("views").epsilon == 0.5
+
+
 def test_a_key_without_a_ledger_and_a_seed_are_refused() -> None:
     without = run(f"{TOP} --once a")
     assert (without.exit_code, without.stdout) == (2, "")

@@ -77,6 +77,21 @@ def test_a_list_drops_other_items_and_gives_missing_ones_a_zero() -> None:
     assert answer("named.csv -k 1 --epsilon 1e6 --domain films.csv --item film --count viewers")["items"] == ["film 00"]
 
 
+@pytest.mark.parametrize(
+    ("options", "taken"),
+    [
+        ("", "restricted"),
+        ("--max-items-per-person 3", "discovered"),
+        ("--max-items-per-person 4", "restricted"),
+        ("--max-items-per-person 3 --pool 9", "restricted"),
+        ("--max-items-per-person 3 --sensitivity -1 1", "restricted"),
+    ],
+)
+def test_auto_takes_what_top_would_on_an_unknown_domain(options: str, taken: str) -> None:
+    found = answer(f"counts.csv -k 3 --epsilon 8 --delta 1e-3 --domain unknown {options}")
+    assert found["mechanism"]["name"] == taken
+
+
 def test_an_unknown_domain_hides_which_items_exist() -> None:
     found = answer("counts.csv -k 3 --epsilon 20 --delta 1e-3 --domain unknown")
     assert found["domain"] == {"items": None, "stated": "unknown"}

@@ -15,6 +15,10 @@ from dpselect.sources import Contribution, Domain, open_counts
 
 pytestmark = pytest.mark.slow
 
+ONE_ITEM = Contribution.of(None, None, None, 1)
+PEOPLE = "('pen', 'Ann', 'Bonn'), ('ink', 'ann', 'Rome'), ('pen', 'Bob', 'Bonn')"
+"""Two people, if case is ignored, as rows (item, person, town) in SQL."""
+
 
 def items_and_scores(domain: Any = 50, *, table: Any, contribution: Contribution | None = None, **where: Any) -> Any:
     """Return all items that somebody has, each with its score, in the order of their text."""
@@ -132,3 +136,115 @@ def test_texts_of_spark_are_compared_byte_by_byte_and_must_be_unicode(spark_plac
         "('heat', 1), ('Heat', 2), ('Heat', 3), (CAST(x'61ff' AS STRING), 4) AS rows (item, person)"
     )
     assert items_and_scores(table=frame) == [("Heat", 2), ("heat", 1)]
+
+
+class TestPeople:
+    """A collation in which different texts are equal lets an engine keep either spelling of a person, by other rows."""
+
+    def refused(self, reason: str, advice: str, **source: Any) -> None:
+        asked: dict[str, Any] = {**source, "item": "item", "person": "person", "epsilon": 1.0}
+        calls = [
+            lambda: dps.top(**asked, k=1, domain=["pen", "ink"]),
+            lambda: dps.top(**asked, k=1, domain=["pen", "ink"], max_items_per_person=1),
+            lambda: dps.top(**asked, k=1, domain=["pen", "ink"], by="town", groups=["Bonn", "Rome"]),
+            lambda: dps.discover(**asked, delta=1e-6, max_items_per_person=1),
+        ]
+        for call in calls:
+            with pytest.raises(dps.InvalidInput) as caught:
+                call()
+            assert str(caught.value).startswith("person must be text that is compared byte by byte")
+            assert f"got column 'person' with {reason}; use a view" in str(caught.value)
+            assert advice in str(caught.value)
+
+    def accepted(self, **source: Any) -> None:
+        with open_counts(
+            **source,
+            item="item",
+            person="person",
+            domain=Domain.of(["pen", "ink"]),
+            k=1,
+            key="k",
+            contribution=ONE_ITEM,
+        ) as counts:
+            scores, numbers = counts.histogram()
+        assert sum(score * number for score, number in zip(scores, numbers, strict=True)) == 2
+
+    @pytest.mark.parametrize("collation", ["NOCASE", "NOACCENT", "NFC", "NOCASE.NOACCENT"])
+    def test_duckdb(self, collation: str, tmp_path: Path) -> None:
+        import duckdb
+
+        place = DuckDbFile(tmp_path)
+        with contextlib.closing(duckdb.connect(str(place.file))) as connection:
+            connection.execute(f"CREATE TABLE orders (item TEXT, person TEXT COLLATE {collation}, town TEXT)")
+            connection.execute(f"INSERT INTO orders VALUES {PEOPLE}")
+            connection.execute("CREATE VIEW seen AS SELECT * FROM orders")
+            connection.execute(
+                'CREATE VIEW fit AS SELECT item, CAST(lower(person) AS TEXT) COLLATE "C" AS person FROM orders'
+            )
+        for name in ("orders", "seen"):
+            self.refused("a collation such as NOCASE", 'COLLATE "C"', **place.source(name))
+        self.accepted(**place.source("fit"))
+
+    def test_postgresql(self, fresh_database: PostgreSqlDatabase) -> None:
+        """The server of these tests has no ICU and no extensions, so its catalogue and a type of that name stand in."""
+        with fresh_database.connect() as connection:
+            connection.execute("CREATE COLLATION loose (provider = libc, locale = 'C')")
+            connection.execute("UPDATE pg_collation SET collisdeterministic = false WHERE collname = 'loose'")
+            connection.execute("CREATE TYPE citext")
+            for name, takes, gives in (("textin", "cstring", "citext"), ("textout", "citext", "cstring")):
+                connection.execute(
+                    f"CREATE FUNCTION ci{name}({takes}) RETURNS {gives} AS '{name}' LANGUAGE internal IMMUTABLE STRICT"
+                )
+            connection.execute(
+                "CREATE TYPE citext (INPUT = citextin, OUTPUT = citextout, LIKE = text, CATEGORY = 'S', COLLATABLE)"
+            )
+            connection.execute("CREATE CAST (citext AS text) WITHOUT FUNCTION AS IMPLICIT")
+            for name, kind in (
+                ("orders", "text COLLATE loose"),
+                ("short", "varchar(9) COLLATE loose"),
+                ("typed", "citext"),
+                ("plain", "text"),
+                ("fixed", "char(5)"),
+            ):
+                connection.execute(f"CREATE TABLE {name} (item text, person {kind}, town text)")
+                connection.execute(f"INSERT INTO {name} VALUES {PEOPLE}")
+            for name in ("orders", "typed"):
+                lower = 'CAST(lower(person) AS TEXT) COLLATE "C" AS person'
+                connection.execute(f"CREATE VIEW fit_{name} AS SELECT item, {lower} FROM {name}")
+        for name, reason in (("orders", "collation loose"), ("short", "collation loose"), ("typed", "type citext")):
+            self.refused(reason, 'COLLATE "C"', **fresh_database.source(name))
+        for name in ("fit_orders", "fit_typed"):
+            self.accepted(**fresh_database.source(name))
+        for name in ("plain", "fixed"):
+            with open_counts(
+                **fresh_database.source(name), item="item", person="person", domain=Domain.of(2), k=1
+            ) as counts:
+                assert counts.size == 2
+
+    def test_spark(self, spark_place: SparkSession) -> None:
+        frame = spark_place.session.sql(
+            f"SELECT item, person COLLATE UTF8_LCASE AS person, town FROM VALUES {PEOPLE} AS rows (item, person, town)"
+        )
+        self.refused("collation UTF8_LCASE", "COLLATE UTF8_BINARY", table=frame)
+        fit = frame.selectExpr("item", "CAST(lower(person) AS STRING) COLLATE UTF8_BINARY AS person")
+        self.accepted(table=fit)
+
+
+def test_voters_in_a_collation_that_ignores_case_are_refused(tmp_path: Path) -> None:
+    import duckdb
+
+    place = DuckDbFile(tmp_path)
+    with contextlib.closing(duckdb.connect(str(place.file))) as connection:
+        connection.execute("CREATE TABLE votes (winner TEXT, loser TEXT, voter TEXT COLLATE NOCASE)")
+    asked: dict[str, Any] = {"winner": "winner", "loser": "loser", "person": "voter", "max_votes_per_person": 1}
+    with pytest.raises(dps.InvalidInput, match="column 'voter' with a collation such as NOCASE"):
+        dps.rank(
+            place.source("votes")["table"],
+            table_name="votes",
+            **asked,
+            k=1,
+            epsilon=1.0,
+            comparisons_per_pair=2,
+            max_degree=3,
+            domain=["a", "b", "c", "d"],
+        )

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import socket
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 import uvicorn
 
-from dpselect.service import Offer, create_app
+from dpselect.service import create_app
 from dpselect.service.serve import server_settings
+from dpselect.service.settings import PublicSettings
 
 
 @dataclass
@@ -25,7 +28,7 @@ class Served:
 
 
 @contextlib.contextmanager
-def served(offers: Mapping[str, Offer]) -> Iterator[Served]:
+def served(offers: Mapping[str, PublicSettings]) -> Iterator[Served]:
     """Serve the offers from another thread until the end."""
     app = create_app(offers)
     listening = socket.socket()
@@ -54,3 +57,14 @@ def served(offers: Mapping[str, Offer]) -> Iterator[Served]:
         server.should_exit = True
         thread.join()
         listening.close()
+
+
+def send(service: Served, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Any:
+    """Return status, headers and content of the answer to a request."""
+    connection = http.client.HTTPConnection(urlsplit(service.url).netloc, timeout=30)
+    try:
+        connection.request(method, path, body, headers or {})
+        reply = connection.getresponse()
+        return reply.status, dict(reply.getheaders()), reply.read()
+    finally:
+        connection.close()

@@ -163,10 +163,11 @@ def test_a_model_chooses_in_the_browser_as_in_python(page: Any) -> None:
     assert found["refused"] == "the quality of every result needs to be a finite number"
 
 
-def test_the_page_shows_the_first_catalogue_on_a_line(browser: Any) -> None:
-    for offers, shown in (
-        ({"films": FILMS, "coast": coast(1000)}, ""),
-        ({"films": FILMS}, "this service has no catalogue on a line"),
+def test_the_page_shows_the_first_catalogue_on_a_line_and_says_where_feature_vectors_are(browser: Any) -> None:
+    for offers, shown, place in (
+        ({"films": FILMS, "coast": coast(1000)}, "", "POST /v1/multiselect/films"),
+        ({"films": FILMS}, "this service has no catalogue on a line", "POST /v1/multiselect/films"),
+        ({"coast": coast(1000)}, "", "dpselect serve films.csv --features"),
     ):
         with served(offers) as running:
             context = browser.new_context()
@@ -174,6 +175,9 @@ def test_the_page_shows_the_first_catalogue_on_a_line(browser: Any) -> None:
             opened.goto(running.url)
             opened.wait_for_selector("#status:not(:empty)" if shown else "#ask:not([disabled])", state="attached")
             assert shown in opened.text_content("#status")
+            assert place in opened.text_content("#vectors")
+            assert opened.locator("#served li").count() == len(offers)
+            assert opened.locator("#ask").is_visible() is not bool(shown)
             context.close()
 
 
@@ -339,12 +343,110 @@ def test_the_page_fits_itself_to_any_catalogue(browser: Any, shops: Served) -> N
     assert page.text_content("footer").count("mile") == 2
     page.click("#ask")
     page.wait_for_selector("#sent:has-text('signal')")
-    assert page.text_content("#sent").startswith("POST /v1/multiselect/50%25%20%231?k=2&epsilon=0.05")
+    assert page.text_content("#sent").startswith("POST /v1/multiselect/50%25%20%231?k=2&epsilon=1\n")
     assert "at 1500.0 mile" in page.text_content("#kept-choice")
-    # On a narrow screen the map is scrolled to the user, and nothing else is.
-    assert page.evaluate("document.querySelector('.map').scrollLeft") > 0
-    assert page.evaluate("document.documentElement.scrollWidth") == 360
     context.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_page_fits_a_phone_and_follows_the_theme(browser: Any, service: Served, theme: str, width: int) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=theme)
+    page = context.new_page()
+    page.goto(service.url)
+    page.wait_for_selector("#ask:not([disabled])")
+    page.click("#ask")
+    page.wait_for_selector("#strip .sent-mark")
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    for picture in ("#strip", "#averages"):
+        texts = page.evaluate(TEXTS, picture)
+        assert len(texts) >= 9
+        assert all(text["size"] >= 12 for text in texts), "legible"
+        assert all(text["inside"] for text in texts), "nothing is cut off"
+        assert not overlaps([text["box"] for text in texts if "town" in text["kind"]])
+    brightness = page.evaluate(BRIGHTNESS)
+    assert all(shade < 90 if theme == "dark" else shade > 200 for shade in brightness["grounds"]), brightness
+    assert all(shade > 130 if theme == "dark" else shade < 130 for shade in brightness["texts"]), brightness
+    # What the page itself states goes before the system's setting.
+    page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", {"light": "dark"}.get(theme, "light"))
+    turned = page.evaluate(BRIGHTNESS)["grounds"]
+    assert all((one > 127) != (other > 127) for one, other in zip(turned, brightness["grounds"], strict=True))
+    context.close()
+
+
+TEXTS = """picture => {
+    const svg = document.querySelector(picture);
+    const { width, left, right } = svg.getBoundingClientRect();
+    return [...svg.querySelectorAll("text")].map((text) => {
+        const box = text.getBoundingClientRect();
+        return {
+            size: parseFloat(getComputedStyle(text).fontSize) * width / svg.viewBox.baseVal.width,
+            inside: box.left >= left - 1 && box.right <= right + 1,
+            kind: text.getAttribute("class") ?? "",
+            box: [box.left, box.right, box.top, box.bottom],
+        };
+    });
+}"""
+BRIGHTNESS = """() => {
+    const shade = (selector, property) => {
+        const colour = getComputedStyle(document.querySelector(selector))[property].match(/[0-9.]+/g).map(Number);
+        return (colour[0] + colour[1] + colour[2]) / 3;
+    };
+    return {
+        grounds: [["body", "backgroundColor"], [".card", "backgroundColor"], ["pre", "backgroundColor"],
+            ["#strip .sea", "fill"], ["#strip .land", "fill"]].map((each) => shade(...each)),
+        texts: [["h1", "color"], [".hint", "color"], ["#strip .town-name", "fill"], ["#averages text", "fill"],
+            ["#averages .mean", "fill"]].map((each) => shade(...each)),
+    };
+}"""
+
+
+def overlaps(boxes: list[list[float]]) -> bool:
+    """Return whether any two boxes overlap sideways and have about the same height."""
+    return any(
+        one[0] < other[1] and other[0] < one[1] and abs(one[2] - other[2]) < 8
+        for number, one in enumerate(boxes)
+        for other in boxes[:number]
+    )
+
+
+def test_the_pictures_are_drawn_again_when_the_window_changes(page: Any) -> None:
+    page.set_viewport_size({"width": 360, "height": 700})
+    # The page's policy forbids what wait_for_function does when it has to look twice.
+    page.wait_for_selector("#strip[viewBox^='0 0 306 ']")
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 0.7])
+def test_the_page_starts_with_the_epsilon_that_is_served(browser: Any, epsilon: float) -> None:
+    with served({"line": Offer([1.0, 2.0, 3.0], k=1, epsilon=epsilon, unit="km")}) as running:
+        context = browser.new_context()
+        opened = context.new_page()
+        opened.goto(running.url)
+        opened.wait_for_selector("#ask:not([disabled])")
+        assert opened.text_content("#epsilon-shown") == f"{epsilon:g} per km"
+        assert opened.get_attribute("#epsilon", "aria-valuetext") == f"{epsilon:g} per km"
+        context.close()
+
+
+def test_the_keyboard_alone_asks_and_the_answer_is_announced(page: Any, service: Served) -> None:
+    for wanted in ("position", "epsilon", "k", "ask"):
+        for _ in range(4):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.id") == wanted:
+                break
+        assert page.evaluate("document.activeElement.id") == wanted
+    before = len(service.bodies)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#status:has-text('answers came back')")
+    assert len(service.bodies) == before + 1
+    assert page.get_attribute("#status", "role") == "status"
+    assert page.evaluate("document.activeElement.id") == "ask"
+    assert "Kept: the one at" in page.get_attribute("#strip", "aria-label")
+    unnamed = (
+        "[...document.querySelectorAll('input, progress')].filter((each) => !each.labels.length && !each.ariaLabel)"
+    )
+    assert page.evaluate(f"{unnamed}.length") == 0
 
 
 def test_an_answer_for_an_earlier_position_is_not_shown_for_the_present_one(page: Any) -> None:

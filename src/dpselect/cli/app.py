@@ -96,6 +96,9 @@ COMMANDS = {
         "serve_command",
         "SERVE_EXAMPLES",
     ),
+    "desk": Command(
+        "Open the curator's page: describe, estimate, preview and release, under a budget.", "desk", "desk_commands"
+    ),
     "ledger": Command(
         "Keep a budget per data set, which no crash or race can overdraw.", "ledger", "ledger_commands", ""
     ),
@@ -136,6 +139,8 @@ class Commands(TyperGroup):
             if hasattr(error, "format_message"):
                 said = error.format_message()
                 note("cannot parse an argument that contains a password" if has_password(said) else said)
+                if "unexpected extra argument" in said:  # the shell replaced an unquoted pattern by the names of files
+                    note("to read several files, quote the pattern, as in 'data/*.csv', or name their folder")
                 note("see " + " ".join(filter(None, ["dpselect", context.invoked_subcommand, "--help"])))
                 raise typer.Exit(BAD_INPUT) from None
             # The error's message could quote a row, so only its type is shown.

@@ -108,10 +108,14 @@ def group_text(found: Any, form: Format, *, model: str = "") -> str:
         Text(
             f"Answered by {mechanism.name} with epsilon = {mechanism.guarantee.epsilon:.3g}{share}. Exact: the "
             "probability of exactly the right answer. Right: how many of "
-            f"{mechanism.k} items to expect to be right.{model}"
+            f"{mechanism.k} items to expect to be right, among people who count in {_few(most)} each.{model}"
         ),
         *([Text("≈: estimated from draws; --format json has 95% intervals.")] if simulated else []),
     )
+
+
+def _few(groups: int) -> str:
+    return "one group" if groups == 1 else f"at most {groups} groups"
 
 
 def _row(group: Any, outlook: Any) -> dict[str, Any]:

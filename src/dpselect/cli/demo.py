@@ -234,6 +234,14 @@ def demo_command(
         note(f"the files of the example are {views} (private rows), {films} and {countries} (public lists)")
 
 
+def demo_files(folder: Path) -> list[Path]:
+    """Return the files of the demo in a folder, generated unless they are there."""
+    files = [folder / name for name in ("views.parquet", "films.csv", "countries.csv")]
+    if not all(file.is_file() for file in files):
+        files = list(_write(DemoData.generate(1_000_000), folder, force=False))
+    return files
+
+
 def _write(data: DemoData, folder: Path, force: bool) -> tuple[Path, Path, Path]:
     foreign_files: list[str] = []
     try:

@@ -15,6 +15,7 @@ from dpselect.cli.options import (
     DataSet,
     Epsilon,
     LedgerPlace,
+    Once,
     Output,
     OutputFormat,
     PeriodName,
@@ -39,6 +40,7 @@ from dpselect.cli.output import (
     chosen_format,
     item_text,
     note,
+    note_repeated,
     note_seed,
     progress_bar,
     protection,
@@ -99,6 +101,7 @@ def domain_command(
     ledger: LedgerPlace = None,
     dataset: DataSet = None,
     purpose: Purpose = "",
+    once: Once = None,
     form: OutputFormat = None,
     output: Output = None,
 ) -> None:
@@ -129,20 +132,30 @@ def domain_command(
             ledger=ledger,
             dataset=dataset,
             purpose=purpose,
+            once=once,
             progress=progress,
         )
     note_json(source, "--item and --person")
     note_seed(release)
+    note_repeated(release)
     publish(_text(release, form), output)
-    if output is not None:
-        note(f"{len(release.items):,} items listed; state them as --domain {output}")
+    if output is not None and form is Format.csv:
+        note(f"{len(_rows(release)):,} items listed; state them as --domain {output}")
+    elif output is not None:
+        note(f"{len(release.items):,} items listed; for a list that --domain takes, name a file that ends in .csv")
 
 
 def _text(release: dpselect.DomainRelease, form: Format) -> str:
     if form is Format.json:
         return as_json(release.to_dict())
     if form is Format.csv:
-        return as_csv(_rows(release), [release.column])
+        rows = _rows(release)
+        if left_out := len(release.items) - len(rows):
+            note(
+                f"{left_out:,} of the items cannot be a line of a CSV file, because of a line break or another control "
+                "character, so they are left out; --format json has them"
+            )
+        return as_csv(rows, [release.column])
     listed = Table()
     listed.add_column(release.column, overflow="fold")
     for item in release.items:
@@ -151,14 +164,8 @@ def _text(release: dpselect.DomainRelease, form: Format) -> str:
 
 
 def _rows(release: dpselect.DomainRelease) -> list[dict[str, Any]]:
-    """Return a row for each item that a line of CSV can hold, and tell if some are left out."""
-    held = [item for item in release.items if _NOT_IN_CSV.isdisjoint(str(item))]
-    if len(held) < len(release.items):
-        note(
-            f"{len(release.items) - len(held)} of the items contain a line break or another control character, which "
-            "no line of a CSV file can hold, and are left out; --format json has them"
-        )
-    return [{release.column: item} for item in held]
+    """Return a row for each item that a line of CSV can hold."""
+    return [{release.column: item} for item in release.items if _NOT_IN_CSV.isdisjoint(str(item))]
 
 
 def _facts(release: dpselect.DomainRelease) -> Table:

@@ -111,7 +111,7 @@ def note_seed(release: Release | DomainRelease) -> None:
         note("a seed was given, so this answer is not private. Do not publish it.")
 
 
-def note_repeated(release: Release) -> None:
+def note_repeated(release: Release | DomainRelease) -> None:
     """Say that an answer was stored before."""
     if release.repeated:
         note("this question was answered before under this key; this is the same answer, and nothing more was charged")

@@ -46,7 +46,7 @@ from dpselect.cli.options import (
 from dpselect.cli.output import Format, as_text, chosen_format, note_repeated, note_seed, publish, release_text
 from dpselect.cli.stdin import source_path
 from dpselect.cli.unknown import UNKNOWN
-from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS
+from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, automatic_for_unknown
 
 EXAMPLES = examples(
     "printf 'item,count\\nHeat,900\\nUp,700\\nHer,20\\nBig,10\\n' > counts.csv",
@@ -149,7 +149,7 @@ def select_command(
             k,
             epsilon=epsilon,
             delta=delta,
-            mechanism=_mechanism(mechanism, domain),
+            mechanism=_mechanism(mechanism, domain, k, max_items_per_person, pool, counts=moves == dpselect.COUNTS),
             options=mechanism_options(
                 noise=noise, gamma=gamma, no_margin=no_margin, inner=inner, test_share=test_share
             ),
@@ -177,12 +177,14 @@ def select_command(
     )
 
 
-def _mechanism(name: str, domain: str | None) -> str:
-    """Return the mechanism, restricted for auto on an unknown domain; refuse one that would show which items exist."""
+def _mechanism(
+    name: str, domain: str | None, k: int, max_items_per_person: int | None, pool: int | None, *, counts: bool
+) -> str:
+    """Return the mechanism, for auto on an unknown domain that of `top`; refuse one that shows which items exist."""
     if domain != UNKNOWN or name in FOR_UNKNOWN_DOMAINS:
         return name
     if name == "auto":
-        return "restricted"
+        return automatic_for_unknown(k, max_items_per_person, pool, counts=counts)
     names = ", ".join(FOR_UNKNOWN_DOMAINS)
     raise dpselect.InvalidInput("mechanism", name, f"must be auto or one of {names} with --domain unknown")
 

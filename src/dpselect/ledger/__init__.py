@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dpselect.ledger.once import OnceCharge
     from dpselect.ledger.rules import Budget
     from dpselect.ledger.statement import Statement
-    from dpselect.ledger.store import ledger_file
+    from dpselect.ledger.store import ledger_file, url_of
 
 _HOMES = {
     "Account": "chain",
@@ -35,9 +35,10 @@ _HOMES = {
     "OnceCharge": "once",
     "Statement": "statement",
     "ledger_file": "store",
+    "url_of": "store",
 }
 
-__all__ = ["Account", "Budget", "Entry", "Fault", "Ledger", "OnceCharge", "Statement", "ledger_file"]
+__all__ = ["Account", "Budget", "Entry", "Fault", "Ledger", "OnceCharge", "Statement", "ledger_file", "url_of"]
 
 
 def __getattr__(name: str) -> Any:

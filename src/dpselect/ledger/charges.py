@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -37,6 +38,12 @@ class Note:
         self.once = once
         self.question = question
         self.period = None if period is None else Period.of(period)
+
+    def without_key(self) -> Note:
+        """Return the note for a further data set that is charged."""
+        note = copy.copy(self)
+        note.once = note.question = ""
+        return note
 
 
 def charged(

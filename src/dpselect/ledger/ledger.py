@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
@@ -146,6 +146,7 @@ class Ledger:
         *,
         secure: bool = True,
         period: str | None = None,
+        also: Sequence[str] = (),
     ) -> Entry:
         """Record a release on the disk, or refuse it. Call it before the answer is drawn.
 
@@ -161,6 +162,8 @@ class Ledger:
             False if the release is drawn with a seed.
         period
             The period that the release is about, such as "2026-W46", for a data set with periods.
+        also
+            Further data sets that are charged the same: all of them or none, in one transaction.
 
         Returns
         -------
@@ -175,7 +178,7 @@ class Ledger:
         """
         check_guarantee(guarantee)
         note = Note(purpose, parameters, secure=secure, period=period)
-        return self._spend(dataset, lambda _: guarantee, note)[0].entry()
+        return self._spend(dataset, lambda _: guarantee, note, also=also)[0].entry()
 
     def spend_once(
         self,
@@ -187,6 +190,7 @@ class Ledger:
         parameters: Mapping[str, Any] | None = None,
         *,
         period: str | None = None,
+        also: Sequence[str] = (),
     ) -> OnceCharge:
         """Record a release under a key unless that was done before; return its entry, and its answer if there is one.
 
@@ -194,8 +198,8 @@ class Ledger:
 
         Parameters
         ----------
-        dataset, guarantee, purpose, parameters, period
-            As in `spend`.
+        dataset, guarantee, purpose, parameters, period, also
+            As in `spend`; the key and the answer belong to `dataset`.
         once
             The key. It belongs to the data set: another data set may use the same one.
         question
@@ -230,14 +234,14 @@ class Ledger:
         note = Note(purpose, parameters, once=checked_key(once), question=hash_of(question), period=period)
         dataset = checked_name(dataset)
 
-        def work(connection: sql.Connection, tip: Tip) -> tuple[OnceCharge, Record | None]:
+        def work(connection: sql.Connection, tip: Tip) -> tuple[OnceCharge, list[Record]]:
             account, end = records.state(connection, dataset, tip)
             found = records.under_key(connection, dataset, note.once)
             if CHARGE in found:
                 check_same(found[CHARGE], question)
-                return found_charge(found), None
+                return found_charge(found), []
             record, _ = charged(connection, tip, account, end, guarantee, note)
-            return OnceCharge(record.entry()), record
+            return OnceCharge(record.entry()), [record, *_charged_also(connection, tip, also, guarantee, note)]
 
         return self._store().write(work, _confirm_new)[0]
 
@@ -267,28 +271,33 @@ class Ledger:
         """
         text = described("answer", answer)
 
-        def work(connection: sql.Connection, tip: Tip) -> tuple[dict[str, Any], Record | None]:
+        def work(connection: sql.Connection, tip: Tip) -> tuple[dict[str, Any], list[Record]]:
             account, end = records.state(connection, charge.dataset, tip)
             found = records.under_key(connection, charge.dataset, charge.once or "")
             if CHARGE not in found or found[CHARGE].hash != charge.hash or end is None:
                 raise InvalidInput("charge", plain("an entry"), "must be an entry from `spend_once` of this ledger")
             if ANSWER in found:
-                return stored_answer(found[ANSWER]), None
+                return stored_answer(found[ANSWER]), []
             record = answered(connection, tip, account, end, found[CHARGE], text)
-            return stored_answer(record), record
+            return stored_answer(record), [record]
 
         return self._store().write(work, _confirm_new)[0]
 
-    def answer(self, dataset: str, once: str) -> dict[str, Any] | None:
-        """Return the answer that is kept under a key of a data set, or None if there is none."""
+    def find(self, dataset: str, once: str) -> OnceCharge | None:
+        """Return the charge under a key of a data set, with its answer if there is one; None if nothing was charged."""
         dataset, once = checked_name(dataset), checked_key(once)
 
-        def work(connection: sql.Connection) -> Record | None:
+        def work(connection: sql.Connection) -> dict[str, Record]:
             records.state(connection, dataset)
-            return records.under_key(connection, dataset, once).get(ANSWER)
+            return records.under_key(connection, dataset, once)
 
         found = self._store().read(work)
-        return None if found is None else stored_answer(found)
+        return found_charge(found) if CHARGE in found else None
+
+    def answer(self, dataset: str, once: str) -> dict[str, Any] | None:
+        """Return the answer that is kept under a key of a data set, or None if there is none."""
+        found = self.find(dataset, once)
+        return None if found is None else found.answer
 
     def charge(
         self,
@@ -413,20 +422,26 @@ class Ledger:
         return f"<Ledger: {self._current.name}>"
 
     def _spend(
-        self, dataset: str, guarantee_for: Callable[[Account], Guarantee], note: Note, last: int = 0
+        self,
+        dataset: str,
+        guarantee_for: Callable[[Account], Guarantee],
+        note: Note,
+        last: int = 0,
+        also: Sequence[str] = (),
     ) -> tuple[Record, Statement]:
         """Record a release in one transaction; return its record and the statement after it."""
         dataset = checked_name(dataset)
 
-        def work(connection: sql.Connection, tip: Tip) -> tuple[Record, Statement]:
+        def work(connection: sql.Connection, tip: Tip) -> tuple[tuple[Record, Statement], list[Record]]:
             account, end = records.state(connection, dataset, tip)
-            record, after = charged(connection, tip, account, end, guarantee_for(account), note)
+            guarantee = guarantee_for(account)
+            record, after = charged(connection, tip, account, end, guarantee, note)
+            written = [record, *_charged_also(connection, tip, also, guarantee, note)]
             account = replace(account, count=record.sequence, head=record.hash)
-            return record, _statement(connection, account, after, last) if last else Statement(account, after, [])
+            statement = _statement(connection, account, after, last) if last else Statement(account, after, [])
+            return (record, statement), written
 
-        return self._store().write(
-            work, lambda connection, tip, written: records.confirm_entry(connection, tip, written[0])
-        )
+        return self._store().write(work, _confirm_new)[0]
 
     def _open(self) -> None:
         self._current = LedgerStore(self._place)
@@ -451,7 +466,18 @@ def _statement(connection: sql.Connection, account: Account, spent: Amount, last
     return Statement(account, spent, entries, len(answered), periods)
 
 
-def _confirm_new(connection: sql.Connection, tip: Tip, written: tuple[Any, Record | None]) -> None:
-    """Check that an entry is in the ledger as written, if one was written."""
-    if written[1] is not None:
-        records.confirm_entry(connection, tip, written[1])
+def _charged_also(
+    connection: sql.Connection, tip: Tip, also: Sequence[str], guarantee: Guarantee, note: Note
+) -> list[Record]:
+    """Charge further data sets in the same transaction. Keys and answers belong to the first data set alone."""
+    written = []
+    for name in also:
+        account, end = records.state(connection, checked_name(name))
+        written.append(charged(connection, tip, account, end, guarantee, note.without_key())[0])
+    return written
+
+
+def _confirm_new(connection: sql.Connection, tip: Tip, result: tuple[Any, list[Record]]) -> None:
+    """Check that all new entries are in the ledger as written."""
+    for record in result[1]:
+        records.confirm_entry(connection, tip, record)

@@ -1,5 +1,6 @@
 """The mechanisms, one module each with its proof beside it."""
 
+from dpselect.mechanisms.auto import automatic_for_unknown
 from dpselect.mechanisms.base import Mechanism
 from dpselect.mechanisms.black_box import BlackBox
 from dpselect.mechanisms.canonical import Canonical
@@ -48,6 +49,7 @@ __all__ = [
     "RestrictedNormal",
     "TopStable",
     "UnknownDomain",
+    "automatic_for_unknown",
     "check_options",
     "described_mechanism",
     "mechanism_for",

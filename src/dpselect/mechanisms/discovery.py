@@ -72,6 +72,8 @@ class Discovery:
     """
 
     name: ClassVar[str] = "discovery"
+    exact: ClassVar[bool] = True
+    promise: ClassVar[str] = ""
 
     epsilon: float
     delta: float

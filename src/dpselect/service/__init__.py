@@ -14,25 +14,45 @@ from typing import TYPE_CHECKING, Any
 from dpselect.errors import DpSelectError
 
 if TYPE_CHECKING:
+    from dpselect.service.app import Guard as Guard
     from dpselect.service.app import create_app as create_app
     from dpselect.service.kinds import RingOffer as RingOffer
     from dpselect.service.kinds import VectorOffer as VectorOffer
     from dpselect.service.offer import Offer as Offer
     from dpselect.service.offer import coast as coast
     from dpselect.service.remote import RemoteServer as RemoteServer
+    from dpselect.service.serve import listening_socket as listening_socket
+    from dpselect.service.serve import page_address as page_address
     from dpselect.service.serve import run as run
+    from dpselect.service.serve import server_settings as server_settings
 
 _MODULES = {
+    "Guard": "app",
     "Offer": "offer",
     "RemoteServer": "remote",
     "RingOffer": "kinds",
     "VectorOffer": "kinds",
     "coast": "offer",
     "create_app": "app",
+    "listening_socket": "serve",
+    "page_address": "serve",
     "run": "serve",
+    "server_settings": "serve",
 }
 
-__all__ = ["Offer", "RemoteServer", "RingOffer", "VectorOffer", "coast", "create_app", "run"]
+__all__ = [
+    "Guard",
+    "Offer",
+    "RemoteServer",
+    "RingOffer",
+    "VectorOffer",
+    "coast",
+    "create_app",
+    "listening_socket",
+    "page_address",
+    "run",
+    "server_settings",
+]
 
 
 def __getattr__(name: str) -> Any:

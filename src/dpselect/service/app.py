@@ -1,5 +1,7 @@
 """The application: one URL that accepts a signal and nothing else, a list of catalogues, and a page.
 
+`/healthz` says that it runs, and `/openapi.json` describes its requests.
+
 Requests are not logged, no cookie is set, and no error quotes the request.
 """
 
@@ -14,9 +16,11 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dpselect.errors import InvalidInput
+from dpselect.service.document import openapi_document
 from dpselect.service.settings import PublicSettings
 
 LONGEST_WAIT = 10.0
@@ -53,16 +57,6 @@ class Signal(BaseModel):
     signal: float | list[float]
 
 
-SIGNAL_SCHEMA = {
-    "requestBody": {"required": True, "content": {"application/json": {"schema": Signal.model_json_schema()}}},
-    "parameters": [
-        {"name": "catalogue", "in": "path", "required": True, "schema": {"type": "string"}},
-        {"name": "k", "in": "query", "required": False, "schema": {"type": "integer"}},
-        {"name": "epsilon", "in": "query", "required": False, "schema": {"type": "number"}},
-    ],
-}
-
-
 def create_app(offers: Mapping[str, PublicSettings]) -> FastAPI:
     """Return an ASGI application that serves offers by name.
 
@@ -88,13 +82,13 @@ def create_app(offers: Mapping[str, PublicSettings]) -> FastAPI:
     'dpselect'
     """
     # No redirects: they would repeat the URL, with whatever it contains.
-    app = FastAPI(title="dpselect", docs_url=None, redoc_url=None, redirect_slashes=False)
+    app = FastAPI(title="dpselect", openapi_url=None, redirect_slashes=False)
     app.add_middleware(Guard)
     app.add_exception_handler(HTTPException, _http_error)
     known = {_checked_name(name): offer for name, offer in offers.items()}
 
     # Registered first and without parameters that FastAPI checks, because this route must be fast.
-    @app.post("/v1/multiselect/{catalogue}", openapi_extra=SIGNAL_SCHEMA)
+    @app.post("/v1/multiselect/{catalogue}")
     async def answer(request: Request) -> Response:
         try:
             offer = _found(known, request.path_params["catalogue"])
@@ -117,8 +111,18 @@ def create_app(offers: Mapping[str, PublicSettings]) -> FastAPI:
         except InvalidInput as error:
             return _refusal(error)
 
+    document = openapi_document(known)
+
+    @app.get("/openapi.json")
+    async def openapi() -> Response:
+        return _json(document)
+
+    @app.get("/healthz")
+    async def health() -> Response:
+        return _json({"status": "ok"})
+
     for path, (file, kind) in PAGE.items():
-        app.get(f"/{path}", include_in_schema=False)(_static(file, kind))
+        app.get(f"/{path}")(_static(file, kind))
     return app
 
 
@@ -209,7 +213,12 @@ def _refusal(error: InvalidInput) -> Response:
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _error(error.status_code, str(error.detail), dict(error.headers or {}))
+    headers = dict(error.headers or {})
+    if error.status_code == 405:
+        # Each route names only its own method, and GET and POST of one path are two routes.
+        found = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
+        headers["Allow"] = ", ".join(sorted({method for route in found for method in route.methods}))
+    return _error(error.status_code, str(error.detail), headers)
 
 
 def _error(status: int, text: str, headers: dict[str, str] | None = None) -> Response:

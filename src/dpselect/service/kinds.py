@@ -80,6 +80,7 @@ class RingOffer(PublicSettings):
             model=model,
         )
         self.circumference, self.places = circumference, places
+        self.signal_schema = {"type": "integer", "minimum": 0, "maximum": places - 1}
         self._ring = lru_cache(maxsize=None)(self._new_ring)
         self.circumference = self._ring(self.k, self.epsilon).circumference
 
@@ -171,6 +172,9 @@ class VectorOffer(PublicSettings):
         self.search_dimensions = search_dimensions
         self.signal_form = f"a list of {self.dimensions} finite numbers"
         self.largest_body = 64 + 32 * self.dimensions
+        feature = {"type": "number", "minimum": -1e100, "maximum": 1e100}
+        size = {"minItems": self.dimensions, "maxItems": self.dimensions}
+        self.signal_schema = {"type": "array", "items": feature, **size}
         self._server = lru_cache(maxsize=None)(first.resized)
 
     def answer(self, signal: Any, k: int, epsilon: float) -> bytes:

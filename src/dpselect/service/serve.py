@@ -54,16 +54,25 @@ def run(
     >>> run({"coast": coast()})  # doctest: +SKIP
     """
     settings = server_settings(create_app(offers))
+    with listening_socket(host, port) as listening:
+        ready(page_address(listening))
+        uvicorn.Server(settings).run(sockets=[listening])
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; port 0 takes a free one."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listening = socket.create_server((host, port), family=family, backlog=2048)
+        return socket.create_server((host, port), family=family, backlog=2048)
     except (OSError, OverflowError):
         given = plain(f"{host}:{port}")
         raise InvalidInput("port", given, "must be free and allowed; name another with --host and --port") from None
-    with listening:
-        name, number = listening.getsockname()[:2]
-        ready(f"http://{f'[{name}]' if ':' in name else name}:{number}/")
-        uvicorn.Server(settings).run(sockets=[listening])
+
+
+def page_address(listening: socket.socket) -> str:
+    """Return the URL of a listening socket."""
+    name, number = listening.getsockname()[:2]
+    return f"http://{f'[{name}]' if ':' in name else name}:{number}/"
 
 
 def server_settings(app: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ class PublicSettings:
     signal_form = "a finite number"
     largest_body = 256
     """Largest body of a request in bytes; a signal needs about thirty."""
+    signal_schema: Mapping[str, Any] = {"type": "number", "exclusiveMinimum": -1e300, "exclusiveMaximum": 1e300}
+    """JSON schema of a signal."""
 
     def __init__(
         self,

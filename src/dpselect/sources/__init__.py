@@ -11,7 +11,7 @@ from dpselect.sources.contributions import Contribution, fresh_key
 from dpselect.sources.counted import read_counts
 from dpselect.sources.counts import Counts, open_counts
 from dpselect.sources.domain import UNKNOWN, Domain, Unknown
-from dpselect.sources.files import read_columns
+from dpselect.sources.files import column_names, read_columns
 from dpselect.sources.groups import Groups
 from dpselect.sources.identity import check_not_rows, files_of, has_unknown_files
 from dpselect.sources.paths import would_read
@@ -30,6 +30,7 @@ __all__ = [
     "Unseen",
     "Weights",
     "check_not_rows",
+    "column_names",
     "files_of",
     "fresh_key",
     "has_unknown_files",

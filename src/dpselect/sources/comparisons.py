@@ -25,7 +25,7 @@ from dpselect.sources.frames import is_pandas, neutral_name
 from dpselect.sources.listing import Listing, listed_items
 from dpselect.sources.rows import open_rows
 from dpselect.sources.times import PeriodFilter
-from dpselect.sources.values import check_type, type_name, with_exact_text, with_items, without_nulls
+from dpselect.sources.values import check_person, check_type, type_name, with_exact_text, with_items, without_nulls
 
 YES = ("true", "t", "yes", "y", "1")
 """What a text column of ties says for a comparison without a winner, in upper or lower case."""
@@ -146,8 +146,10 @@ def open_comparisons(
             # Winners are compared byte by byte already, and so is all text of files and frames.
             given = with_exact_text(engine, given, neutral_name(1))
         rows = given.select(**{argument: given[neutral_name(place)] for place, argument in enumerate(named)})
-        for argument in set(named) - {"tie"}:
+        for argument in set(named) - {"tie", "person"}:
             check_type(argument, named[argument], rows[argument].type())
+        if columns.person is not None:
+            check_person(engine, columns.person, rows, "person")
         rows = _usable(engine, _of_one_type(rows, columns), columns)
         size: int | None = None
         if domain is None:

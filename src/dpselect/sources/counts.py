@@ -25,7 +25,7 @@ from dpselect.sources.groups import Groups, in_few_groups, in_groups, listed_gro
 from dpselect.sources.listing import Listing, listed_items
 from dpselect.sources.rows import open_rows
 from dpselect.sources.times import PeriodFilter
-from dpselect.sources.values import check_type, with_exact_text, with_items, without_nulls
+from dpselect.sources.values import check_person, check_type, with_exact_text, with_items, without_nulls
 
 PEOPLE = Contribution()
 
@@ -321,9 +321,10 @@ def open_counts(
             # Items are compared byte by byte already, and so is all text of files and frames.
             given = with_exact_text(engine, given, neutral_name(columns.index(by)))
         of = {name: given[neutral_name(place)] for place, name in enumerate(columns)}
-        for argument, column in (("item", item), ("person", person), ("by", by)):
+        for argument, column in (("item", item), ("by", by)):
             if column is not None:
                 check_type(argument, column, of[column].type())
+        check_person(engine, person, given, neutral_name(columns.index(person)))
         rows = given.select(**{role: of[name] for role, name in used.items() if name is not None})
         rows = with_items(engine, without_nulls(rows, "item", "person"), "item")
         rows = numeric_rows(engine, rows, contribution)

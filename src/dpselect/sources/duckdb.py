@@ -25,6 +25,9 @@ from dpselect.sources.engine import Progress, ThreadedEngine, name_parts, quoted
 _FROM_STATISTICS = ("statistics_propagation", "join_filter_pushdown", "row_group_pruner")
 """DuckDB's optimizers that use the statistics of files and tables."""
 
+_EQUAL_IN_SOME_COLLATION = (("a", "A"), ("\u00e1", "a"), ("\u00e1", "a\u0301"))
+"""Pairs of texts that NOCASE, NOACCENT, and NFC and the collations of languages, treat as equal."""
+
 _INTO_READERS = "filter_pushdown"
 """DuckDB's optimizer that moves conditions into the readers of files, which use statistics on their own."""
 
@@ -95,6 +98,19 @@ class EmbeddedEngine(ThreadedEngine):
         columns = ", ".join(f"{behind_barrier(column)} AS {column}" for column in empty.column_names)
         table = self.view(f"SELECT {columns} FROM {name}", ibis.Schema.from_pyarrow(empty.schema))
         return Bound(table, lambda: self.run(lambda: self.connection.register(name, read())))
+
+    def loose_equality(self, table: Any, name: str) -> str | None:
+        """Return that a column has a collation in which different texts are equal.
+
+        DuckDB does not tell the collation of a column, so texts that differ in case, accents or form take the place of
+        the column's value in a row that has none.
+        """
+        self.prepare(table)
+        column = f"SELECT {quoted_identifier(name)} AS text FROM ({self.backend.compile(table)}) AS source WHERE false"
+        equal = " OR ".join(f"coalesce(text, '{one}') = '{other}'" for one, other in _EQUAL_IN_SOME_COLLATION)
+        query = f"SELECT {equal} FROM (SELECT 1) LEFT JOIN ({column}) ON true"
+        [(is_loose,)] = self.run(lambda: self.connection.execute(query).fetchall())
+        return "a collation such as NOCASE" if is_loose else None
 
     def barrier(self, stack: contextlib.ExitStack, table: Any) -> Any:
         """Return an Ibis table of the same rows, on which no condition is answered from the statistics of files."""

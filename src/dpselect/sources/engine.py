@@ -207,6 +207,13 @@ class Engine:
         self._kept.append(expression)
         self.run(lambda: self.backend._run_pre_execute_hooks(expression))
 
+    def loose_equality(self, table: Any, name: str) -> str | None:
+        """Return why different texts of a column can be equal, such as "collation NOCASE"; None if they cannot.
+
+        No row is read. Of an engine that is not known here, it is not known either.
+        """
+        return None
+
     def barrier(self, stack: contextlib.ExitStack, table: Any) -> Any:
         """Return an Ibis table of the same rows, on which no condition is answered from the statistics of files."""
         return table

@@ -121,6 +121,13 @@ def as_number(argument: str, name: str, column: Any) -> Any:
     return column.try_cast("float64")
 
 
+def column_names(path: str | os.PathLike[str]) -> list[str] | None:
+    """Return the columns that the schema or header of a file names; None for JSON, which has neither."""
+    file = FileTable.at("source", path)
+    # A header is split by each possible delimiter; the right one finds the most names.
+    return None if file.is_json else max((list(names) for names in file._names()), key=len)
+
+
 @dataclass(frozen=True)
 class FileTable:
     """An existing file of a known format.

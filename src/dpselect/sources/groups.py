@@ -59,8 +59,11 @@ class Groups:
         """Check the arguments `by`, `groups` and `max_groups_per_person` of `dpselect.top`; None without groups."""
         most = positive_integer("max_groups_per_person", max_groups_per_person)
         if by is None:
-            for argument, given, default in (("groups", groups, None), ("max_groups_per_person", most, 1)):
-                if given is not default and given != default:
+            for argument, given, is_given in (
+                ("groups", groups, groups is not None),
+                ("max_groups_per_person", most, most != 1),
+            ):
+                if is_given:
                     raise InvalidInput(argument, given, "must be left out without by (--by), the column of groups")
             return None
         if not isinstance(by, str) or not by:

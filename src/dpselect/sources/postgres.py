@@ -27,6 +27,17 @@ _MAY_STORE = """
 SELECT has_database_privilege(current_database(), 'TEMPORARY')
    AND NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'off'
 """
+_LOOSE_EQUALITY = """
+    SELECT CASE WHEN kind.typcategory = 'S' AND kind.typname NOT IN ('text', 'varchar', 'bpchar', 'name')
+        THEN 'type ' || kind.typname ELSE 'collation ' || pg_collation_for(text) END
+    FROM (SELECT 1) AS one LEFT JOIN ({column}) AS texts ON true
+    JOIN pg_type AS kind ON kind.oid = pg_typeof(text)
+    LEFT JOIN pg_collation AS rule ON kind.typcollation <> 0 AND rule.oid = to_regcollation(pg_collation_for(text))
+    WHERE NOT rule.collisdeterministic
+        OR kind.typcategory = 'S' AND kind.typname NOT IN ('text', 'varchar', 'bpchar', 'name')
+"""
+"""What lets different texts of a column be equal; no row if nothing does."""
+
 _CANCEL_SECONDS = 10.0
 _CONNECT_SECONDS = 30
 _POSITION_DIGITS = 10
@@ -72,6 +83,13 @@ class PostgresEngine(ThreadedEngine):
         finally:
             with contextlib.suppress(Exception):
                 self.connection.execute("ROLLBACK")
+
+    def loose_equality(self, table: Any, name: str) -> str | None:
+        """Return the collation of a column if it is not deterministic, or a type with rules of its own as citext."""
+        column = f"SELECT {quoted_identifier(name)} AS text FROM ({self.backend.compile(table)}) AS source WHERE false"
+        query = _LOOSE_EQUALITY.format(column=column)
+        found = self.run(lambda: self.connection.execute(query).fetchone())
+        return None if found is None else str(found[0])
 
     @contextlib.contextmanager
     def materialised(self, expression: Any) -> Iterator[Any]:

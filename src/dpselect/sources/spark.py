@@ -29,6 +29,9 @@ _SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
+_BYTES = "UTF8_BINARY"
+"""The collation in which texts are equal only if their bytes are."""
+
 _ansi_lock = threading.Lock()
 _LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
@@ -85,6 +88,12 @@ class SparkEngine(ThreadedEngine):
         stack.callback(self.session.catalog.dropTempView, name)
         self.run(lambda: frame.createOrReplaceTempView(name))
         return self.run(lambda: self.backend.table(name))
+
+    def loose_equality(self, table: Any, name: str) -> str | None:
+        """Return the collation of a column of text, unless it compares bytes; Spark before version 4 has no others."""
+        kind = self.run(lambda: self._frame(table.select(name)).schema[0].dataType)
+        collation = getattr(kind, "collation", _BYTES)
+        return None if collation == _BYTES else f"collation {collation}"
 
     def barrier(self, stack: contextlib.ExitStack, table: Any) -> Any:
         """Return an Ibis table of the same rows, on which no condition is answered from the statistics of files.

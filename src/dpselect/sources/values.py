@@ -34,6 +34,23 @@ def check_type(argument: str, name: str, kind: Any) -> None:
         )
 
 
+def check_person(engine: Engine, name: str, table: Any, column: str) -> None:
+    """Refuse a column of people of unsuitable type, or in which different texts are equal; no row is read.
+
+    An engine keeps any one of equal texts, so the rows of others could decide which of a person's items are kept.
+    """
+    check_type("person", name, table[column].type())
+    reason = engine.loose_equality(table, column) if table[column].type().is_string() else None
+    if reason is not None:
+        collation = "UTF8_BINARY" if engine.backend.name == "pyspark" else '"C"'
+        raise InvalidInput(
+            "person",
+            plain(f"column {name!r} with {reason}"),
+            "must be text that is compared byte by byte; use a view in which each person has one spelling, such as "
+            f"CAST(lower({name}) AS {'STRING' if engine.backend.name == 'pyspark' else 'TEXT'}) COLLATE {collation}",
+        )
+
+
 def is_single_value(kind: Any) -> bool:
     """Whether the values of an Ibis type can be compared and shown, as text and numbers can."""
     return not (

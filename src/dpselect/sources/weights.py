@@ -23,7 +23,7 @@ from dpselect.sources.engine import Engine, Progress
 from dpselect.sources.frames import is_pandas, neutral_name
 from dpselect.sources.rows import open_rows
 from dpselect.sources.times import PeriodFilter
-from dpselect.sources.values import check_type, with_items, without_nulls
+from dpselect.sources.values import check_person, check_type, with_items, without_nulls
 
 
 class Weights:
@@ -148,7 +148,7 @@ def open_weights(
         engine, given = source.engine, source.table
         rows = given.select(item=given[neutral_name(0)], person=given[neutral_name(1)])
         check_type("item", item, rows.item.type())
-        check_type("person", person, rows.person.type())
+        check_person(engine, person, rows, "person")
         rows = with_items(engine, without_nulls(rows, "item", "person"), "item")
         weighted = _weighted(engine, rows.distinct(), max_items_per_person, units, key)
         # An engine refuses types that it cannot work with here, before the release is charged.

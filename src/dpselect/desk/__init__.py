@@ -1,0 +1,67 @@
+"""The curator's desk: a page and a service that publish private top-k answers under a budget.
+
+* `run(files)`: the desk alone, on loopback, for whoever holds the files
+* `run(config=...)`: a shared service with tokens; `read_config` reads and checks its configuration
+* `create_app(desk)`: the ASGI application of an `AloneDesk` or a `SharedDesk`
+* `TokenStore(place)`: the tokens of analysts, in the ledger's database
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from dpselect.errors import DpSelectError
+
+if TYPE_CHECKING:
+    from dpselect.desk.accounts import analyst_account as analyst_account
+    from dpselect.desk.accounts import ensure_account as ensure_account
+    from dpselect.desk.accounts import ensure_accounts as ensure_accounts
+    from dpselect.desk.alone import AloneDesk as AloneDesk
+    from dpselect.desk.app import create_app as create_app
+    from dpselect.desk.config import DeskConfig as DeskConfig
+    from dpselect.desk.config import read_config as read_config
+    from dpselect.desk.run import run as run
+    from dpselect.desk.shared import SharedDesk as SharedDesk
+    from dpselect.desk.tokens import Token as Token
+    from dpselect.desk.tokens import TokenStore as TokenStore
+
+_MODULES = {
+    "AloneDesk": "alone",
+    "DeskConfig": "config",
+    "SharedDesk": "shared",
+    "Token": "tokens",
+    "TokenStore": "tokens",
+    "analyst_account": "accounts",
+    "create_app": "app",
+    "ensure_account": "accounts",
+    "ensure_accounts": "accounts",
+    "read_config": "config",
+    "run": "run",
+}
+
+__all__ = [
+    "AloneDesk",
+    "DeskConfig",
+    "SharedDesk",
+    "Token",
+    "TokenStore",
+    "analyst_account",
+    "create_app",
+    "ensure_account",
+    "ensure_accounts",
+    "read_config",
+    "run",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the module of a public name when it is first used."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        found = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    except ModuleNotFoundError:
+        raise DpSelectError("the desk needs further packages: pip install 'dpselect[serve]'") from None
+    globals()[name] = found  # the function `run` is meant, not the module of that name
+    return found

@@ -1,0 +1,57 @@
+"""The accounts of a desk in the ledger: one for each budget, and one for each analyst who has a budget of their own."""
+
+from __future__ import annotations
+
+from dpselect.desk.config import DataSetConfig, DeskConfig
+from dpselect.errors import InvalidInput
+from dpselect.ledger import Account, Ledger
+
+
+def analyst_account(budget: str, analyst: str) -> str:
+    """Return the name of an analyst's account; no data set can have it, since names have no slash."""
+    return f"{budget}/{analyst}"
+
+
+def ensure_accounts(config: DeskConfig, ledger: Ledger) -> None:
+    """Make the accounts that the ledger lacks; refuse a configuration that disagrees with the ledger.
+
+    Raises
+    ------
+    InvalidInput
+        If an account has another total, unit or period than the configuration states: a total never changes.
+    """
+    for name, dataset in config.datasets.items():
+        budget = dataset.budget or name
+        ensure_account(ledger, budget, dataset, dataset.epsilon)
+        for analyst, epsilon in dataset.analysts.items():
+            ensure_account(ledger, analyst_account(budget, analyst), dataset, epsilon)
+
+
+def ensure_account(ledger: Ledger, name: str, dataset: DataSetConfig, epsilon: float) -> Account:
+    """Return the account of this name, made if there is none; refuse one with another total, unit or period."""
+    try:
+        found = ledger.account(name)
+    except InvalidInput:
+        found = None
+    if found is None:
+        return ledger.create(
+            name,
+            epsilon=epsilon,
+            delta=dataset.delta,
+            protects=dataset.protects,
+            every=dataset.every,
+            lifetime=dataset.lifetime if "/" not in name else None,
+        )
+    stated = (epsilon, dataset.delta, dataset.every or "")
+    agreed = (found.total.epsilon, found.total.delta, found.every)
+    if stated != agreed:
+        raise InvalidInput(
+            "epsilon",
+            epsilon,
+            f"the ledger has a budget {name!r} of epsilon {agreed[0]:g}, delta {agreed[1]:g}"
+            f"{f', for each {agreed[2]}' if agreed[2] else ''}, which never changes; state the same, or name another "
+            "budget",
+        )
+    if not found.protects.startswith(dataset.protects):
+        raise InvalidInput("protects", dataset.protects, f"must be {found.protects!r}, as the ledger's budget {name!r}")
+    return found

@@ -1,0 +1,243 @@
+"""The desk alone: a curator's own page on loopback, which keeps what they state in desk.toml in the working folder."""
+
+from __future__ import annotations
+
+import hmac
+import re
+import secrets
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+import dpselect
+from dpselect.desk.accounts import ensure_accounts
+from dpselect.desk.app import ASK, CURATE, OWN, Caller, Refused
+from dpselect.desk.config import DataSetConfig, DeskConfig, read_config, write_config
+from dpselect.desk.datasets import UNKNOWN, DataSet, once_key
+from dpselect.desk.questions import DataSetState, Description, DiscoverQuestion, DomainFound, Mode
+from dpselect.desk.shared import LOOPBACK
+from dpselect.errors import DpSelectError, InvalidInput
+from dpselect.ledger import Ledger
+from dpselect.sources import column_names
+from dpselect.writing import csv_bytes, write_whole
+
+CURATOR = "curator"
+CONFIG, LEDGER = "desk.toml", "ledger.sqlite"
+_FIXED = ("person", "epsilon", "delta", "every", "lifetime", "protects")
+"""What the first description of a data set fixes for good."""
+
+
+class AloneDesk:
+    """Files that one curator releases from.
+
+    Parameters
+    ----------
+    folder : Path
+        The working folder, which holds desk.toml and ledger.sqlite.
+    offered : sequence of Path
+        The files named on the command line: data, and public lists.
+    """
+
+    mode: Mode = "alone"
+    requests_per_minute = 0
+
+    def __init__(self, folder: Path, offered: Sequence[Path] = ()) -> None:
+        self.token = secrets.token_urlsafe(32)
+        self.hosts = LOOPBACK
+        self._folder = folder
+        self._place = folder / CONFIG
+        self._lock = threading.Lock()
+        self.offered = [str(path) for path in offered]
+        self._config = (
+            read_config(self._place)
+            if self._place.exists()
+            else DeskConfig(ledger=str((folder / LEDGER).absolute()), datasets={})
+        )
+        self._ledger = Ledger(self._config.ledger)
+        if self._config.datasets:
+            ensure_accounts(self._config, self._ledger)
+        described = {Path(each.source).absolute() for each in self._config.datasets.values()}
+        self._undescribed = self._named([path for path in offered if path.absolute() not in described])
+
+    def caller(self, token: str) -> Caller | None:
+        """Return the curator, if this is the token in the printed URL."""
+        if not hmac.compare_digest(token.encode(), self.token.encode()):
+            return None
+        return Caller(CURATOR, frozenset({ASK, CURATE, OWN}))
+
+    def states(self, caller: Caller) -> list[DataSetState]:
+        """Return the facts of the data sets, described ones first."""
+        described = [self._state(name) for name in self._config.datasets]
+        return [*described, *(self._undescribed_state(name) for name in self._undescribed)]
+
+    def dataset(self, name: str) -> DataSet | None:
+        """Return a data set that is described."""
+        config = self._config.datasets.get(name)
+        if config is None and name in self._undescribed:
+            raise Refused(409, "describe the data set first: POST …/describe", code="not-described")
+        return None if config is None else DataSet(name, config, self._ledger)
+
+    def describe(self, name: str, description: Description) -> DataSetState:
+        """Keep what the curator states; the first description makes the budget, which never changes."""
+        with self._lock:
+            before = self._config.datasets.get(name)
+            if before is None and name not in self._undescribed:
+                raise Refused(404, "no such data set; GET /v1/datasets lists them")
+            stated = description.model_dump()
+            stated["groups"] = {
+                column: self._list_file(name, column, listed) for column, listed in description.groups.items()
+            }
+            stated["items"] = {column: self._path(listed) for column, listed in description.items.items()}
+            stated["groups"] = {column: self._path(listed) for column, listed in stated["groups"].items()}
+            source = str(self._undescribed[name].absolute()) if before is None else before.source
+            if before is not None:
+                changed = [field for field in _FIXED if stated[field] != getattr(before, field)]
+                if changed:
+                    raise Refused(
+                        409, f"{changed[0]} was fixed when the data set was described", code="fixed", field=changed[0]
+                    )
+                stated["looked"] = before.looked
+            self._keep(name, {**stated, "source": source})
+            self._undescribed.pop(name, None)
+            return self._state(name)
+
+    def discover(self, name: str, asked: DiscoverQuestion, key: str) -> DomainFound:
+        """Publish which items of a column exist; the list becomes the domain of the column."""
+        config = self._config.datasets[name]
+        dataset = DataSet(name, config, self._ledger)
+        found = dpselect.discover(
+            config.source,
+            item=asked.item,
+            person=config.person,
+            epsilon=asked.epsilon,
+            delta=asked.delta,
+            max_items_per_person=asked.max_items_per_person,
+            at_least=asked.at_least,
+            protects=config.protects,
+            table_name=config.table,
+            ledger=self._ledger,
+            dataset=dataset.budget,
+            purpose=f"which items of {asked.item} exist",
+            once=once_key(CURATOR, key),
+        )
+        if len(found.items) > 0:
+            with self._lock:
+                listed = self._list_file(name, asked.item, [str(item) for item in found.items])
+                stated = config.model_dump()
+                self._keep(name, {**stated, "items": {**config.items, asked.item: listed}})
+        return DomainFound(
+            items=len(found.items), file=f"{name}-{_file_part(asked.item)}.csv", guarantee=found.guarantee.to_dict()
+        )
+
+    def remember_look(self, name: str) -> None:
+        """Keep, before the true scores are read, that they were."""
+        with self._lock:
+            config = self._config.datasets[name]
+            if not config.looked:
+                self._keep(name, {**config.model_dump(), "looked": True})
+
+    def ready(self) -> bool:
+        """Whether the ledger can be read, or there is none yet."""
+        try:
+            if self._config.datasets:
+                self._ledger.accounts()
+        except DpSelectError:
+            return False
+        return True
+
+    def _keep(self, name: str, stated: dict[str, Any]) -> None:
+        """Check and write the configuration with a data set described like this, and make its budget."""
+        datasets = {each: one.model_dump() for each, one in self._config.datasets.items()}
+        try:
+            config = DeskConfig.model_validate(
+                {**self._config.model_dump(), "datasets": {**datasets, name: stated}}, strict=True
+            )
+        except ValidationError as error:
+            first = error.errors()[0]
+            field = next((str(part) for part in reversed(first["loc"]) if part in stated), None)
+            raise Refused(400, f"{field or 'description'}: {first['msg']}", field=field) from None
+        self._check(name, config.datasets[name])
+        ensure_accounts(config, self._ledger)
+        write_config(config, self._place)
+        self._config = config
+
+    def _check(self, name: str, config: DataSetConfig) -> None:
+        """Refuse columns and lists that cannot be used, before the budget is made."""
+        names = column_names(config.source)
+        for field, column in (("person", config.person), ("time", config.time)):
+            if column is not None and names is not None and column not in names:
+                raise InvalidInput(field, column, f"must be a column of the file ({', '.join(names)})")
+        for field, columns in (("items", config.items), ("groups", config.groups)):
+            for column in columns:
+                if names is not None and column not in names:
+                    raise InvalidInput(field, column, f"must be a column of the file ({', '.join(names)})")
+                if column == config.person:
+                    raise InvalidInput(field, column, "must be another column than the person's")
+        dataset = DataSet(name, config, self._ledger)
+        for column in config.items:
+            dataset.size_of(column)
+
+    def _state(self, name: str) -> DataSetState:
+        config = self._config.datasets[name]
+        state = DataSet(name, config, self._ledger).state(CURATOR)
+        place: dict[str, Any] = {
+            "path": config.source,
+            "person": config.person,
+            "items": config.items,
+            "groups": config.groups,
+        }
+        place |= {"filters": config.filters, "time": config.time, "ledger": self._config.ledger}
+        return state.model_copy(update={"columns_of_source": column_names(config.source), "source": place})
+
+    def _undescribed_state(self, name: str) -> DataSetState:
+        return DataSetState(
+            name=name,
+            columns=[],
+            domain_size={},
+            budget=None,
+            analyst_budget=None,
+            questions=None,
+            protects="one person",
+            described=False,
+            answer_after=0.0,
+            looked=False,
+            columns_of_source=column_names(str(self._undescribed[name])),
+            source={"path": str(self._undescribed[name])},
+        )
+
+    def _named(self, paths: Sequence[Path]) -> dict[str, Path]:
+        """Return names for the files that can hold people's rows: those with two columns or more."""
+        found: dict[str, Path] = {}
+        for path in paths:
+            columns = column_names(str(path))
+            if columns is not None and len(columns) < 2:
+                continue
+            base = _file_part(path.name.partition(".")[0])[:50] or "data"
+            taken = {*found, *self._config.datasets}
+            names = [base, *(f"{base}-{number}" for number in range(2, len(taken) + 3))]
+            found[next(each for each in names if each not in taken)] = path
+        return found
+
+    def _list_file(self, name: str, column: str, listed: str | list[str]) -> str:
+        """Return the path of a public list; one that was typed in, or discovered, is written beside desk.toml."""
+        if isinstance(listed, str):
+            return listed
+        path = self._folder / f"{name}-{_file_part(column)}.csv"
+        write_whole(path, csv_bytes([column], [[each] for each in listed]))
+        return str(path.absolute())
+
+    def _path(self, listed: str) -> str:
+        """Return a list as the configuration names it: files by their absolute paths."""
+        if listed == UNKNOWN or listed.startswith("table:"):
+            return listed
+        path = Path(listed)
+        offered = next((Path(each) for each in self.offered if Path(each).name == listed), None)
+        return str((offered if offered is not None else self._folder / path).absolute())
+
+
+def _file_part(name: str) -> str:
+    """Return a name with nothing that a file name or URL could not have."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "list"

@@ -1,0 +1,363 @@
+"""A data set of the desk: its public facts, and its questions turned into releases.
+
+Everything but `release`, `discover` and `true_scores` uses declared facts alone: the configuration, the schema, the
+public lists of items and groups, and the ledger. No row is read for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import date, timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import dpselect
+from dpselect._top import TopQuestion
+from dpselect.desk.questions import BudgetState, DataSetState, PastRelease, Question, QuestionsAllowed
+from dpselect.errors import InvalidInput, plain
+from dpselect.ledger import Ledger
+from dpselect.periods import Period
+from dpselect.sources import Domain, open_counts, read_columns
+
+if TYPE_CHECKING:
+    from dpselect.desk.config import DataSetConfig
+
+UNKNOWN = "unknown"
+LOOKED = "parameters chosen after looking at the rows"
+USUAL_PEOPLE = 50_000
+"""People in generated data if their number is not stated."""
+
+MOST_GENERATED = 100_000
+_ITEMS_PER_PERSON = 5
+_HISTORY = 100
+
+
+class DataSet:
+    """One data set of the desk.
+
+    Parameters
+    ----------
+    name : str
+        Its name in URLs.
+    config : DataSetConfig
+        What the curator states about it.
+    ledger : Ledger
+        The ledger that holds its budget.
+    """
+
+    def __init__(self, name: str, config: DataSetConfig, ledger: Ledger) -> None:
+        self.name = name
+        self.config = config
+        self.ledger = ledger
+        self.budget = config.budget or name
+        self._sizes: dict[str, int | None] = {}
+
+    def state(self, analyst: str) -> DataSetState:
+        """Return the public facts."""
+        config = self.config
+        sizes = {column: self.size_of(column) for column in config.items}
+        return DataSetState(
+            name=self.name,
+            columns=list(config.items),
+            domain_size=sizes,
+            budget=self._budget_state(self.budget),
+            analyst_budget=self._budget_state(self._analyst_account(analyst)),
+            questions=QuestionsAllowed(
+                items={
+                    column: {"source": UNKNOWN if config.items[column] == UNKNOWN else "list", "size": size}
+                    for column, size in sizes.items()
+                },
+                filters=list(config.filters),
+                groups={column: self._number_of_groups(column) for column in config.groups},
+                max_groups_per_person=config.max_groups_per_person,
+                period=config.every,
+                values=True,
+                max_items_per_person=config.max_items_per_person,
+                like=list(config.like),
+                people=config.people,
+            ),
+            protects=config.protects,
+            described=True,
+            answer_after=config.answer_after,
+            looked=config.looked,
+        )
+
+    def size_of(self, column: str) -> int | None:
+        """Return the public number of items of a column; None if nobody can list them."""
+        listed = self.config.items[column]
+        if listed == UNKNOWN:
+            return None
+        if listed.startswith("table:"):
+            return self._size_in_engine(column, listed)
+        return len(public_list(listed, column))
+
+    def question(self, asked: Question) -> TopQuestion:
+        """Return the settled question; refuse what the configuration does not offer, before any row is read."""
+        arguments = self._arguments(asked)
+        settled = TopQuestion.of(**{name: arguments[name] for name in arguments if name not in _OF_THE_SOURCE})
+        size = self.size_of(asked.item)
+        if size is not None and asked.k > size:
+            raise InvalidInput("k", asked.k, f"must be at most {size} (the number of items in the list)")
+        return settled
+
+    def release(self, asked: Question, analyst: str, key: str) -> dpselect.Release:
+        """Answer a question once under the analyst's key, charged to the data set and to the analyst."""
+        also = self._analyst_account(analyst)
+        return dpselect.top(
+            self.config.source,
+            **self._arguments(asked),
+            ledger=self.ledger,
+            dataset=[self.budget] if also is None else [self.budget, also],
+            purpose=self._purpose(asked),
+            once=once_key(analyst, key),
+        )
+
+    def was_charged(self, analyst: str, key: str) -> bool:
+        """Whether a question under this key was charged, answered or not."""
+        return self.ledger.find(self.budget, once_key(analyst, key)) is not None
+
+    def history(self, analyst: str | None) -> list[PastRelease]:
+        """Return the releases of an analyst, or of everybody, the latest first."""
+        entries = [
+            entry
+            for entry in reversed(self.ledger.entries(self.budget))
+            if analyst is None or (entry.once or "").startswith(f"{analyst}:")
+        ]
+        return [self._past(entry) for entry in entries[:_HISTORY]]
+
+    def past(self, analyst: str, key: str) -> PastRelease | None:
+        """Return the release of an analyst under a key."""
+        found = self.ledger.find(self.budget, once_key(analyst, key))
+        return None if found is None else self._past(found.entry)
+
+    def generated(self, asked: Question) -> tuple[dpselect.Release, int]:
+        """Answer a question on generated rows of the declared shape; return the answer and the number of people."""
+        people = min(self.config.people or USUAL_PEOPLE, MOST_GENERATED)
+        arguments = self._arguments(asked)
+        for name in ("where", "table_name"):
+            arguments.pop(name, None)
+        size = self.size_of(asked.item)
+        listed = self.config.items[asked.item]
+        names = (
+            [f"item {number + 1}" for number in range(size or 1000)]
+            if size is None or listed.startswith("table:")
+            else list(public_list(listed, asked.item))
+        )
+        rows = _generated_rows(
+            people,
+            names,
+            item=asked.item,
+            person=self.config.person,
+            groups=None if asked.by is None else (asked.by, self._groups(asked.by)),
+            time=None if asked.period is None else (str(self.config.time), Period.of(asked.period)),
+        )
+        if size is not None:
+            arguments["domain"] = names
+        if asked.by is not None:
+            arguments["groups"] = self._groups(asked.by)
+        return dpselect.top(rows, **arguments), people
+
+    def true_scores(self, asked: Question) -> list[tuple[list[Any], list[int]]]:
+        """Return the true histogram of scores of each group: private, for the curator alone."""
+        settled = self.question(asked)
+        with open_counts(
+            self.config.source,
+            item=asked.item,
+            person=self.config.person,
+            domain=settled.domain,
+            k=asked.k,
+            contribution=settled.contribution,
+            groups=settled.groups,
+            key="0" * 32,
+            table_name=self.config.table,
+            where=None if asked.filter is None else self.config.filters[asked.filter],
+            during=settled.during,
+        ) as counts:
+            if settled.domain.unknown:
+                return [(scores, [1] * len(scores)) for _, scores in counts.pools(10 * asked.k + 1)]
+            return counts.histograms()
+
+    def like(self, name: str) -> list[float]:
+        """Return the counts of a look-alike that the configuration names."""
+        if name not in self.config.like:
+            raise _not_offered("like", name, self.config.like)
+        table = read_columns(self.config.like[name], ["count"], numbers=["count"], argument="like")
+        counts: list[float] = table["count"].to_pylist()
+        return [count for count in counts if count is not None]
+
+    def _arguments(self, asked: Question) -> dict[str, Any]:
+        """Return the arguments of `top`; columns, filters and groups are looked up by name."""
+        config = self.config
+        if asked.item not in config.items:
+            raise _not_offered("item", asked.item, config.items)
+        if asked.filter is not None and asked.filter not in config.filters:
+            raise _not_offered("filter", asked.filter, config.filters)
+        if asked.by is not None and asked.by not in config.groups:
+            raise _not_offered("by", asked.by, config.groups)
+        if asked.period is not None and config.every is None:
+            raise InvalidInput("period", asked.period, "must be left out: this data set has no periods")
+        if asked.period is None and config.every is not None:
+            raise InvalidInput("period", plain("none"), f"must name a {config.every}, as the budget is one per period")
+        listed = config.items[asked.item]
+        return {
+            "item": asked.item,
+            "person": config.person,
+            "k": asked.k,
+            "epsilon": asked.epsilon,
+            "delta": asked.delta,
+            "domain": dpselect.UNKNOWN if listed == UNKNOWN else listed,
+            "max_items_per_person": config.max_items_per_person,
+            "by": asked.by,
+            "groups": None if asked.by is None else config.groups[asked.by],
+            "max_groups_per_person": config.max_groups_per_person if asked.by is not None else 1,
+            "aim": asked.aim,
+            "ordered": asked.ordered,
+            "values": asked.values,
+            "protects": config.protects,
+            "table_name": config.table,
+            "where": None if asked.filter is None else config.filters[asked.filter],
+            "time": None if asked.period is None else config.time,
+            "period": asked.period,
+        }
+
+    def _purpose(self, asked: Question) -> str:
+        """Return the note for the ledger: what the analyst says it is for, and what was looked at before."""
+        parts = [asked.item, asked.by and f"by {asked.by}", asked.filter and f"where {asked.filter}", asked.period]
+        question = " ".join(part for part in parts if part)
+        return "; ".join(part for part in (asked.purpose, question, LOOKED if self.config.looked else "") if part)
+
+    def _past(self, entry: Any) -> PastRelease:
+        analyst, _, key = (entry.once or "").partition(":")
+        return PastRelease(
+            key=key,
+            analyst=analyst,
+            time=entry.time.isoformat(),
+            purpose=entry.purpose,
+            guarantee=entry.guarantee.to_dict(),
+            parameters=dict(entry.parameters),
+            answered=bool(entry.answered),
+            looked=LOOKED in entry.purpose,
+            release=self.ledger.answer(self.budget, entry.once) if entry.once else None,
+        )
+
+    def _analyst_account(self, analyst: str) -> str | None:
+        """Return the account of an analyst's own budget, if there is one."""
+        name = f"{self.budget}/{analyst}"
+        with suppress(InvalidInput):
+            return self.ledger.account(name).dataset
+        return None
+
+    def _budget_state(self, account: str | None) -> BudgetState | None:
+        if account is None:
+            return None
+        statement = self.ledger.statement(account, last=0)
+        agreed = statement.account
+        return BudgetState(
+            epsilon=agreed.total.epsilon,
+            delta=agreed.total.delta,
+            spent=statement.spent.epsilon,
+            remaining=statement.remaining.epsilon,
+            remaining_delta=statement.remaining.delta,
+            every=agreed.every or None,
+            lifetime=None if agreed.lifetime is None else agreed.lifetime.epsilon,
+        )
+
+    def budgets(self, analyst: str, period: str | None) -> list[BudgetState]:
+        """Return what a release would be charged to: the data set and, if there is one, the analyst's own budget."""
+        found = []
+        for account in (self.budget, self._analyst_account(analyst)):
+            state = self._budget_state(account)
+            if account is not None and state is not None:
+                if period is not None:
+                    left = self.ledger.remaining(account, period)
+                    state = state.model_copy(update={"remaining": left.epsilon, "remaining_delta": left.delta})
+                found.append(state)
+        return found
+
+    def _groups(self, by: str) -> list[Any]:
+        return list(public_list(self.config.groups[by], by))
+
+    def _number_of_groups(self, by: str) -> int | None:
+        return None if self.config.groups[by].startswith("table:") else len(self._groups(by))
+
+    def _size_in_engine(self, column: str, listed: str) -> int | None:
+        """Return the number of items that a public table lists, counted once."""
+        if column not in self._sizes:
+            config = self.config
+            with open_counts(
+                config.source,
+                item=column,
+                person=config.person,
+                domain=Domain.of(listed),
+                k=1,
+                table_name=config.table,
+            ) as counts:
+                self._sizes[column] = counts.size
+        return self._sizes[column]
+
+
+_OF_THE_SOURCE = {"item", "person", "table_name", "where"}
+
+
+def once_key(analyst: str, key: str) -> str:
+    """Return the ledger's key of an analyst's key."""
+    return f"{analyst}:{key}"
+
+
+def public_list(path: str, column: str) -> tuple[str, ...]:
+    """Return the distinct items of a public file, read again when the file changes."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        raise InvalidInput("domain", Path(path).name, "must be a file that can be read") from None
+    return _listed(path, column, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=64)
+def _listed(path: str, column: str, modified: int, size: int) -> tuple[str, ...]:
+    from dpselect.sources.files import FileTable
+
+    name = FileTable.at("domain", path, public=True).only_column(column)
+    items = read_columns(path, [name], argument="domain")[name].to_pylist()
+    return tuple(dict.fromkeys(str(item) for item in items if item is not None))
+
+
+def _not_offered(field: str, given: str, offered: Mapping[str, Any]) -> InvalidInput:
+    names = ", ".join(offered) or "none is offered"
+    return InvalidInput(field, given, f"must be a name that the data set offers ({names})")
+
+
+def _generated_rows(
+    people: int,
+    names: list[str],
+    *,
+    item: str,
+    person: str,
+    groups: tuple[str, list[Any]] | None,
+    time: tuple[str, Period] | None,
+) -> Any:
+    """Return a table of made-up rows: the r-th item is popular ∝ 1/(r + 5)^0.9, in an order drawn at random."""
+    import pyarrow
+
+    random = np.random.default_rng()
+    rows = people * _ITEMS_PER_PERSON
+    popularity = (np.arange(1, len(names) + 1) + 5.0) ** -0.9
+    order = random.permutation(len(names))
+    chosen = order[random.choice(len(names), size=rows, p=popularity / popularity.sum())]
+    persons = random.integers(people, size=rows)
+    columns: dict[str, Any] = {
+        person: persons,
+        item: pyarrow.DictionaryArray.from_arrays(chosen.astype("int32"), names).cast(pyarrow.string()),
+    }
+    if groups is not None:
+        home = random.integers(len(groups[1]), size=people)[persons]
+        listed = [str(group) for group in groups[1]]
+        columns[groups[0]] = pyarrow.DictionaryArray.from_arrays(home.astype("int32"), listed).cast(pyarrow.string())
+    if time is not None:
+        days = (time[1].end - time[1].start) // timedelta(days=1)
+        columns[time[0]] = np.datetime64(date.isoformat(time[1].start)) + random.integers(days, size=rows)
+    return pyarrow.table(columns)

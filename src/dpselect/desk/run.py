@@ -1,0 +1,68 @@
+"""Serves a desk with uvicorn until it is stopped."""
+
+from __future__ import annotations
+
+import os
+import webbrowser
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import uvicorn
+
+from dpselect.desk.alone import AloneDesk
+from dpselect.desk.app import create_app
+from dpselect.desk.config import read_config
+from dpselect.desk.shared import LOOPBACK, SharedDesk
+from dpselect.errors import InvalidInput
+from dpselect.service import listening_socket, page_address, server_settings
+
+_PATIENCE = 30
+"""Seconds for which a stopped service still finishes what was asked."""
+
+
+def run(
+    files: Sequence[str | os.PathLike[str]] = (),
+    *,
+    config: str | os.PathLike[str] | None = None,
+    host: str = "127.0.0.1",
+    port: int = 8417,
+    open_browser: bool = False,
+    ready: Callable[[str], None] = lambda address: None,
+) -> None:
+    """Serve the desk over HTTP until interrupted.
+
+    Parameters
+    ----------
+    files : sequence of path
+        Alone: the files that the page offers.
+    config : path, optional
+        The configuration of a shared desk.
+    host, port
+        Where to listen; alone only on loopback. Port 0 takes a free one.
+    open_browser : bool
+        Whether to open the page in a browser.
+    ready : callable
+        Called with the URL of the page once the service listens; alone, its fragment holds the token.
+
+    Raises
+    ------
+    InvalidInput
+        If the configuration, a file, the address or the port cannot be used.
+    """
+    desk: AloneDesk | SharedDesk
+    if config is None:
+        if host not in LOOPBACK:
+            raise InvalidInput("host", host, "must be 127.0.0.1 without --config: the desk alone is for this machine")
+        desk = AloneDesk(Path.cwd(), [Path(file) for file in files])
+    else:
+        if files:
+            raise InvalidInput("files", str(files[0]), "must be left out with --config, which names the data sets")
+        desk = SharedDesk(read_config(Path(config)), host=host)
+    with listening_socket(host, port) as listening:
+        address = page_address(listening) + (f"#token={desk.token}" if isinstance(desk, AloneDesk) else "")
+        ready(address)
+        if open_browser:
+            webbrowser.open(address)
+        settings = server_settings(create_app(desk))
+        settings.timeout_graceful_shutdown = _PATIENCE
+        uvicorn.Server(settings).run(sockets=[listening])

@@ -1,0 +1,84 @@
+"""The desk as a shared service: data sets, budgets and columns from a configuration, and tokens for analysts."""
+
+from __future__ import annotations
+
+from dpselect.desk.accounts import ensure_accounts
+from dpselect.desk.app import ASK, CURATE, Caller
+from dpselect.desk.config import DeskConfig
+from dpselect.desk.datasets import DataSet
+from dpselect.desk.questions import DataSetState, Description, DiscoverQuestion, DomainFound, Mode
+from dpselect.desk.tokens import TokenStore
+from dpselect.errors import DpSelectError, InvalidInput
+from dpselect.ledger import Ledger
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+class SharedDesk:
+    """Data sets that several analysts may ask about.
+
+    Parameters
+    ----------
+    config : DeskConfig
+        The configuration, checked; accounts that the ledger lacks are made, others must agree with it.
+    host : str
+        The address that the service listens on, by which it may be called.
+    """
+
+    mode: Mode = "shared"
+
+    def __init__(self, config: DeskConfig, *, host: str = "127.0.0.1") -> None:
+        self._ledger = Ledger(config.ledger)
+        ensure_accounts(config, self._ledger)
+        self._tokens = TokenStore(config.ledger)
+        self._datasets = {name: DataSet(name, each, self._ledger) for name, each in config.datasets.items()}
+        for dataset in self._datasets.values():
+            for column in dataset.config.items:
+                dataset.size_of(column)  # a list that cannot be read is found now, not by the first question
+        self.hosts = LOOPBACK | {host, *config.hosts}
+        self.requests_per_minute = config.requests_per_minute
+        self.offered: list[str] = []
+
+    def caller(self, token: str) -> Caller | None:
+        """Return whose token this is, or None."""
+        found = self._tokens.check(token)
+        if found is None:
+            return None
+        datasets = None if found.datasets is None else frozenset(found.datasets)
+        return Caller(found.analyst, frozenset(found.scopes) & {ASK, CURATE}, datasets)
+
+    def states(self, caller: Caller) -> list[DataSetState]:
+        """Return the public facts of all data sets that the caller may ask about."""
+        return [
+            dataset.state(caller.analyst)
+            for name, dataset in self._datasets.items()
+            if caller.datasets is None or name in caller.datasets
+        ]
+
+    def dataset(self, name: str) -> DataSet | None:
+        """Return a data set."""
+        return self._datasets.get(name)
+
+    def describe(self, name: str, description: Description) -> DataSetState:
+        """Refuse: the configuration describes the data sets."""
+        raise _configured()
+
+    def discover(self, name: str, asked: DiscoverQuestion, key: str) -> DomainFound:
+        """Refuse: the configuration names the lists of items."""
+        raise _configured()
+
+    def remember_look(self, name: str) -> None:
+        """Refuse: nobody looks at the rows here."""
+        raise _configured()
+
+    def ready(self) -> bool:
+        """Whether the ledger can be read."""
+        try:
+            self._ledger.accounts()
+        except DpSelectError:
+            return False
+        return True
+
+
+def _configured() -> InvalidInput:
+    return InvalidInput("dataset", None, "must be described in the configuration of the shared desk")

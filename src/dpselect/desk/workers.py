@@ -1,0 +1,50 @@
+"""Processes that compute curves for look-alikes, so that a long computation neither delays a release nor outlives
+whoever asked for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+from dpselect.errors import SourceError
+
+MOST_WORKERS = 1
+"""Curves that are computed at the same time; others wait."""
+
+LONGEST = 120.0
+"""Seconds after which a computation is ended."""
+
+
+class Workers:
+    """Runs `worker` in processes of their own; a cancelled task ends its process."""
+
+    def __init__(self) -> None:
+        self._room = asyncio.Semaphore(MOST_WORKERS)
+
+    async def run(self, task: dict[str, Any]) -> dict[str, Any]:
+        """Return the curve of a task."""
+        async with self._room:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "dpselect.desk.worker",
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+            )
+            try:
+                async with asyncio.timeout(LONGEST):
+                    written, _ = await process.communicate(json.dumps(task).encode())
+            except TimeoutError:
+                raise SourceError(f"like: it took more than {LONGEST:g} s; use fewer items or a smaller k") from None
+            finally:
+                if process.returncode is None:
+                    process.kill()
+                    await process.wait()
+        if process.returncode != 0:
+            raise SourceError("like: nothing can be computed for these scores; use others, or another k")
+        found: dict[str, Any] = json.loads(written)
+        return found

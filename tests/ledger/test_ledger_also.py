@@ -1,0 +1,71 @@
+"""A release may be charged to several data sets of a ledger at once: to all of them, or to none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import dpselect as dps
+from dpselect.ledger import Budget, Ledger
+
+VOTES = {"tea": 400, "coffee": 300, "milk": 2}
+BOTH = ["films", "films/ann"]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    """A ledger with the budget of a data set, and a smaller one of an analyst."""
+    ledger = Ledger(tmp_path / "budget.sqlite")
+    ledger.create("films", epsilon=1.0)
+    ledger.create("films/ann", epsilon=0.5)
+    return ledger
+
+
+@pytest.mark.parametrize("once", [None, "a key"])
+def test_both_are_charged(ledger: Ledger, once: str | None) -> None:
+    dps.select(VOTES, k=1, epsilon=0.25, ledger=ledger, dataset=BOTH, purpose="chart", once=once)
+    assert (ledger.remaining("films"), ledger.remaining("films/ann")) == (Budget(0.75), Budget(0.25))
+    [entry], [of_ann] = ledger.entries("films"), ledger.entries("films/ann")
+    assert (entry.once or None, of_ann.once or None) == (once, None)
+    assert entry.purpose == of_ann.purpose == "chart"
+    assert ledger.check() == []
+
+
+@pytest.mark.parametrize("once", [None, "a key"])
+@pytest.mark.parametrize(("spent_before", "spent_by"), [(0.8, "films"), (0.4, "films/ann")])
+def test_if_one_refuses_neither_is_charged(
+    ledger: Ledger, once: str | None, spent_before: float, spent_by: str
+) -> None:
+    ledger.spend(spent_by, dps.Guarantee(spent_before))
+    before = [ledger.spent(name) for name in BOTH]
+    with pytest.raises(dps.BudgetExceeded) as refusal:
+        dps.select(VOTES, k=1, epsilon=0.25, ledger=ledger, dataset=BOTH, once=once)
+    assert refusal.value.dataset == spent_by
+    assert [ledger.spent(name) for name in BOTH] == before
+    assert ledger.check() == []
+
+
+def test_a_repeated_question_charges_neither_again(ledger: Ledger) -> None:
+    answers = [dps.select(VOTES, k=1, epsilon=0.25, ledger=ledger, dataset=BOTH, once="key") for _ in range(3)]
+    assert answers[0] == answers[1] == answers[2]
+    assert [ledger.spent(name) for name in BOTH] == [Budget(0.25), Budget(0.25)]
+
+
+def test_find_tells_charge_and_answer(ledger: Ledger) -> None:
+    assert ledger.find("films", "key") is None
+    charge = ledger.spend_once("films", dps.Guarantee(0.25), "key", {"k": 1}, also=["films/ann"])
+    found = ledger.find("films", "key")
+    assert found is not None
+    assert (found.entry.hash, found.answer) == (charge.entry.hash, None)
+    ledger.keep_answer(charge.entry, {"items": ["tea"]})
+    found = ledger.find("films", "key")
+    assert found is not None
+    assert found.answer == {"items": ["tea"]}
+
+
+@pytest.mark.parametrize("names", [[], ["films", "films"], ["films", ""]])
+def test_names_must_be_given_once(ledger: Ledger, names: list[str]) -> None:
+    with pytest.raises(dps.InvalidInput, match="dataset"):
+        dps.select(VOTES, k=1, epsilon=0.25, ledger=ledger, dataset=names)
+    assert ledger.entries("films") == []
