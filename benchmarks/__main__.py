@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 import dpselect
-from benchmarks import discovery, engines, groups, ledger, ranking, selection, service, startup, unknown
+from benchmarks import desk, discovery, engines, groups, ledger, ranking, selection, service, startup, unknown
 from benchmarks.timing import Result
 
 SUITES = {
@@ -27,6 +27,7 @@ SUITES = {
     "groups": groups.measurements,
     "ranking": ranking.measurements,
     "service": service.measurements,
+    "desk": desk.measurements,
     "startup": startup.measurements,
 }
 
