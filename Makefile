@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup
 
-.PHONY: help setup demo test test-long fuzz mutants browser check bench format clean
+.PHONY: help setup demo docs test test-long fuzz mutants browser check bench format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -25,6 +25,16 @@ setup: $(VENV)/.test  ## create .venv with dpselect and everything the tests nee
 
 demo: $(VENV)/.base  ## run the main job end to end on a generated example
 	@$(BIN)/dpselect demo
+
+$(VENV)/.docs: $(VENV)/.base
+	@echo "Installing what the manual needs in $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs  ## build the manual as pages with search, in build/docs
+	@echo "Building the manual ..."
+	@$(BIN)/python -m sphinx -c docs -b html -q -W --keep-going . build/docs
+	@echo "The manual is in build/docs: open build/docs/index.html in a browser."
 
 test: $(VENV)/.test browser  ## run the tests
 	@echo "Running the tests ..."

@@ -167,6 +167,7 @@ class Comparison:
 
 
 LIMIT_WORDS = "no pure mechanism that treats items alike needs less"
+"""What the last line of a comparison of epsilons means."""
 
 
 def compare(

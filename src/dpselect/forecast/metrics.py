@@ -38,12 +38,12 @@ def score_ratio(top: Array, chosen: Array) -> float:
 
 
 def largest_error(top: Array, chosen: Array) -> float:
-    """ℓ∞ = max_i |x_[i] − y_i|; joint, Definition 2.2. Sort a set in descending order first."""
+    """`ℓ∞ = max_i |x_[i] − y_i|`; joint, Definition 2.2. Sort a set in descending order first."""
     return float(np.abs(top - chosen).max())
 
 
 def total_error(top: Array, chosen: Array) -> float:
-    """ℓ1 = Σ_i |x_[i] − y_i|; joint, Definition 2.2. Sort a set in descending order first."""
+    """`ℓ1 = Σ_i |x_[i] − y_i|`; joint, Definition 2.2. Sort a set in descending order first."""
     return float(np.abs(top - chosen).sum())
 
 

@@ -24,6 +24,7 @@ from dpselect.sampling.bounds import scaled
 from dpselect.scores import Ranking, Scores
 
 WARNING = "forecasts are computed from the scores themselves and are not private: for the curator, not for release"
+"""What is said beside every forecast."""
 
 TITLES = {
     "exact": "P[exact top k]",
@@ -36,6 +37,7 @@ TITLES = {
     "total_error": "ℓ1 error",
     "relative_error": "k-relative error",
 }
+"""The figures of a mechanism, in the order in which they are shown, with their names."""
 
 _FACTORS = tuple(2.0 ** (step / 2) for step in range(-6, 7))
 """The multiples of a chosen ε at which a simulated curve is drawn."""

@@ -26,6 +26,7 @@ from dpselect.scores import Ranking, Scores
 
 CONFIDENCE = 0.95
 PROBABILITIES = ("exact", "great", "good")
+"""The figures that are probabilities; the others are means."""
 
 _CERTAIN = 1 - 1e-13
 """Probabilities from here on are shown as 1."""

@@ -20,7 +20,7 @@ from dpselect.sampling.noise import NORMAL
 class Gaussian(NoisyVector):
     """The Gaussian mechanism: the k largest of `x_i + σ N_i`, in order, with N_i standard normal.
 
-    `σ = √m s σ₁`: one person changes at most m scores, each by at most s = max(|low|, |high|) of the sensitivity, and
+    `σ = √m s σ₁`: one person changes at most m scores, each by at most `s = max(|low|, |high|)` of the sensitivity, and
     σ₁ is the least noise for an L2 sensitivity of 1 (Balle and Wang 2018). The noise does not grow with k. Mathematics,
     sections 1 and 6; proof in gaussian.md.
 

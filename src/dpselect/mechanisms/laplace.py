@@ -17,7 +17,7 @@ from dpselect.sampling.noise import LAPLACE
 class Laplace(NoisyVector):
     """The Laplace mechanism: the k largest of `x_i + b Z_i`, in order, with Z_i standard Laplace.
 
-    `b = m s / ε`: one person changes at most m scores, each by at most s = max(|low|, |high|) of the sensitivity. The
+    `b = m s / ε`: one person changes at most m scores, each by at most `s = max(|low|, |high|)` of the sensitivity. The
     noise does not grow with k, and the guarantee is pure. Mathematics, section 2; proof in laplace.md.
 
     Parameters

@@ -77,7 +77,7 @@ class Noise:
 
     @property
     def spread(self) -> float:
-        """E|Y|, the paper's 1/ε."""
+        """`E|Y|`, the paper's 1/ε."""
         from scipy.integrate import quad
 
         survival = self.distribution.sf
@@ -87,7 +87,7 @@ class Noise:
 
 
 def quantile_offsets(k: int, noise: object) -> FloatArray:
-    """Return k offsets at quantiles of |Y|, ascending and symmetric.
+    """Return k offsets at quantiles of `|Y|`, ascending and symmetric.
 
     With G the inverse of `P[|Y| >= y]`: `k = 2K−1` has 0 and `±G(1 − i/K)` for i = 1 … K−1; `k = 2b` has
     `±G(1 − (i − ½)/b)` for i = 1 … b. Source: multi-selection, appendix A.3, for odd k; multiselect.md for even k.
@@ -122,7 +122,7 @@ def quantile_offsets(k: int, noise: object) -> FloatArray:
 
 
 def quantile_bound(k: int, noise: object) -> float:
-    """Return an upper bound on the expected cost of the quantile answers for h(t) = t: O(log k / k) times E|Y|.
+    """Return an upper bound on the expected cost of the quantile answers for h(t) = t: O(log k / k) times `E|Y|`.
 
     `k = 2K−1`: `E|Y| (e max(1, ln K) + 1) / K`. `k = 2b`: `E|Y| (e max(1, ln 2b) + ½) / b`. Source: multi-selection,
     theorem 24, with its constants; multiselect.md.

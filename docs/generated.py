@@ -1,0 +1,165 @@
+"""What the site adds to the pages as they stand: the order of the pages, the API reference and the command reference.
+
+A page asks for it with an HTML comment, which a plain view of the page does not show:
+
+* `<!-- contents -->`: the links of the lists below it are the pages of the site, in that order.
+* `<!-- public names of MODULE -->`: the reference of every public name of the module.
+* `<!-- commands -->`: the reference of every command.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+import click
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+from rich.text import Text
+from sphinx.application import Sphinx
+from sphinx.pycode import ModuleAnalyzer
+from typer.main import get_command
+
+LINK = re.compile(r"^ *[*-] +\[[^\]]+\]\(([^)#]+\.md)\)|^\| *\[[^\]]+\]\(([^)#]+\.md)\)")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register what is done to pages and docstrings before they are parsed."""
+    app.connect("source-read", fill)
+    app.connect("autodoc-process-docstring", name_what_is_returned, priority=400)
+    app.connect("build-finished", write_entrance)
+    app.add_html_math_renderer("mathml", (write_formula, None), (write_formula, None))
+    return {"parallel_read_safe": True}
+
+
+def fill(app: Sphinx, page: str, source: list[str]) -> None:
+    """Put what the comments of a page ask for in their place."""
+    text = source[0]
+    text = re.sub(r"<!-- public names of (\S+) -->", lambda found: reference(found[1]), text)
+    text = re.sub(r"<!-- commands -->", lambda _: "\n".join(command_reference()), text)
+    before, comment, listed = text.partition("<!-- contents -->")
+    source[0] = before + listed + (contents(listed) if comment else "")
+
+
+def contents(listed: str) -> str:
+    """Return hidden tables of contents: one for each heading, with the pages that the lists below it link to."""
+    sections: list[tuple[str, list[str]]] = [("", [])]
+    for line in listed.splitlines():
+        if line.startswith("#"):
+            sections.append((line.lstrip("# "), []))
+        elif found := LINK.match(line):
+            sections[-1][1].append((found[1] or found[2]).removesuffix(".md"))
+    return "".join(
+        "\n\n```{toctree}\n:hidden:\n" + (f":caption: {title}\n" if title else "") + "\n" + "\n".join(pages) + "\n```\n"
+        for title, pages in sections
+        if pages
+    )
+
+
+def reference(module_name: str) -> str:
+    """Return directives for the public names of a module: a table of all of them, and then each."""
+    module = importlib.import_module(module_name)
+    names = [name for name in module.__all__ if home_of(module_name, name) == module_name]
+    kinds = {name: directive_of(getattr(module, name)) for name in names}
+    elsewhere = [f":py:obj:`{home_of(module_name, name)}.{name}`" for name in module.__all__ if name not in names]
+    rst = [f".. currentmodule:: {module_name}", "", ".. autosummary::", ""]
+    rst += [f"   {name}" for name in names if kinds[name] != "data"]
+    rst += ["", *([f"Also here: {', '.join(elsewhere)}."] if elsewhere else []), ""]
+    for name in names:
+        if kinds[name] == "data":
+            rst += [f".. data:: {name}", "", *(f"   {line}" for line in text_below(module_name, name)), ""]
+        else:
+            rst += [f".. auto{kinds[name]}:: {name}", *(["   :members:"] if kinds[name] == "class" else []), ""]
+    return "```{eval-rst}\n" + "\n".join(rst) + "\n```"
+
+
+def home_of(module_name: str, name: str) -> str:
+    """Return the module whose page has a public name that several modules have."""
+    thing = getattr(importlib.import_module(module_name), name)
+    first = ["dpselect", "dpselect.ledger", module_name]
+    return next(home for home in first if getattr(importlib.import_module(home), name, None) is thing)
+
+
+def text_below(module_name: str, name: str) -> list[str]:
+    """Return the docstring that stands below a constant in the module that defines it."""
+    for module in [name for name in sys.modules if name.startswith(module_name)]:
+        documented = ModuleAnalyzer.for_module(module).find_attr_docs()
+        if ("", name) in documented:
+            return documented["", name]
+    raise LookupError(f"{module_name}.{name} has no docstring below it")
+
+
+def directive_of(thing: Any) -> str:
+    """Return what autodoc calls a thing."""
+    if inspect.isclass(thing):
+        return "exception" if issubclass(thing, BaseException) else "class"
+    return "function" if inspect.isroutine(thing) else "data"
+
+
+def name_what_is_returned(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Say that a section Returns or Yields has a description and no type; its first line would be read as a type."""
+    section = re.compile(r"^((?:Returns|Yields)\n-+\n)((?:.+\n?)+)", re.MULTILINE)
+    described = section.sub(lambda found: f"{found[1]}:\n{textwrap.indent(found[2], '    ')}", "\n".join(lines))
+    lines[:] = described.split("\n")
+
+
+def command_reference() -> Iterator[str]:
+    """Yield the reference of all commands, as Markdown."""
+    from dpselect.cli import app
+    from dpselect.cli.app import imported
+
+    root: Any = get_command(app)
+    for name in root.commands:
+        yield from command_section(imported(name), f"dpselect {name}", 2)
+
+
+def command_section(command: Any, path: str, level: int) -> Iterator[str]:
+    """Yield the reference of a command and its sub-commands: what it does, how it is called, arguments and options."""
+    context = click.Context(command, info_name=path)
+    yield f"{'#' * level} `{path}`\n"
+    yield inspect.cleandoc(command.help or "") + "\n"
+    yield "```text\n" + " ".join([path, *command.collect_usage_pieces(context)]) + "\n```\n"
+    records = [record for each in command.params if (record := each.get_help_record(context))]
+    if records:
+        yield "| argument or option | meaning |\n|---|---|"
+        for names, meaning in records:
+            yield f"| `{cell(names.removesuffix(' <str>'))}` | {cell(Text.from_markup(meaning).plain)} |"
+        yield ""
+    if command.epilog:
+        title, _, lines = Text.from_markup(command.epilog).plain.partition("\n")
+        yield f"{title}\n\n```sh\n{lines.strip()}\n```\n"
+    for name, each in getattr(command, "commands", {}).items():
+        yield from command_section(each, f"{path} {name}", level + 1)
+
+
+def cell(text: str) -> str:
+    """Return text that may stand in a cell of a table."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def write_formula(writer: Any, node: Any) -> None:
+    """Write a formula as MathML, which browsers show by themselves."""
+    as_block = isinstance(node, nodes.math_block)
+    formula = tex2mathml(node.astext(), as_block=as_block)
+    writer.body.append(f'<div class="math">{formula}</div>' if as_block else formula)
+    raise nodes.SkipNode
+
+
+ENTRANCE = """<!doctype html>
+<meta charset="utf-8">
+<title>dpselect</title>
+<meta http-equiv="refresh" content="0; url={first}">
+<a href="{first}">The manual</a>
+"""
+
+
+def write_entrance(app: Sphinx, error: Exception | None) -> None:
+    """Write the page that a visitor of the folder comes to, which leads to the first page."""
+    if error is None and app.builder.format == "html":
+        first = app.builder.get_target_uri(app.config.root_doc)
+        (app.outdir / "index.html").write_text(ENTRANCE.format(first=first))
