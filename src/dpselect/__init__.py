@@ -26,6 +26,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dpselect import forecast as forecast
+    from dpselect import ledger as ledger
+    from dpselect import multiselect as multiselect
+    from dpselect import privacy as privacy
+    from dpselect import ranking as ranking
+    from dpselect import verify as verify
     from dpselect._discover import DomainRelease, discover
     from dpselect._rank import rank
     from dpselect._select import select
@@ -118,14 +124,16 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Import what a public name stands for on its first use, so that `import dpselect` itself takes no time."""
-    if name in _PACKAGES:
-        return import_module(f"dpselect.{name}")
-    if name in __all__:
-        module = import_module(f"dpselect.{_HOMES.get(name, 'mechanisms')}")
-        return globals().setdefault(name, getattr(module, name))
-    raise AttributeError(f"module 'dpselect' has no attribute {name!r}")
+if not TYPE_CHECKING:  # checkers of types then report a name that does not exist
+
+    def __getattr__(name: str) -> Any:
+        """Import what a public name stands for on its first use, so that `import dpselect` itself takes no time."""
+        if name in _PACKAGES:
+            return import_module(f"dpselect.{name}")
+        if name in __all__:
+            module = import_module(f"dpselect.{_HOMES.get(name, 'mechanisms')}")
+            return globals().setdefault(name, getattr(module, name))
+        raise AttributeError(f"module 'dpselect' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -10,24 +10,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpselect._numbers import seed_or_none
+from dpselect._printed import Printed, frame_of
 from dpselect.charging import ChargeTarget
 from dpselect.errors import InvalidInput
 from dpselect.items import item_of, plain_item
 from dpselect.mechanisms import Discovered, Discovery
 from dpselect.periods import Period, protected_unit
 from dpselect.privacy.guarantee import Guarantee
-from dpselect.release import UNKNOWN, Release, ReleasePlan, StatedDomain, plain_argument
+from dpselect.release import UNKNOWN, Release, ReleasePlan, StatedDomain, cost_words, plain_argument
 from dpselect.sampling import BitSource, bit_source
 from dpselect.scores import Scores
 from dpselect.sources import Contribution, PeriodFilter, Weights, fresh_key, open_weights, public_name
 
 if TYPE_CHECKING:
+    import pandas
+    from rich.console import RenderableType
+
     from dpselect.ledger import Ledger
 
 
 @dataclass(frozen=True)
-class DomainRelease:
+class DomainRelease(Printed):
     """The items that exist, as far as they may be published, with the guarantee; everything in it may be published.
+
+    `print` and notebooks show it as the table that the command line prints.
 
     Parameters
     ----------
@@ -98,6 +104,32 @@ class DomainRelease:
             "secure": self.secure,
             **({} if self.period is None else {"period": self.period}),
         }
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the items as a pandas DataFrame, in the column that they are from.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One column, with the name `column`; `top` takes it as a domain.
+
+        Raises
+        ------
+        InvalidInput
+            If pandas is not installed.
+        """
+        return frame_of([{self.column: item} for item in self.items], [self.column])
+
+    def __repr__(self) -> str:
+        """Say in one line what was released, without the items."""
+        insecure = "" if self.secure else ", not secure"
+        found = f"{len(self.items):,} of column {self.column!r}"
+        return f"<DomainRelease: {found}, {cost_words(self.guarantee)}{insecure}>"
+
+    def _tables(self) -> list[RenderableType]:
+        from dpselect._release_text import domain_tables
+
+        return domain_tables(self)
 
 
 @dataclass(frozen=True)

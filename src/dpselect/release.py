@@ -15,7 +15,9 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from dpselect._arrays import Array
+from dpselect._format import shown_above
 from dpselect._numbers import exact_fraction, float_below, positive_number
+from dpselect._printed import Printed, frame_of
 from dpselect.errors import InvalidInput
 from dpselect.items import item_of, plain_item
 from dpselect.mechanisms import (
@@ -50,6 +52,9 @@ from dpselect.values import (
 )
 
 if TYPE_CHECKING:
+    import pandas
+    from rich.console import RenderableType
+
     from dpselect.forecast import Reach
 
 PUBLIC, NUMBER, UNKNOWN, ROWS = "public", "number", "unknown", "rows"
@@ -80,8 +85,10 @@ class StatedDomain:
 
 
 @dataclass(frozen=True)
-class Release:
+class Release(Printed):
     """The chosen items with their guarantee; everything in it may be published.
+
+    `print` and notebooks show it as the table that the command line prints.
 
     Parameters
     ----------
@@ -246,6 +253,50 @@ class Release:
             data.pop(name, None)
         parts = {str(plain_item(group)): part.to_dict() for group, part in self.groups.items()}
         return {"groups": parts, "group_order": [plain_item(group) for group in self.groups], **data}
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the answer as a pandas DataFrame, in the order of `items`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The column `item`; with values also `value`, `low` and `high`, and with groups `group` before them.
+
+        Raises
+        ------
+        InvalidInput
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> import dpselect as dps
+        >>> votes = {"tea": 900, "coffee": 500, "milk": 3}
+        >>> print(dps.select(votes, k=2, epsilon=1.0, ordered=True).to_frame())
+             item
+        0     tea
+        1  coffee
+        """
+        from dpselect._release_text import release_columns, release_rows
+
+        return frame_of(release_rows(self), [name for name in release_columns(self) if name != "rank"])
+
+    def __repr__(self) -> str:
+        """Say in one line what was released, without the items."""
+        groups = "" if self.groups is None else f" of each of {len(self.groups):,} groups"
+        insecure = "" if self.secure else ", not secure"
+        asked = f"{'lowest' if self.lowest else 'top'} {self.k}{groups}"
+        return f"<Release: {asked} by {self.mechanism.name}, {cost_words(self.guarantee)}{insecure}>"
+
+    def _tables(self) -> list[RenderableType]:
+        from dpselect._release_text import release_tables
+
+        return release_tables(self)
+
+
+def cost_words(guarantee: Guarantee) -> str:
+    """Return epsilon and delta in a few words, rounded up."""
+    delta = f", delta = {shown_above(guarantee.delta)}" if guarantee.delta else ""
+    return f"epsilon = {shown_above(guarantee.epsilon)}{delta}"
 
 
 @dataclass(frozen=True, kw_only=True)

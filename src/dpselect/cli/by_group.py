@@ -9,8 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 import dpselect
+from dpselect._text import item_text
 from dpselect.cli.figures import cell
-from dpselect.cli.output import Format, as_csv, as_json, as_text, item_text
+from dpselect.cli.output import Format, as_csv, as_json, as_text
 from dpselect.cli.unknown import UNKNOWN
 from dpselect.errors import plain
 from dpselect.items import plain_item

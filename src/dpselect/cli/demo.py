@@ -19,8 +19,9 @@ from rich.text import Text
 
 import dpselect
 from dpselect._arrays import IntArray
+from dpselect._release_text import facts
 from dpselect.cli.options import Epsilon, Seed, examples, whole_number
-from dpselect.cli.output import Format, as_csv, as_json, as_text, facts, note, note_seed, progress_bar, publish
+from dpselect.cli.output import Format, as_csv, as_json, as_text, note, note_seed, progress_bar, publish
 from dpselect.writing import write_whole
 
 EXAMPLES = examples("dpselect demo --out demo", title="Example, which keeps its files in the folder demo:")

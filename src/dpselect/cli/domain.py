@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 import dpselect
+from dpselect._release_text import domain_tables
 from dpselect.cli.inputs import check_answer
 from dpselect.cli.options import (
     DataSet,
@@ -38,16 +36,13 @@ from dpselect.cli.output import (
     as_json,
     as_text,
     chosen_format,
-    item_text,
     note,
     note_repeated,
     note_seed,
     progress_bar,
-    protection,
     publish,
 )
 from dpselect.cli.stdin import source_path
-from dpselect.periods import Period
 
 EXAMPLES = examples(
     "dpselect domain demo/views.parquet --item film --person viewer \\",
@@ -156,36 +151,9 @@ def _text(release: dpselect.DomainRelease, form: Format) -> str:
                 "character, so they are left out; --format json has them"
             )
         return as_csv(rows, [release.column])
-    listed = Table()
-    listed.add_column(release.column, overflow="fold")
-    for item in release.items:
-        listed.add_row(item_text(item))
-    return as_text(Text(f"Discovered items: {len(release.items):,}", style="bold"), listed, _facts(release))
+    return as_text(*domain_tables(release))
 
 
 def _rows(release: dpselect.DomainRelease) -> list[dict[str, Any]]:
     """Return a row for each item that a line of CSV can hold."""
     return [{release.column: item} for item in release.items if _NOT_IN_CSV.isdisjoint(str(item))]
-
-
-def _facts(release: dpselect.DomainRelease) -> Table:
-    """Return a table of what was done and promised."""
-    mechanism = release.mechanism
-    limit, least = mechanism.max_items_per_person, mechanism.at_least
-    needed = [math.ceil(mechanism.threshold / mechanism.weight(items)) for items in (1, limit)]
-    many = f", or {needed[1]:,} with {limit} items each" if limit > 1 else ""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold")
-    table.add_column()
-    table.add_row("Order", "by name")
-    if release.period is not None:
-        table.add_row("Period", str(Period.of(release.period)))
-    table.add_row("Mechanism", f"discovery, at most {limit} item{'s' if limit > 1 else ''} per person")
-    table.add_row("Reach", f"{needed[0]:,} people who have nothing else{many}, get an item listed with probability 0.5")
-    if least > 1:
-        table.add_row("At least", f"an item with fewer than {least} people is listed with probability 1e-6 at most")
-    promise = str(release.guarantee)
-    table.add_row("Guarantee", promise if release.secure else f"none, because a seed was given; without it, {promise}")
-    if release.secure:
-        table.add_row("Protection", protection(release.guarantee))
-    return table

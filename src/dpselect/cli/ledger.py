@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpselect import InvalidInput
+from dpselect._text import item_text
 from dpselect.cli.ledger_text import accounts_text, entries_csv, statement_text
 from dpselect.cli.options import number, whole_number
-from dpselect.cli.output import Format, as_csv, as_json, item_text, note, publish
+from dpselect.cli.output import Format, as_csv, as_json, note, publish
 
 if TYPE_CHECKING:
     from dpselect.ledger import Ledger

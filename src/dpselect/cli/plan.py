@@ -13,11 +13,12 @@ from rich.text import Text
 
 import dpselect
 from dpselect._format import shown_above, shown_below
+from dpselect._release_text import protection
 from dpselect.cli.by_group import check_by, group_text
 from dpselect.cli.figures import cell, mechanism_table
 from dpselect.cli.forecast import ByGroup, ItemsPerPerson, OrderMatters, Plot, PoolSize, forecast_rows
 from dpselect.cli.options import Aim, Delta, Length, MaxGroups, examples, number, whole_number
-from dpselect.cli.output import Format, as_csv, as_json, as_text, check_output, note, protection, publish
+from dpselect.cli.output import Format, as_csv, as_json, as_text, check_output, note, publish
 from dpselect.cli.unknown import UNKNOWN, check_unknown, plan_text
 from dpselect.errors import plain
 

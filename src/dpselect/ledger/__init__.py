@@ -41,8 +41,10 @@ _HOMES = {
 __all__ = ["Account", "Budget", "Entry", "Fault", "Ledger", "OnceCharge", "Statement", "ledger_file", "url_of"]
 
 
-def __getattr__(name: str) -> Any:
-    """Load a public name from its module on first use."""
-    if name in _HOMES:
-        return getattr(import_module(f"dpselect.ledger.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'dpselect.ledger' has no attribute {name!r}")
+if not TYPE_CHECKING:  # checkers of types then report a name that does not exist
+
+    def __getattr__(name: str) -> Any:
+        """Load a public name from its module on first use."""
+        if name in _HOMES:
+            return getattr(import_module(f"dpselect.ledger.{_HOMES[name]}"), name)
+        raise AttributeError(f"module 'dpselect.ledger' has no attribute {name!r}")

@@ -5,14 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dpselect._format import shown_above
+from dpselect._format import shown_above, shown_below
+from dpselect._printed import Printed, frame_of
 from dpselect.ledger.chain import Account, Entry
 from dpselect.ledger.charges import cost_of
 from dpselect.ledger.rules import Amount, Budget
 from dpselect.periods import UNITS
 from dpselect.privacy.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    import pandas
+    from rich.console import RenderableType
 
 PERIODS_SHOWN = 10
 """How many of the latest periods a statement has."""
@@ -37,11 +42,13 @@ class BudgetOffer:
 
 
 @dataclass(frozen=True)
-class Statement:
+class Statement(Printed):
     """One consistent view of a data set: its account, the exact sum of its costs, and its last releases.
 
     `answers` is the number of answers that the ledger keeps for it, and `periods` what was spent in its latest periods,
     if it has any, the latest first. See `Ledger.statement`.
+
+    `print` and notebooks show it as `dpselect ledger show` does.
     """
 
     account: Account
@@ -113,6 +120,36 @@ class Statement:
             **({"periods": self._periods_data()} if self.account.every else {}),
             "entries": [entry.to_dict() for entry in self.entries],
         }
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the entries as a pandas DataFrame, with the columns of `dpselect ledger show --format csv`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each entry of this statement, oldest first.
+
+        Raises
+        ------
+        InvalidInput
+            If pandas is not installed.
+        """
+        from dpselect._statement_text import ENTRY_COLUMNS, entry_rows
+
+        return frame_of(entry_rows(self.entries), ENTRY_COLUMNS)
+
+    def __repr__(self) -> str:
+        """Say in one line what is spent, rounded up."""
+        account = self.account
+        total = f"spent in all {account.every}s" if account.every else f"of {shown_below(account.total.epsilon)} spent"
+        spent = f"epsilon {shown_above(self.spent.epsilon)} {total}"
+        releases = f"{self.releases:,} release{'' if self.releases == 1 else 's'}"
+        return f"<Statement of {account.dataset!r}: {releases}, {spent}>"
+
+    def _tables(self) -> list[RenderableType]:
+        from dpselect._statement_text import statement_tables
+
+        return statement_tables(self)
 
     def _periods_data(self) -> list[dict[str, Any]]:
         return [

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 __all__ = ["COUNTS", "Guarantee", "Ledger", "Sensitivity", "compose"]
 
 
-def __getattr__(name: str) -> Any:
-    """Load the ledger when first asked for: it needs SQLAlchemy, and most programs need neither."""
-    if name == "Ledger":
-        return import_module("dpselect.ledger").Ledger
-    raise AttributeError(f"module 'dpselect.privacy' has no attribute {name!r}")
+if not TYPE_CHECKING:  # checkers of types then report a name that does not exist
+
+    def __getattr__(name: str) -> Any:
+        """Load the ledger when first asked for: it needs SQLAlchemy, and most programs need neither."""
+        if name == "Ledger":
+            return import_module("dpselect.ledger").Ledger
+        raise AttributeError(f"module 'dpselect.privacy' has no attribute {name!r}")

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_DAMPING", "Bounds", "rank"]
 
 
-def __getattr__(name: str) -> Any:
-    """Return `dpselect.rank`, which is built on this package, on first use."""
-    if name == "rank":
-        return import_module("dpselect._rank").rank
-    raise AttributeError(f"module 'dpselect.ranking' has no attribute {name!r}")
+if not TYPE_CHECKING:  # checkers of types then report a name that does not exist
+
+    def __getattr__(name: str) -> Any:
+        """Return `dpselect.rank`, which is built on this package, on first use."""
+        if name == "rank":
+            return import_module("dpselect._rank").rank
+        raise AttributeError(f"module 'dpselect.ranking' has no attribute {name!r}")

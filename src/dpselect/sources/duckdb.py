@@ -176,14 +176,16 @@ class EmbeddedEngine(ThreadedEngine):
 @contextlib.contextmanager
 def embedded_engine(progress: Progress | None = None) -> Iterator[EmbeddedEngine]:
     """Open an in-memory DuckDB that spills to a private temporary folder, and close it at the end."""
+    import duckdb
     import ibis
 
     with contextlib.ExitStack() as stack:
         spill = stack.enter_context(tempfile.TemporaryDirectory(prefix="dpselect-", ignore_cleanup_errors=True))
         backend = ibis.duckdb.connect(temp_directory=spill, autoinstall_known_extensions=False)
         stack.callback(backend.disconnect)
-        backend.con.execute("SET enable_progress_bar = true")
-        backend.con.execute("SET enable_progress_bar_print = false")
+        with contextlib.suppress(duckdb.InvalidInputException):  # without ipywidgets a notebook has no progress
+            backend.con.execute("SET enable_progress_bar_print = false")
+            backend.con.execute("SET enable_progress_bar = true")
         ignore_statistics(backend.con)
         yield EmbeddedEngine(backend, stack.enter_context(worker_thread()), progress)
 
