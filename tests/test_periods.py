@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
@@ -189,6 +194,25 @@ class TestRelease:
             )
             assert release.values is not None
             assert {item for item, value in zip(release.items, release.values, strict=True) if value} == expected
+
+    @pytest.mark.parametrize("zone", [None, "UTC", "America/New_York"])
+    @pytest.mark.parametrize("kind", ["parquet", "arrow", "relation"])
+    def test_times_in_nanoseconds_are_not_rounded_into_the_next_week(
+        self, kind: str, zone: str | None, tmp_path: Path
+    ) -> None:
+        """The first and last instants of the week, those beside them, and numbers that stand for no time."""
+        edges = [np.datetime64(day, "ns").astype("int64") for day in ("2024-11-11", "2024-11-18")]
+        times = [edge + step for edge in edges for step in (-1, 0, 1)] + [2**63 - 1, 1 - 2**63]
+        day = pa.array(times, "int64").cast(pa.timestamp("ns", zone))
+        rows = pa.table({"film": [f"film {n + 1}" for n in range(8)], "viewer": range(8), "day": day})
+        pq.write_table(rows, tmp_path / "views.parquet")
+        with contextlib.closing(duckdb.connect()) as connection:
+            relation = connection.read_parquet(str(tmp_path / "views.parquet"))
+            table = {"parquet": tmp_path / "views.parquet", "arrow": rows, "relation": relation}[kind]
+            release = asked(table, k=6, epsilon=1e9, values=0.5, time="day", period="2024-W46", seed=1)
+        assert release.values is not None
+        kept = {item for item, value in zip(release.items, release.values, strict=True) if value}
+        assert kept == {"film 2", "film 3", "film 4"}
 
     @pytest.mark.parametrize("ending", [".csv", ".jsonl"])
     def test_text_files_hold_iso_text(self, ending: str, tmp_path: Path) -> None:

@@ -104,6 +104,8 @@ def test_the_reach_rests_on_public_facts_only() -> None:
     assert released(["tea"]).reach is None
     household = dps.select([5, 4, 0], k=1, epsilon=1.0, protects="one household").reach
     assert "a score of 3" in str(household)
+    week = dps.select([5, 4, 0], k=1, epsilon=1.0, period="2024-W46").reach
+    assert "by 3 people" in str(week)
 
 
 def test_a_release_shows_no_score() -> None:

@@ -167,6 +167,7 @@ def test_every_json_table_gets_the_same_note_whatever_it_contains(folder: Path) 
         said.add(result.stderr)
     [note] = said
     assert "a misspelt field is not detected" in note
+    assert "Check the spelling of --item and --person." in " ".join(note.split())
     assert "misspelt" not in run(*top_line()).stderr
 
 

@@ -44,6 +44,7 @@ def test_a_weekly_budget_is_created_spent_and_shown() -> None:
         assert answered.exit_code == 0
         assert re.search(rf"Period +2024-W{week} \(2024-11-", answered.stdout)
         assert "protects one person's week" in answered.stdout
+        assert re.search(r"leads\s+the\s+rest\s+by\s+[0-9]+\s+people\s+or\s+more", answered.stdout)
     shown = run("ledger show views").stdout
     assert re.search(r"2024-W46 epsilon +█+░+  0.25 of 0.5 spent, 0.25 left", shown)
     assert re.search(r"sum so far +epsilon 0.5, for a person in every week", shown)
@@ -52,6 +53,8 @@ def test_a_weekly_budget_is_created_spent_and_shown() -> None:
     refused = run(f"{TOP} {KEPT} --period 2024-W46")
     assert (refused.exit_code, refused.stdout) == (1, "")
     assert "the budget of 'views' for 2024-W46 does not allow this release" in refused.stderr
+    assert re.search(r"views +0.5 a week +0.75 +0.5 a week +0 +3 ", run("ledger list").stdout)
+    assert json.loads(run("ledger list --format json").stdout)["datasets"][0]["every"] == "week"
     rows = list(csv.DictReader(io.StringIO(run("ledger show views --format csv").stdout)))
     assert [row["period"] for row in rows] == ["2024-W45", "2024-W46", "2024-W46"]
     assert "3 entries, all as written" in run("ledger check").stdout
@@ -69,6 +72,15 @@ def test_a_lifetime_is_a_bar_and_ends_all_weeks() -> None:
     data = json.loads(run("ledger show views --format json").stdout)
     assert (data["every"], data["lifetime"]) == ("week", {"epsilon": 0.5, "delta": 0.0})
     assert [one["period"] for one in data["periods"]] == ["2024-W45", "2024-W44"]
+
+
+def test_a_field_of_json_that_may_be_misspelt_is_named_whatever_it_selects_rows_by(visits: Path) -> None:
+    (visits / "visits.jsonl").write_text('{"film": "film 00", "viewer": 1, "day": "2024-11-11"}\n')
+    (visits / "lands.csv").write_text("land\nDE\n")
+    line = TOP.replace("visits.csv", "visits.jsonl").replace("--time day", "--time dya --by land --groups lands.csv")
+    answered = run(f"{line} --period 2024-W46")
+    assert answered.exit_code == 0
+    assert "Check the spelling of --item, --person, --by and --time." in " ".join(answered.stderr.split())
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def domain_command(
             once=once,
             progress=progress,
         )
-    note_json(source, "--item and --person")
+    note_json(source, item=item, person=person, time=time)
     note_seed(release)
     note_repeated(release)
     publish(_text(release, form), output)

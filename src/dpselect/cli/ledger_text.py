@@ -15,7 +15,7 @@ from dpselect.cli.output import Format, as_csv, as_json, as_text
 if TYPE_CHECKING:
     from dpselect.ledger import Entry, Statement
 
-_ACCOUNT_COLUMNS = ("dataset", "total", "spent", "left", "delta", "entries", "protects")
+_ACCOUNT_COLUMNS = ("dataset", "total", "spent", "left", "delta", "entries", "protects", "every")
 
 
 def statement_text(statement: Statement, form: Format) -> str:
@@ -43,6 +43,7 @@ def accounts_text(statements: list[Statement], form: Format) -> str:
             "delta": statement.remaining.delta,
             "entries": statement.releases,
             "protects": statement.account.protects,
+            "every": statement.account.every,
         }
         for statement in statements
     ]
@@ -51,16 +52,19 @@ def accounts_text(statements: list[Statement], form: Format) -> str:
     if form is Format.csv:
         return as_csv(rows) if rows else ",".join(_ACCOUNT_COLUMNS) + "\n"
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for column in _ACCOUNT_COLUMNS:
+    shown = [column for column in _ACCOUNT_COLUMNS if column != "every"]
+    for column in shown:
         heading = "delta left" if column == "delta" else column
         table.add_column(heading, justify="left" if column in ("dataset", "protects") else "right")
     for row in rows:
-        table.add_row(*(item_text(_figure(column, value)) for column, value in row.items()))
+        table.add_row(*(item_text(_figure(column, row[column], row["every"])) for column in shown))
     return as_text(table)
 
 
-def _figure(column: str, value: Any) -> str:
-    """Return a cell: what is spent is rounded up, and what is left down."""
+def _figure(column: str, value: Any, every: str) -> str:
+    """Return a cell: what is spent is rounded up, and what is left down. With periods, what is left is of a new one."""
     if not isinstance(value, float):
         return str(value)
-    return shown_above(value) if column == "spent" else shown_below(value)
+    if column == "spent":
+        return shown_above(value)
+    return shown_below(value) + (f" a {every}" if every and column in ("total", "left") else "")

@@ -269,12 +269,13 @@ def engine_notes() -> Iterator[None]:
         log.removeHandler(handler)
 
 
-def note_json(source: str, columns: str) -> None:
+def note_json(source: str, **columns: str | None) -> None:
     """Warn that misspelt fields are not detected, for every JSON file whatever it contains."""
     if {".json", ".jsonl", ".ndjson"} & {suffix.lower() for suffix in Path(source).suffixes[-2:]}:
+        *first, last = (f"--{option}" for option, column in columns.items() if column is not None)
         note(
             "JSON has no header, so a misspelt field is not detected, and the answer is then random. "
-            f"Check the spelling of {columns}."
+            f"Check the spelling of {', '.join(first)} and {last}."
         )
 
 

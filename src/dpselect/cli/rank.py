@@ -207,7 +207,7 @@ def rank_command(
             once=once,
             progress=progress,
         )
-    note_json(source, "--winner, --loser, --tie and --person")
+    note_json(source, winner=winner, loser=loser, tie=tie, person=person, time=time)
     note_seed(release)
     note_repeated(release)
     publish(release_text(release, form), output)

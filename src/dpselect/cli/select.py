@@ -169,7 +169,7 @@ def select_command(
             purpose=purpose,
             once=once,
         )
-    note_json(file, "--item and --count")
+    note_json(file, item=item, count=count)
     note_seed(release)
     note_repeated(release)
     publish(

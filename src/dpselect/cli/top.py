@@ -176,7 +176,7 @@ def top_command(
             once=once,
             progress=progress,
         )
-    note_json(source, "--item and --person")
+    note_json(source, item=item, person=person, value=value, weight=weight, by=by, time=time)
     note_seed(release)
     note_repeated(release)
     publish(release_text(release, form), output)

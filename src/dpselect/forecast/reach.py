@@ -24,11 +24,15 @@ from dpselect.forecast.curves import (
     wanted_accuracy,
 )
 from dpselect.mechanisms import Joint, Mechanism, NoisyVector, OneShot
+from dpselect.periods import UNITS, protected_unit
 from dpselect.privacy.sensitivity import COUNTS
 from dpselect.scores import Scores
 
 USUAL_PROBABILITY = 0.9
 """The probability for which a release states its reach."""
+
+_PEOPLE = frozenset({"one person", *(protected_unit("one person", unit) for unit in UNITS)})
+"""The units of protection of which a count of people counts at most one for each person."""
 
 _START, _END = 16, 32
 """In an ordered worst case P[exact] falls by the same factor with each further rank, to 12 digits from rank 16 on.
@@ -105,7 +109,8 @@ def reach(
     ordered : bool, optional
         Whether the order has to be right; by default, whether the answer has one.
     protects : str
-        The unit of protection; the lead is counted in people if that is one person and scores are counts.
+        The unit of protection; the lead is counted in people if that is one person, or one person's week, and scores
+        are counts.
 
     Returns
     -------
@@ -127,7 +132,7 @@ def reach(
         raise InvalidInput("mechanism", mechanism, "must be a mechanism object, such as Canonical(k=10, epsilon=1.0)")
     wanted = wanted_accuracy(probability, "probability")
     in_order = bool(judged_in_order(mechanism, ordered))
-    unit = "people" if mechanism.sensitivity == COUNTS and protects == "one person" else "score"
+    unit = "people" if mechanism.sensitivity == COUNTS and protects in _PEOPLE else "score"
     return _reach(mechanism, positive_integer("items", items), wanted, in_order, unit)
 
 

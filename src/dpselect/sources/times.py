@@ -6,7 +6,7 @@ Whether a row is kept depends on its own cell and the type of the column alone. 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, time
+from datetime import UTC, date, datetime, time
 from typing import Any
 
 from dpselect.errors import InvalidInput, plain
@@ -21,6 +21,8 @@ _ZONE = "(Z|[+-](0[0-9]|1[0-7])(:?[0-5][0-9])?)"
 
 _COMPLETED = {_DATE: "T00:00:00+00:00", _MINUTE: ":00+00:00", _SECOND: "+00:00", f"{_SECOND}{_ZONE}": ""}
 """Forms of ISO text that all engines read alike, and what makes each an instant; without a zone it is in UTC."""
+
+_NANOSECONDS_A_DAY = 86_400 * 10**9
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,8 @@ def _is_within(engine: Engine, column: Any, name: str, period: Period) -> Any:
     kind = column.type()
     if kind.is_date():
         return (column >= period.start) & (column < period.end)
+    if _has_nanoseconds(engine, kind):
+        return _is_within_nanoseconds(column, period)
     if kind.is_string() and engine.casts_text_safely:
         column = _instant(column)
     elif not kind.is_timestamp():
@@ -74,6 +78,27 @@ def _is_within(engine: Engine, column: Any, name: str, period: Period) -> Any:
     zone = UTC if column.type().timezone is not None else None
     start, end = (datetime.combine(day, time(), zone) for day in (period.start, period.end))
     return (column >= start) & (column < end)
+
+
+def _has_nanoseconds(engine: Engine, kind: Any) -> bool:
+    """Whether these are DuckDB's times in nanoseconds. Ibis does not know the type of those with a zone."""
+    if engine.backend.name != "duckdb":
+        return False
+    return type_name(kind) == "TIMESTAMPTZ_NS" or (kind.is_timestamp() and kind.scale == 9)
+
+
+def _is_within_nanoseconds(column: Any, period: Period) -> Any:
+    """Return the condition for times in nanoseconds. They are counted from 1970, since a cast would round them."""
+    import ibis
+
+    counted = ibis.udf.scalar.builtin(_epoch_ns, name="epoch_ns", signature=((column.type(),), "int64"))(column)
+    days = ((day - date(1970, 1, 1)).days for day in (period.start, period.end))
+    start, end = (min(max(day * _NANOSECONDS_A_DAY, -(2**63)), 2**63 - 1) for day in days)
+    return (counted >= start) & (counted < end)
+
+
+def _epoch_ns(time: Any) -> Any:
+    """Stand for the engine's function of this name; Ibis needs a Python function."""
 
 
 def _instant(text: Any) -> Any:
