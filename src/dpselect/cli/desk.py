@@ -145,11 +145,12 @@ def create_command(
     """
     import re
 
-    from dpselect.desk import TokenStore, analyst_account, ensure_account, ensure_accounts, read_config
+    from dpselect.desk import TokenStore, analyst_account, check_days, ensure_account, ensure_accounts, read_config
     from dpselect.ledger import Ledger
 
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,60}", analyst):
         raise dpselect.InvalidInput("analyst", analyst, "must be letters, digits, - and _, at most 60 characters")
+    check_days(days)  # a budget would stay
     settings = read_config(config)
     for name in dataset or []:
         if name not in settings.datasets:
@@ -200,10 +201,11 @@ def revoke_command(
 
 
 def _store(config: Path) -> Any:
-    from dpselect.desk import TokenStore, ensure_accounts, read_config
+    """Return the tokens; a data set that is missing at the moment must not keep a token from being revoked."""
+    from dpselect.desk import TokenStore, read_ledger_place
     from dpselect.ledger import Ledger
 
-    settings = read_config(config)
-    with Ledger(settings.ledger) as ledger:
-        ensure_accounts(settings, ledger)
-    return TokenStore(settings.ledger)
+    place = read_ledger_place(config)
+    with Ledger(place) as ledger:
+        ledger.accounts()  # an error if there is no ledger yet
+    return TokenStore(place)

@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from dpselect.desk.app import create_app as create_app
     from dpselect.desk.config import DeskConfig as DeskConfig
     from dpselect.desk.config import read_config as read_config
+    from dpselect.desk.config import read_ledger_place as read_ledger_place
     from dpselect.desk.run import run as run
     from dpselect.desk.shared import SharedDesk as SharedDesk
     from dpselect.desk.tokens import Token as Token
     from dpselect.desk.tokens import TokenStore as TokenStore
+    from dpselect.desk.tokens import check_days as check_days
 
 _MODULES = {
     "AloneDesk": "alone",
@@ -33,10 +35,12 @@ _MODULES = {
     "Token": "tokens",
     "TokenStore": "tokens",
     "analyst_account": "accounts",
+    "check_days": "tokens",
     "create_app": "app",
     "ensure_account": "accounts",
     "ensure_accounts": "accounts",
     "read_config": "config",
+    "read_ledger_place": "config",
     "run": "run",
 }
 
@@ -47,10 +51,12 @@ __all__ = [
     "Token",
     "TokenStore",
     "analyst_account",
+    "check_days",
     "create_app",
     "ensure_account",
     "ensure_accounts",
     "read_config",
+    "read_ledger_place",
     "run",
 ]
 

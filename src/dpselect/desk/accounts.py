@@ -42,15 +42,17 @@ def ensure_account(ledger: Ledger, name: str, dataset: DataSetConfig, epsilon: f
             every=dataset.every,
             lifetime=dataset.lifetime if "/" not in name else None,
         )
-    stated = (epsilon, dataset.delta, dataset.every or "")
-    agreed = (found.total.epsilon, found.total.delta, found.every)
+    lifetime = None if found.lifetime is None else found.lifetime.epsilon
+    stated = (epsilon, dataset.delta, dataset.every or "", dataset.lifetime if "/" not in name else None)
+    agreed = (found.total.epsilon, found.total.delta, found.every, lifetime)
     if stated != agreed:
+        per = f" for each {agreed[2]}" if agreed[2] else ""
+        per += f", {lifetime:g} over all of them" if lifetime is not None else ""
         raise InvalidInput(
             "epsilon",
             epsilon,
-            f"the ledger has a budget {name!r} of epsilon {agreed[0]:g}, delta {agreed[1]:g}"
-            f"{f', for each {agreed[2]}' if agreed[2] else ''}, which never changes; state the same, or name another "
-            "budget",
+            f"the ledger has a budget {name!r} of epsilon {agreed[0]:g}, delta {agreed[1]:g}{per}, which never "
+            "changes; state the same, or name another budget",
         )
     if not found.protects.startswith(dataset.protects):
         raise InvalidInput("protects", dataset.protects, f"must be {found.protects!r}, as the ledger's budget {name!r}")

@@ -15,11 +15,11 @@ from pydantic import ValidationError
 import dpselect
 from dpselect.desk.accounts import ensure_accounts
 from dpselect.desk.app import ASK, CURATE, OWN, Caller, Refused
-from dpselect.desk.config import DataSetConfig, DeskConfig, read_config, write_config
-from dpselect.desk.datasets import UNKNOWN, DataSet, once_key
+from dpselect.desk.config import DataSetConfig, DeskConfig, KeyLines, conflicts, read_config, write_config
+from dpselect.desk.datasets import LOOKED, UNKNOWN, DataSet, once_key
 from dpselect.desk.questions import DataSetState, Description, DiscoverQuestion, DomainFound, Mode
 from dpselect.desk.shared import LOOPBACK
-from dpselect.errors import DpSelectError, InvalidInput
+from dpselect.errors import DpSelectError, InvalidInput, SourceError
 from dpselect.ledger import Ledger
 from dpselect.sources import column_names
 from dpselect.writing import csv_bytes, write_whole
@@ -59,8 +59,8 @@ class AloneDesk:
         self._ledger = Ledger(self._config.ledger)
         if self._config.datasets:
             ensure_accounts(self._config, self._ledger)
-        described = {Path(each.source).absolute() for each in self._config.datasets.values()}
-        self._undescribed = self._named([path for path in offered if path.absolute() not in described])
+        described = {Path(each.source).resolve() for each in self._config.datasets.values()}
+        self._undescribed = self._named([path for path in offered if path.resolve() not in described])
 
     def caller(self, token: str) -> Caller | None:
         """Return the curator, if this is the token in the printed URL."""
@@ -86,6 +86,7 @@ class AloneDesk:
             before = self._config.datasets.get(name)
             if before is None and name not in self._undescribed:
                 raise Refused(404, "no such data set; GET /v1/datasets lists them")
+            kept = {} if before is None else before.model_dump()
             stated = description.model_dump()
             stated["groups"] = {
                 column: self._list_file(name, column, listed) for column, listed in description.groups.items()
@@ -99,8 +100,7 @@ class AloneDesk:
                     raise Refused(
                         409, f"{changed[0]} was fixed when the data set was described", code="fixed", field=changed[0]
                     )
-                stated["looked"] = before.looked
-            self._keep(name, {**stated, "source": source})
+            self._keep(name, {**kept, **stated, "source": source})
             self._undescribed.pop(name, None)
             return self._state(name)
 
@@ -120,14 +120,14 @@ class AloneDesk:
             table_name=config.table,
             ledger=self._ledger,
             dataset=dataset.budget,
-            purpose=f"which items of {asked.item} exist",
+            purpose=f"which items of {asked.item} exist{f'; {LOOKED}' if config.looked else ''}",
             once=once_key(CURATOR, key),
         )
         if len(found.items) > 0:
             with self._lock:
                 listed = self._list_file(name, asked.item, [str(item) for item in found.items])
-                stated = config.model_dump()
-                self._keep(name, {**stated, "items": {**config.items, asked.item: listed}})
+                now = self._config.datasets[name]  # something else may have been stated meanwhile
+                self._keep(name, {**now.model_dump(), "items": {**now.items, asked.item: listed}})
         return DomainFound(
             items=len(found.items), file=f"{name}-{_file_part(asked.item)}.csv", guarantee=found.guarantee.to_dict()
         )
@@ -159,13 +159,27 @@ class AloneDesk:
             first = error.errors()[0]
             field = next((str(part) for part in reversed(first["loc"]) if part in stated), None)
             raise Refused(400, f"{field or 'description'}: {first['msg']}", field=field) from None
+        if mistakes := conflicts(config, KeyLines("")):
+            raise Refused(409, mistakes[0][1], code="shared-rows")
         self._check(name, config.datasets[name])
         ensure_accounts(config, self._ledger)
         write_config(config, self._place)
         self._config = config
 
     def _check(self, name: str, config: DataSetConfig) -> None:
-        """Refuse columns and lists that cannot be used, before the budget is made."""
+        """Refuse columns, lists and conditions that cannot be used, before the budget is made."""
+        try:
+            self._check_columns(config)
+            dataset = DataSet(name, config, self._ledger)
+            for column in config.items:
+                dataset.size_of(column)
+            dataset.check()
+        except InvalidInput as error:
+            raise Refused(400, str(error), field=error.argument) from None
+        except SourceError as error:
+            raise Refused(400, str(error)) from None
+
+    def _check_columns(self, config: DataSetConfig) -> None:
         names = column_names(config.source)
         for field, column in (("person", config.person), ("time", config.time)):
             if column is not None and names is not None and column not in names:
@@ -176,9 +190,6 @@ class AloneDesk:
                     raise InvalidInput(field, column, f"must be a column of the file ({', '.join(names)})")
                 if column == config.person:
                     raise InvalidInput(field, column, "must be another column than the person's")
-        dataset = DataSet(name, config, self._ledger)
-        for column in config.items:
-            dataset.size_of(column)
 
     def _state(self, name: str) -> DataSetState:
         config = self._config.datasets[name]
@@ -190,7 +201,7 @@ class AloneDesk:
             "groups": config.groups,
         }
         place |= {"filters": config.filters, "time": config.time, "ledger": self._config.ledger}
-        return state.model_copy(update={"columns_of_source": column_names(config.source), "source": place})
+        return state.model_copy(update={"columns_of_source": _columns(config.source), "source": place})
 
     def _undescribed_state(self, name: str) -> DataSetState:
         return DataSetState(
@@ -204,14 +215,14 @@ class AloneDesk:
             described=False,
             answer_after=0.0,
             looked=False,
-            columns_of_source=column_names(str(self._undescribed[name])),
+            columns_of_source=_columns(str(self._undescribed[name])),
             source={"path": str(self._undescribed[name])},
         )
 
     def _named(self, paths: Sequence[Path]) -> dict[str, Path]:
         """Return names for the files that can hold people's rows: those with two columns or more."""
         found: dict[str, Path] = {}
-        for path in paths:
+        for path in {each.resolve(): each for each in paths}.values():
             columns = column_names(str(path))
             if columns is not None and len(columns) < 2:
                 continue
@@ -226,6 +237,9 @@ class AloneDesk:
         if isinstance(listed, str):
             return listed
         path = self._folder / f"{name}-{_file_part(column)}.csv"
+        sources = [Path(each.source) for each in self._config.datasets.values()]
+        if path.resolve() in {each.resolve() for each in (*sources, *map(Path, self.offered))}:
+            raise Refused(409, f"{path.name} is a file of yours that the list would replace; rename it", code="in-use")
         write_whole(path, csv_bytes([column], [[each] for each in listed]))
         return str(path.absolute())
 
@@ -236,6 +250,14 @@ class AloneDesk:
         path = Path(listed)
         offered = next((Path(each) for each in self.offered if Path(each).name == listed), None)
         return str((offered if offered is not None else self._folder / path).absolute())
+
+
+def _columns(source: str) -> list[str] | None:
+    """Return the columns of a file; None if they are not known, or the file is gone."""
+    try:
+        return column_names(source)
+    except InvalidInput:
+        return None
 
 
 def _file_part(name: str) -> str:

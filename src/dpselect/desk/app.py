@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Annotated, Any, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import anyio
 from fastapi import Depends, FastAPI, Header, Path, Query, Request, Response
@@ -36,7 +37,13 @@ LARGEST_BODY = 2 << 20
 """Bytes of a request's body; an uploaded look-alike needs the most."""
 
 MOST_AT_ONCE = 8
-"""Releases and previews that are computed at the same time; others wait."""
+"""Releases that are computed at the same time; others wait."""
+
+MOST_TRIED = 2
+"""Estimates and previews that are computed at the same time, so that they do not delay releases; others wait."""
+
+LONGEST_WAIT = 10.0
+"""Seconds within which the body of a request must arrive."""
 
 ASK, CURATE, OWN = "ask", "curate", "own"
 """Scopes: to ask, to see everybody's history, and to describe the data (alone only)."""
@@ -47,7 +54,28 @@ PAGE = {
     "icon.svg": ("icon.svg", "image/svg+xml"),
 }
 _CODES = {400: "invalid-input", 401: "unauthorized", 403: "forbidden", 404: "not-found", 405: "not-allowed"}
-_CODES |= {409: "conflict", 413: "too-large", 429: "too-many-requests", 500: "failed", 503: "source-failed"}
+_CODES |= {
+    408: "too-slow",
+    409: "conflict",
+    413: "too-large",
+    429: "too-many-requests",
+    500: "failed",
+    503: "source-failed",
+}
+
+_OF_THE_SOURCE = frozenset({"domain", "groups", "ledger", "person", "table", "table_name", "time", "where"})
+"""Arguments that the configuration states, not the client."""
+
+_TRIES = 4
+"""Look-alikes that one analyst may have under way."""
+
+_TEXTS = {
+    400: "the body must be JSON in UTF-8",
+    404: "there is nothing at this address",
+    405: "this address does not take this method",
+    408: f"the body must arrive within {LONGEST_WAIT:g} s",
+    413: f"the body must have at most {LARGEST_BODY} bytes",
+}
 
 KeyHeader = Annotated[
     str,
@@ -117,7 +145,7 @@ class Refused(Exception):
 
 def authenticated(
     request: Request,
-    authorization: Annotated[str, Header(max_length=200, description="Bearer TOKEN", include_in_schema=False)] = "",
+    authorization: Annotated[str, Header(description="Bearer TOKEN", include_in_schema=False)] = "",
 ) -> Caller:
     """Return who is asking; refuse a token that is not valid, and too many requests."""
     desk, rates = request.app.state.desk, request.app.state.rates
@@ -165,14 +193,14 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
         redirect_slashes=False,
     )
     desk_log, metrics, workers = log or Log(), Metrics(), Workers()
+    computing: Counter[str] = Counter()
     app.state.desk, app.state.rates = desk, RateLimit(desk.requests_per_minute)
-    room = anyio.CapacityLimiter(MOST_AT_ONCE)
-    app.add_middleware(Door, hosts=desk.hosts, metrics=metrics)
+    room, room_to_try = anyio.CapacityLimiter(MOST_AT_ONCE), anyio.CapacityLimiter(MOST_TRIED)
+    app.add_middleware(Door, hosts=desk.hosts, metrics=metrics, log=desk_log)
     app.add_middleware(Guard)
     app.add_exception_handler(Refused, _refused)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(DpSelectError, _library_error)
 
     def named(name: str, who: Caller, scope: str = ASK) -> DataSet:
         if scope not in who.scopes:
@@ -189,6 +217,30 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
     async def in_thread(work: Callable[[], Any]) -> Any:
         return await anyio.to_thread.run_sync(work, limiter=room)
 
+    async def tried(work: Callable[[], Any]) -> Any:
+        return await anyio.to_thread.run_sync(work, limiter=room_to_try)
+
+    async def curve_of(task: dict[str, Any], who: Caller, request: Request) -> dict[str, Any]:
+        """Compute the curve of a look-alike in a process of its own."""
+        if computing[who.analyst] >= _TRIES:
+            text = "other estimates from look-alikes are still computed; wait for them, or end them"
+            raise Refused(429, text, headers={"Retry-After": "5"})
+        computing[who.analyst] += 1
+        try:
+            found: dict[str, Any] = await _unless_gone(request, workers.run(task))
+            return found
+        finally:
+            computing[who.analyst] -= 1
+
+    async def library_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, DpSelectError)
+        refusal = _refusal_of(error, shown=desk.mode == "alone")
+        if refusal.status == 503:
+            desk_log("source-failed", charged=False, error=str(error))
+        return refusal.response()
+
+    app.add_exception_handler(DpSelectError, library_error)
+
     async def charged_work(work: Callable[[], Any], dataset: DataSet, who: Caller, key: str) -> Any:
         """Run what is charged; whatever fails after the charge is a failure of the source, whose text stays here."""
 
@@ -201,11 +253,12 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
                 charged = None
                 with suppress(DpSelectError):
                     charged = await in_thread(lambda: dataset.was_charged(who.analyst, key))
-                if isinstance(error, InvalidInput) and charged is False:
+                asked_wrong = isinstance(error, InvalidInput) and error.argument not in _OF_THE_SOURCE | {"item", "by"}
+                if asked_wrong and charged is False:
                     raise
-                text = str(error) if isinstance(error, SourceError) else type(error).__name__
+                text = str(error) if isinstance(error, DpSelectError) else type(error).__name__
                 desk_log("source-failed", dataset=dataset.name, analyst=who.analyst, charged=charged, error=text)
-            raise _source_failed(charged)
+            raise _source_failed(charged, text if desk.mode == "alone" else "")
 
         # Alone, whoever sees the time has the rows.
         answer_after = dataset.config.answer_after if desk.mode == "shared" else 0.0
@@ -215,8 +268,9 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
 
         return await padded(attempt, answer_after, overran)
 
-    problems = _documented(400, 401, 403, 404, 409, 413, 429, 503)
-    short = _documented(400, 401, 403, 404, 413, 429, 503)
+    problems = _documented(400, 401, 403, 404, 408, 409, 413, 429, 503)
+    short = _documented(400, 401, 403, 404, 408, 409, 413, 429, 503)
+    answered: dict[int | str, dict[str, Any]] = {200: {"description": "The stored answer"}, **problems}
 
     @app.get("/v1/session", responses=_documented(401, 429))
     def session(who: Who) -> shapes.Session:
@@ -258,10 +312,11 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
         curve = None
         if asked.like is not None:
             like = asked.like
-            counts = await in_thread(lambda: dataset.like(like)) if isinstance(like, str) else like.counts
+            counts = await tried(lambda: dataset.like(like)) if isinstance(like, str) else like.counts
             task = look_alike_task(asked, dataset.question(asked), counts, [1] * len(counts))
-            curve = await _unless_gone(request, workers.run(task))
-        return await anyio.to_thread.run_sync(lambda: estimate(dataset, asked, who.analyst, curve))
+            curve = await curve_of(task, who, request)
+        found: shapes.Estimate = await tried(lambda: estimate(dataset, asked, who.analyst, curve))
+        return found
 
     @app.post("/v1/datasets/{name}/look", responses=problems)
     async def look(name: Name, asked: shapes.Question, who: Who, request: Request) -> shapes.Look:
@@ -274,13 +329,9 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
             histograms = await in_thread(lambda: dataset.true_scores(asked))
         except SourceError as error:
             desk_log("source-failed", dataset=dataset.name, analyst=who.analyst, charged=False, error=str(error))
-            raise _source_failed(False) from None
-        curves = [
-            await _unless_gone(request, workers.run(look_alike_task(asked, settled, *histogram)))
-            for histogram in histograms[:1]
-        ]
+            raise _source_failed(False, str(error)) from None
         return shapes.Look(
-            curve=curves[0],
+            curve=await curve_of(look_alike_task(asked, settled, *histograms[0]), who, request),
             warning="Not private: computed from the rows. Do not publish it. Releases from now on are recorded with "
             "the note that their parameters were chosen after looking.",
         )
@@ -290,11 +341,11 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
         """Answer a question on generated data of the declared shape; it costs nothing."""
         dataset = named(name, who)
         dataset.question(asked)
-        release, people = await in_thread(lambda: dataset.generated(asked))
+        release, people = await tried(lambda: dataset.generated(asked))
         text = f"Made-up rows of {people:,} people, in which items are popular at random. Nothing was charged."
         return shapes.Preview(release=shown(release), people=people, words=text)
 
-    @app.post("/v1/datasets/{name}/releases", responses=problems, status_code=201)
+    @app.post("/v1/datasets/{name}/releases", responses=answered, status_code=201)
     async def release(
         name: Name, asked: shapes.Question, who: Who, key: KeyHeader, response: Response
     ) -> dict[str, Any]:
@@ -303,6 +354,7 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
         dataset.question(asked)
         found = await charged_work(lambda: dataset.release(asked, who.analyst, key), dataset, who, key)
         desk_log("released", dataset=dataset.name, analyst=who.analyst, repeated=found.repeated)
+        dataset.has_left(who.analyst, key)
         response.status_code = 200 if found.repeated else 201
         return shown(found)
 
@@ -314,7 +366,7 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
         dataset = named(name, who, CURATE if everyone else ASK)
         return dataset.history(None if everyone else who.analyst)
 
-    @app.get("/v1/datasets/{name}/releases/{key}", responses=short)
+    @app.get("/v1/datasets/{name}/releases/{key:path}", responses=short)
     def past(name: Name, key: Annotated[str, Path(max_length=100)], who: Who) -> shapes.PastRelease:
         """Return one release of the caller."""
         found = named(name, who).past(who.analyst, key)
@@ -352,51 +404,78 @@ def shown(release: dpselect.Release) -> dict[str, Any]:
 
 
 class Door:
-    """Refuses other hosts and origins, and bodies that are too large; counts requests.
+    """Refuses other hosts and origins, and bodies that are too large or too slow; counts requests.
 
     A page of another site can make a browser call the service, but not with this host's name and the right origin.
     """
 
-    def __init__(self, app: ASGIApp, *, hosts: frozenset[str], metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, *, hosts: frozenset[str], metrics: Metrics, log: Log) -> None:
         self._app = app
-        self._hosts = hosts
+        self._hosts = frozenset(host.casefold() for host in hosts)
         self._metrics = metrics
+        self._log = log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
-        received = 0
+        received, started, whole = 0, False, False
+        deadline = asyncio.get_running_loop().time() + LONGEST_WAIT
 
         async def counted(message: Message) -> None:
+            nonlocal started
             if message["type"] == "http.response.start":
+                started = True
                 route = scope.get("route")
-                self._metrics.count(getattr(route, "path", "other"), message["status"])
+                self._metrics.count(scope["method"], getattr(route, "path", "other"), message["status"])
             await send(message)
 
         async def limited() -> Message:
-            nonlocal received
-            message = await receive()
+            nonlocal received, whole
+            if whole:
+                return await receive()
+            try:
+                async with asyncio.timeout_at(deadline):
+                    message = await receive()
+            except TimeoutError:
+                raise HTTPException(408) from None
+            whole = not message.get("more_body", False)
             received += len(message.get("body", b""))
             if received > LARGEST_BODY:
-                raise Refused(413, f"the body must have at most {LARGEST_BODY} bytes")
+                raise HTTPException(413)
             return message
 
         refusal = self._refusal({name: value.decode("latin-1") for name, value in scope["headers"]})
         if refusal is not None:
             return await refusal.response()(scope, receive, counted)
-        await self._app(scope, limited, counted)
+        try:
+            await self._app(scope, limited, counted)
+        except Exception as error:
+            # The text of the error could quote the request or the rows.
+            self._log("failed", error=type(error).__name__)
+            if started:
+                raise
+            await Refused(500, "the desk failed; ask again, or tell the curator").response()(scope, receive, counted)
 
     def _refusal(self, headers: dict[bytes, str]) -> Refused | None:
         host = headers.get(b"host", "")
-        if urlsplit(f"//{host}").hostname not in self._hosts:
+        if _split(f"//{host}").hostname not in self._hosts:
             return Refused(403, "this host name is not served; add it to `hosts` in the configuration")
         origin = headers.get(b"origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and _split(origin).netloc != host:
             return Refused(403, "requests from other sites are refused")
-        if headers.get(b"content-length", "0").isdigit() and int(headers.get(b"content-length", "0")) > LARGEST_BODY:
-            return Refused(413, f"the body must have at most {LARGEST_BODY} bytes")
+        length = headers.get(b"content-length", "0")
+        if length.isdecimal() and int(length[:20]) > LARGEST_BODY:
+            return Refused(413, _TEXTS[413])
         return None
+
+
+def _split(address: str) -> SplitResult:
+    """Return the parts of a host or origin; nothing of one that has no such form."""
+    try:
+        return urlsplit(address)
+    except ValueError:
+        return urlsplit("")
 
 
 async def _unless_gone(request: Request, work: Awaitable[Any]) -> Any:
@@ -412,13 +491,15 @@ async def _unless_gone(request: Request, work: Awaitable[Any]) -> Any:
         task.cancel()
 
 
-def _source_failed(charged: bool | None) -> Refused:
+def _source_failed(charged: bool | None, why: str = "") -> Refused:
+    """Return the refusal; `why` is for the curator alone."""
     paid = {
         True: "The release was charged: ask the same question with the same key again, which costs nothing more",
         False: "Nothing was charged: ask again",
         None: "Whether it was charged is not known: ask with the same key again, which is charged once at most",
     }[charged]
-    return Refused(503, f"the source of the data failed. {paid}, or tell the curator", charged=charged)
+    failed = f"the source of the data failed ({why})" if why else "the source of the data failed"
+    return Refused(503, f"{failed}. {paid}{'' if why else ', or tell the curator'}", charged=charged)
 
 
 async def _refused(request: Request, error: Exception) -> Response:
@@ -428,8 +509,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    texts = {404: "there is nothing at this address", 405: "this address does not take this method"}
-    text = texts.get(error.status_code, "the request cannot be answered")
+    text = _TEXTS.get(error.status_code, "the request cannot be answered")
     return Refused(
         error.status_code, text, code=_CODES.get(error.status_code, "failed"), headers=error.headers
     ).response()
@@ -446,19 +526,19 @@ async def _invalid(request: Request, error: Exception) -> Response:
     return Refused(400, f"{field or 'the body'}: {text}", field=field).response()
 
 
-async def _library_error(request: Request, error: Exception) -> Response:
+def _refusal_of(error: DpSelectError, *, shown: bool) -> Refused:
+    """Return the refusal for an error of the library; `shown` is whether an error of the source may be shown."""
     if isinstance(error, KeyReused):
         text = "another question was asked under this key; ask the same question, or choose another key"
-        return Refused(409, text, code="key-reused").response()
+        return Refused(409, text, code="key-reused")
     if isinstance(error, BudgetExceeded):
         amounts = {"requested": error.requested, "remaining": error.remaining, "difference": error.difference}
         deltas = {"requested_delta": error.requested_delta, "remaining_delta": error.remaining_delta}
-        return Refused(
-            409, f"{error}. Nothing was charged", code="budget-exceeded", field="epsilon", **amounts, **deltas
-        ).response()
-    if isinstance(error, InvalidInput):
-        return Refused(400, str(error), field=error.argument).response()
-    return Refused(503, str(error), code="source-failed", charged=False).response()
+        text = f"{error}. Nothing was charged"
+        return Refused(409, text, code="budget-exceeded", field="epsilon", **amounts, **deltas)
+    if isinstance(error, InvalidInput) and (shown or error.argument not in _OF_THE_SOURCE):
+        return Refused(400, str(error), field=error.argument)
+    return _source_failed(False, str(error) if shown else "")
 
 
 def _documented(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from dpselect.errors import InvalidInput, plain
-from dpselect.sources import Domain, check_not_rows, files_of
+from dpselect.sources import Domain, check_not_rows, files_of, public_name, share_file
 from dpselect.writing import write_whole
 
 UNKNOWN, IN_TABLE = "unknown", "table:"
@@ -103,6 +103,24 @@ def read_config(path: Path) -> DeskConfig:
     InvalidInput
         With every mistake, each with its line.
     """
+    config, lines = _stated(path)
+    if mistakes := _wrong_files(config, lines) or conflicts(config, lines):
+        raise refusal(path, mistakes)
+    return config
+
+
+def read_ledger_place(path: Path) -> str:
+    """Return where the ledger of a configuration is; the files of its data sets need not be there."""
+    return _stated(path)[0].ledger
+
+
+def lines_of(path: Path) -> KeyLines:
+    """Return the lines of the keys of a configuration that was read."""
+    return KeyLines(path.read_text(encoding="utf-8"))
+
+
+def _stated(path: Path) -> tuple[DeskConfig, KeyLines]:
+    """Return what a file states, checked by itself, and the lines of its keys."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -116,10 +134,8 @@ def read_config(path: Path) -> DeskConfig:
         config = DeskConfig.model_validate(_located(stated, path.absolute().parent))
     except ValidationError as error:
         found = [(lines.of(_place(each["loc"])), _mistake(each)) for each in error.errors()]
-        raise _refusal(path, found) from None
-    if mistakes := _wrong_files(config, lines) or _shared_sources(config, lines):
-        raise _refusal(path, mistakes)
-    return config
+        raise refusal(path, found) from None
+    return config, lines
 
 
 def write_config(config: DeskConfig, path: Path) -> None:
@@ -180,7 +196,8 @@ def _mistake(error: Mapping[str, Any]) -> str:
     return f"{name}: {str(error['msg'])[0].lower()}{str(error['msg'])[1:]}"
 
 
-def _refusal(path: Path, mistakes: list[tuple[int | None, str]]) -> InvalidInput:
+def refusal(path: Path, mistakes: list[tuple[int | None, str]]) -> InvalidInput:
+    """Return the error for mistakes in a configuration, each with its line if it is known."""
     ordered = sorted(mistakes, key=lambda one: one[0] or 0)
     told = [f"line {line}: {text}" if line is not None else text for line, text in ordered]
     return InvalidInput("config", plain(path.name), "; ".join(told))
@@ -190,8 +207,12 @@ def _located(stated: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Return what is stated, with paths made absolute."""
 
     def absolute(text: Any) -> Any:
-        is_path = isinstance(text, str) and text and "://" not in text
-        return str(folder / text) if is_path else text
+        if not isinstance(text, str) or not text:
+            return text
+        scheme, separator, rest = text.partition("://")
+        if not separator:
+            return str(folder / text)
+        return f"{scheme}://{folder / rest}" if scheme.lower() == "duckdb" and rest else text
 
     def listed(lists: Any) -> Any:
         if not isinstance(lists, dict):
@@ -235,7 +256,11 @@ def _wrong_files(config: DeskConfig, lines: KeyLines) -> list[tuple[int | None, 
                 line = lines.of((*at, kind, column))
                 if text == UNKNOWN and kind != "items":
                     found.append((line, f"{kind}.{column} must be a public list, not unknown"))
-                if text == UNKNOWN or text.startswith(IN_TABLE):
+                if text == UNKNOWN:
+                    continue
+                if text.startswith(IN_TABLE):
+                    if dataset.table is None or kind == "like":
+                        found.append((line, f"{kind}.{column} must be a file"))
                     continue
                 if not Path(text).is_file():
                     found.append((line, f"{kind}.{column}: there is no such file: {Path(text).name}"))
@@ -247,42 +272,51 @@ def _wrong_files(config: DeskConfig, lines: KeyLines) -> list[tuple[int | None, 
     return found
 
 
-def _shared_sources(config: DeskConfig, lines: KeyLines) -> list[tuple[int | None, str]]:
-    """Return the data sets that read the same rows under different budgets, or one budget with two totals."""
+def conflicts(config: DeskConfig, lines: KeyLines) -> list[tuple[int | None, str]]:
+    """Return which data sets read the same rows under different budgets, or disagree about a budget that they share."""
     found: list[tuple[int | None, str]] = []
     named = list(config.datasets.items())
     for place, (first, one) in enumerate(named):
         for second, other in named[place + 1 :]:
             line = lines.of(("datasets", second))
-            earlier = lines.of(("datasets", first))
+            number = lines.of(("datasets", first))
+            named_first = first if number is None else f"{first} (line {number})"
             same_budget = (one.budget or first) == (other.budget or second)
-            if not same_budget and _same_rows(one, other):
+            same_rows = _same_rows(one, other)
+            same_name = public_name(one.source, one.table) == public_name(other.source, other.table)
+            if same_budget and same_name and not same_rows:
+                # A key belongs to a budget, and a question does not know its folder or server.
+                text = f"{second} shares the budget of {named_first}, so its file or table must not have"
+                found.append((line, f"{text} the same name; rename one"))
+            if not same_budget and same_rows:
                 advice = f'state the same one: budget = "{one.budget or first}"'
-                found.append(
-                    (line, f"{second} reads the rows of {first} (line {earlier}) under another budget; {advice}")
-                )
+                found.append((line, f"{second} reads the rows of {named_first} under another budget; {advice}"))
             differing = [key for key in _SHARED if getattr(one, key) != getattr(other, key)]
             if same_budget and differing:
-                found.append(
-                    (line, f"{second} shares the budget of {first} (line {earlier}), so {differing[0]} must agree")
-                )
+                found.append((line, f"{second} shares the budget of {named_first}, so {differing[0]} must agree"))
     return found
 
 
 def _same_rows(one: DataSetConfig, other: DataSetConfig) -> bool:
-    if one.table is not None and other.table is not None:
-        return _database(one) == _database(other)
-    files = [{path.resolve() for path in files_of(each.source, each.table)} for each in (one, other)]
-    return not files[0].isdisjoint(files[1])
+    if share_file(files_of(one.source, one.table), files_of(other.source, other.table)):
+        in_duckdb = one.source.lower().startswith("duckdb://")
+        return not in_duckdb or _table(one) == _table(other)
+    return one.table is not None and other.table is not None and _database(one) == _database(other)
 
 
 def _database(dataset: DataSetConfig) -> tuple[str, ...]:
     """Return what identifies a table: the scheme, the server and database, and the name without the usual schema."""
     scheme, _, rest = dataset.source.partition("://")
     address = rest.rpartition("@")[2].partition("?")[0].casefold()
-    address = re.sub(r"^(localhost|\[::1\]|127\.0\.0\.1)?(:5432)?(?=/|$)", "localhost", address)
-    table = (dataset.table or "").casefold().replace('"', "")
-    return scheme.casefold().partition("+")[0], address, re.sub(r"^(public|main)\.", "", table)
+    host, slash, name = address.partition("/")
+    host = re.sub(r":5432$", "", host) or "localhost"
+    host = "localhost" if host in ("127.0.0.1", "[::1]") else host
+    return scheme.casefold().partition("+")[0].replace("postgresql", "postgres"), host + slash + name, _table(dataset)
+
+
+def _table(dataset: DataSetConfig) -> str:
+    """Return the name of a table, without quotes and the usual schema."""
+    return re.sub(r"^(public|main)\.", "", (dataset.table or "").casefold().replace('"', ""))
 
 
 def _toml(value: Any) -> str:

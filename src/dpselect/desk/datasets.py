@@ -6,9 +6,10 @@ public lists of items and groups, and the ledger. No row is read for them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
-from datetime import date, timedelta
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,11 +18,12 @@ import numpy as np
 
 import dpselect
 from dpselect._top import TopQuestion
+from dpselect.desk.padding import leaves_at
 from dpselect.desk.questions import BudgetState, DataSetState, PastRelease, Question, QuestionsAllowed
-from dpselect.errors import InvalidInput, plain
-from dpselect.ledger import Ledger
+from dpselect.errors import InvalidInput, SourceError, plain
+from dpselect.ledger import Entry, Ledger, OnceCharge
 from dpselect.periods import Period
-from dpselect.sources import Domain, open_counts, read_columns
+from dpselect.sources import Contribution, Counts, Domain, Groups, PeriodFilter, open_counts, read_columns
 
 if TYPE_CHECKING:
     from dpselect.desk.config import DataSetConfig
@@ -34,6 +36,8 @@ USUAL_PEOPLE = 50_000
 MOST_GENERATED = 100_000
 _ITEMS_PER_PERSON = 5
 _HISTORY = 100
+_SOME_PERIOD = {"day": "2020-01-01", "week": "2020-W01", "month": "2020-01"}
+_MADE_UP_GROUPS = ["group 1", "group 2", "group 3"]
 
 
 class DataSet:
@@ -55,6 +59,26 @@ class DataSet:
         self.ledger = ledger
         self.budget = config.budget or name
         self._sizes: dict[str, int | None] = {}
+        self._left: deque[str] = deque(maxlen=1000)
+
+    def check(self) -> None:
+        """Open the source and the public lists once for each thing that may be asked about; no row is read.
+
+        Raises
+        ------
+        InvalidInput, SourceError
+            If a column, list, condition or address cannot be used.
+        """
+        items, period = list(self.config.items), _SOME_PERIOD.get(self.config.every or "")
+        asked: list[dict[str, str]] = [{"item": column} for column in items]
+        asked += [{"item": items[0], "by": column} for column in self.config.groups]
+        asked += [{"item": items[0], "filter": name} for name in self.config.filters]
+        for names in asked:
+            question = Question.model_validate({"k": 1, "epsilon": 1.0, "period": period, **names})
+            with self._opened(question):
+                pass
+        for name in self.config.like:
+            self.like(name)
 
     def state(self, analyst: str) -> DataSetState:
         """Return the public facts."""
@@ -116,6 +140,10 @@ class DataSet:
             once=once_key(analyst, key),
         )
 
+    def has_left(self, analyst: str, key: str) -> None:
+        """Let the history show an answer from now on."""
+        self._left.append(once_key(analyst, key))
+
     def was_charged(self, analyst: str, key: str) -> bool:
         """Whether a question under this key was charged, answered or not."""
         return self.ledger.find(self.budget, once_key(analyst, key)) is not None
@@ -127,12 +155,15 @@ class DataSet:
             for entry in reversed(self.ledger.entries(self.budget))
             if analyst is None or (entry.once or "").startswith(f"{analyst}:")
         ]
-        return [self._past(entry) for entry in entries[:_HISTORY]]
+        found = [
+            (entry, self.ledger.find(self.budget, entry.once) if entry.once else None) for entry in entries[:_HISTORY]
+        ]
+        return [self._past(entry, charge) for entry, charge in found]
 
     def past(self, analyst: str, key: str) -> PastRelease | None:
         """Return the release of an analyst under a key."""
         found = self.ledger.find(self.budget, once_key(analyst, key))
-        return None if found is None else self._past(found.entry)
+        return None if found is None else self._past(found.entry, found)
 
     def generated(self, asked: Question) -> tuple[dpselect.Release, int]:
         """Answer a question on generated rows of the declared shape; return the answer and the number of people."""
@@ -163,29 +194,38 @@ class DataSet:
 
     def true_scores(self, asked: Question) -> list[tuple[list[Any], list[int]]]:
         """Return the true histogram of scores of each group: private, for the curator alone."""
-        settled = self.question(asked)
+        with self._opened(asked) as counts:
+            if self.config.items[asked.item] == UNKNOWN:
+                return [(scores, [1] * len(scores)) for _, scores in counts.pools(10 * asked.k + 1)]
+            return counts.histograms()
+
+    @contextmanager
+    def _opened(self, asked: Question) -> Iterator[Counts]:
+        """Open the source for a question; no row is read yet."""
+        arguments = self._arguments(asked)
         with open_counts(
             self.config.source,
             item=asked.item,
             person=self.config.person,
-            domain=settled.domain,
+            domain=Domain.of(arguments["domain"]),
             k=asked.k,
-            contribution=settled.contribution,
-            groups=settled.groups,
+            contribution=Contribution.of(None, None, None, self.config.max_items_per_person),
+            groups=Groups.of(asked.by, arguments["groups"], arguments["max_groups_per_person"]),
             key="0" * 32,
             table_name=self.config.table,
-            where=None if asked.filter is None else self.config.filters[asked.filter],
-            during=settled.during,
+            where=arguments["where"],
+            during=PeriodFilter.of(arguments["time"], asked.period, unfinished=False),
         ) as counts:
-            if settled.domain.unknown:
-                return [(scores, [1] * len(scores)) for _, scores in counts.pools(10 * asked.k + 1)]
-            return counts.histograms()
+            yield counts
 
     def like(self, name: str) -> list[float]:
         """Return the counts of a look-alike that the configuration names."""
         if name not in self.config.like:
             raise _not_offered("like", name, self.config.like)
-        table = read_columns(self.config.like[name], ["count"], numbers=["count"], argument="like")
+        try:
+            table = read_columns(self.config.like[name], ["count"], numbers=["count"], argument="like")
+        except InvalidInput:
+            raise SourceError(f"like: the file of {name!r} must have a column 'count' of numbers") from None
         counts: list[float] = table["count"].to_pylist()
         return [count for count in counts if count is not None]
 
@@ -230,8 +270,9 @@ class DataSet:
         question = " ".join(part for part in parts if part)
         return "; ".join(part for part in (asked.purpose, question, LOOKED if self.config.looked else "") if part)
 
-    def _past(self, entry: Any) -> PastRelease:
+    def _past(self, entry: Entry, charge: OnceCharge | None) -> PastRelease:
         analyst, _, key = (entry.once or "").partition(":")
+        answer = None if charge is None or self._is_on_its_way(charge) else charge.answer
         return PastRelease(
             key=key,
             analyst=analyst,
@@ -239,10 +280,21 @@ class DataSet:
             purpose=entry.purpose,
             guarantee=entry.guarantee.to_dict(),
             parameters=dict(entry.parameters),
-            answered=bool(entry.answered),
-            looked=LOOKED in entry.purpose,
-            release=self.ledger.answer(self.budget, entry.once) if entry.once else None,
+            answered=answer is not None,
+            looked=entry.purpose.endswith(LOOKED),
+            release=answer,
         )
+
+    def _is_on_its_way(self, charge: OnceCharge) -> bool:
+        """Whether an answer is stored and has not left yet: when it was stored can depend on the rows.
+
+        The time at which it leaves is counted from the charge, since any process may have been asked.
+        """
+        if charge.answered_at is None or not self.config.answer_after or charge.entry.once in self._left:
+            return False
+        elapsed = (charge.answered_at - charge.entry.time).total_seconds()
+        since = (datetime.now(UTC) - charge.entry.time).total_seconds()
+        return since < leaves_at(elapsed, self.config.answer_after)
 
     def _analyst_account(self, analyst: str) -> str | None:
         """Return the account of an analyst's own budget, if there is one."""
@@ -279,7 +331,9 @@ class DataSet:
         return found
 
     def _groups(self, by: str) -> list[Any]:
-        return list(public_list(self.config.groups[by], by))
+        """Return the public groups; made-up ones for a table, which only the engine can read."""
+        listed = self.config.groups[by]
+        return _MADE_UP_GROUPS if listed.startswith("table:") else list(public_list(listed, by))
 
     def _number_of_groups(self, by: str) -> int | None:
         return None if self.config.groups[by].startswith("table:") else len(self._groups(by))
@@ -312,9 +366,9 @@ def public_list(path: str, column: str) -> tuple[str, ...]:
     """Return the distinct items of a public file, read again when the file changes."""
     try:
         found = Path(path).stat()
-    except OSError:
-        raise InvalidInput("domain", Path(path).name, "must be a file that can be read") from None
-    return _listed(path, column, found.st_mtime_ns, found.st_size)
+        return _listed(path, column, found.st_mtime_ns, found.st_size)
+    except (OSError, InvalidInput):
+        raise SourceError(f"the public list {Path(path).name} cannot be read as a list of {column!r}") from None
 
 
 @lru_cache(maxsize=64)

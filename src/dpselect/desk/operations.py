@@ -11,8 +11,12 @@ import sys
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, TextIO
+
+MOST_CALLERS = 10_000
+"""Callers above which those are forgotten that have asked nothing for a minute."""
 
 
 class Log:
@@ -26,7 +30,8 @@ class Log:
         """Write one event."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = json.dumps({"time": now, "event": event, **facts}, ensure_ascii=True)
-        with self._lock:
+        # A release must not fail because nobody reads the log.
+        with self._lock, suppress(OSError):
             print(line, file=self._stream or sys.stderr, flush=True)
 
 
@@ -34,25 +39,26 @@ class Metrics:
     """Counts requests by call and status, and shows them in the text format of Prometheus."""
 
     def __init__(self) -> None:
-        self._requests: Counter[tuple[str, int]] = Counter()
+        self._requests: Counter[tuple[str, str, int]] = Counter()
         self._lock = threading.Lock()
 
-    def count(self, call: str, status: int) -> None:
-        """Count a request; `call` is the template of its path, without names."""
+    def count(self, method: str, path: str, status: int) -> None:
+        """Count a request; `path` is the template of its path, without names."""
+        method = method if method in ("GET", "POST") else "other"
         with self._lock:
-            self._requests[call, status] += 1
+            self._requests[method, path, status] += 1
 
     def text(self) -> str:
         """Return all counters."""
         with self._lock:
             found = sorted(self._requests.items())
         lines = [
-            "# HELP dpselect_desk_requests_total Requests by call and status.",
+            "# HELP dpselect_desk_requests_total Requests by method, path and status.",
             "# TYPE dpselect_desk_requests_total counter",
         ]
         lines += [
-            f'dpselect_desk_requests_total{{call="{call}",status="{status}"}} {number}'
-            for (call, status), number in found
+            f'dpselect_desk_requests_total{{method="{method}",path="{path}",status="{status}"}} {number}'
+            for (method, path, status), number in found
         ]
         return "\n".join(lines) + "\n"
 
@@ -71,6 +77,8 @@ class RateLimit:
             return 0.0
         now, rate = time.monotonic(), self._per_minute / 60
         with self._lock:
+            if len(self._left) > MOST_CALLERS:
+                self._left = {each: state for each, state in self._left.items() if now - state[1] < 60}
             left, at = self._left.get(caller, (float(self._per_minute), now))
             left = min(float(self._per_minute), left + (now - at) * rate)
             if left < 1:

@@ -58,6 +58,7 @@ def run(
         if files:
             raise InvalidInput("files", str(files[0]), "must be left out with --config, which names the data sets")
         desk = SharedDesk(read_config(Path(config)), host=host)
+        desk.check(Path(config))
     with listening_socket(host, port) as listening:
         address = page_address(listening) + (f"#token={desk.token}" if isinstance(desk, AloneDesk) else "")
         ready(address)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from dpselect.desk.accounts import ensure_accounts
 from dpselect.desk.app import ASK, CURATE, Caller
-from dpselect.desk.config import DeskConfig
+from dpselect.desk.config import DeskConfig, lines_of, refusal
 from dpselect.desk.datasets import DataSet
 from dpselect.desk.questions import DataSetState, Description, DiscoverQuestion, DomainFound, Mode
 from dpselect.desk.tokens import TokenStore
@@ -32,12 +34,25 @@ class SharedDesk:
         ensure_accounts(config, self._ledger)
         self._tokens = TokenStore(config.ledger)
         self._datasets = {name: DataSet(name, each, self._ledger) for name, each in config.datasets.items()}
-        for dataset in self._datasets.values():
-            for column in dataset.config.items:
-                dataset.size_of(column)  # a list that cannot be read is found now, not by the first question
         self.hosts = LOOPBACK | {host, *config.hosts}
         self.requests_per_minute = config.requests_per_minute
         self.offered: list[str] = []
+
+    def check(self, path: Path) -> None:
+        """Open the source of every data set, so that a mistake is found now and not by the first question.
+
+        No row is read. `path` is the configuration, whose lines the errors name.
+        """
+        lines = lines_of(path)
+        mistakes = []
+        for name, dataset in self._datasets.items():
+            try:
+                dataset.check()
+            except DpSelectError as error:
+                key = _KEYS.get(error.argument, "source") if isinstance(error, InvalidInput) else "source"
+                mistakes.append((lines.of(("datasets", name, key)), f"datasets.{name}: {error}"))
+        if mistakes:
+            raise refusal(path, mistakes)
 
     def caller(self, token: str) -> Caller | None:
         """Return whose token this is, or None."""
@@ -78,6 +93,11 @@ class SharedDesk:
         except DpSelectError:
             return False
         return True
+
+
+_KEYS = {"person": "person", "domain": "items", "item": "items", "groups": "groups", "by": "groups"}
+_KEYS |= {"table_name": "table", "time": "time", "where": "filters"}
+"""The key of a data set that states an argument of the library."""
 
 
 def _configured() -> InvalidInput:

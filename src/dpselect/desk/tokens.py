@@ -84,19 +84,19 @@ class TokenStore:
         is_file = url.get_backend_name() == "sqlite"
         arguments: dict[str, Any] = {"timeout": 30} if is_file else {"prepare_threshold": None}
         self._engine = sql.create_engine(url, hide_parameters=True, connect_args=arguments, pool_pre_ping=not is_file)
-        try:
-            _metadata.create_all(self._engine)
-        except sql.exc.SQLAlchemyError:
-            raise SourceError(
-                "tokens: the ledger's database cannot be written; check its place and permissions"
-            ) from None
+        for attempt in (1, 2):  # another process may make the table at the same moment
+            try:
+                _metadata.create_all(self._engine)
+                break
+            except sql.exc.SQLAlchemyError:
+                if attempt == 2:
+                    raise _unusable() from None
 
     def create(
         self, analyst: str, *, scopes: Sequence[str], datasets: Sequence[str] | None = None, days: float | None = None
     ) -> tuple[str, Token]:
         """Make a token; return its text, which is kept nowhere, and what is kept."""
-        if days is not None and not 0 < days <= 36500:
-            raise InvalidInput("days", days, "must be above 0 and at most 36500")
+        check_days(days)
         identity, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
         now = datetime.now(UTC)
         row = {
@@ -150,6 +150,12 @@ class TokenStore:
                 return [dict(row) for row in result.mappings()] if result.returns_rows else []
         except sql.exc.SQLAlchemyError:
             raise _unusable() from None
+
+
+def check_days(days: float | None) -> None:
+    """Refuse a lifetime of a token that cannot be used."""
+    if days is not None and not 0 < days <= 36500:
+        raise InvalidInput("days", days, "must be above 0 and at most 36500")
 
 
 def _unusable() -> SourceError:

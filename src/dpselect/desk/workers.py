@@ -9,7 +9,7 @@ import json
 import sys
 from typing import Any
 
-from dpselect.errors import SourceError
+from dpselect.errors import InvalidInput, plain
 
 MOST_WORKERS = 1
 """Curves that are computed at the same time; others wait."""
@@ -39,12 +39,16 @@ class Workers:
                 async with asyncio.timeout(LONGEST):
                     written, _ = await process.communicate(json.dumps(task).encode())
             except TimeoutError:
-                raise SourceError(f"like: it took more than {LONGEST:g} s; use fewer items or a smaller k") from None
+                raise _refused(f"it took more than {LONGEST:g} s; use fewer items or a smaller k") from None
             finally:
                 if process.returncode is None:
                     process.kill()
                     await process.wait()
         if process.returncode != 0:
-            raise SourceError("like: nothing can be computed for these scores; use others, or another k")
+            raise _refused("nothing can be computed for them; use others, or another k")
         found: dict[str, Any] = json.loads(written)
         return found
+
+
+def _refused(why: str) -> InvalidInput:
+    return InvalidInput("like", plain("these counts"), why)

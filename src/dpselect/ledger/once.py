@@ -14,6 +14,7 @@ import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from dpselect.errors import KeyReused
@@ -22,10 +23,14 @@ from dpselect.ledger.chain import ANSWER, CHARGE, Entry, Record, canonical_json,
 
 @dataclass(frozen=True)
 class OnceCharge:
-    """The charge of a release that is answered once, and its answer if there is one. See `Ledger.spend_once`."""
+    """The charge of a release that is answered once, and its answer if there is one. See `Ledger.spend_once`.
+
+    `answered_at` is when the answer was stored.
+    """
 
     entry: Entry
     answer: dict[str, Any] | None = None
+    answered_at: datetime | None = None
 
 
 def hash_of(question: Mapping[str, Any]) -> str:
@@ -49,7 +54,9 @@ def found_charge(found: Mapping[str, Record]) -> OnceCharge:
     """Return the charge and the answer, if there is one, of what is stored under a key."""
     answer = found.get(ANSWER)
     entry = found[CHARGE].entry(answered=answer is not None)
-    return OnceCharge(entry, None if answer is None else stored_answer(answer))
+    if answer is None:
+        return OnceCharge(entry)
+    return OnceCharge(entry, stored_answer(answer), datetime.fromisoformat(answer.time))
 
 
 def stored_answer(record: Record) -> dict[str, Any]:

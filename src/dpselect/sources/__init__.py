@@ -13,7 +13,7 @@ from dpselect.sources.counts import Counts, open_counts
 from dpselect.sources.domain import UNKNOWN, Domain, Unknown
 from dpselect.sources.files import column_names, read_columns
 from dpselect.sources.groups import Groups
-from dpselect.sources.identity import check_not_rows, files_of, has_unknown_files
+from dpselect.sources.identity import check_not_rows, files_of, has_unknown_files, share_file
 from dpselect.sources.paths import would_read
 from dpselect.sources.rows import public_name
 from dpselect.sources.times import PeriodFilter
@@ -39,5 +39,6 @@ __all__ = [
     "public_name",
     "read_columns",
     "read_counts",
+    "share_file",
     "would_read",
 ]

@@ -129,9 +129,9 @@ def check_not_rows(table: Any, table_name: str | None, domain: Domain) -> None:
     domain: it is the table of private rows or a part of it
     """
     if domain.path is not None:
-        is_private = _share_file(files_of(table, table_name), files_of(domain.path))
+        is_private = share_file(files_of(table, table_name), files_of(domain.path))
     elif domain.table_name is not None:
-        is_private = _share_file(_files_in_spark(table, table_name), _files_in_spark(table, domain.table_name))
+        is_private = share_file(_files_in_spark(table, table_name), _files_in_spark(table, domain.table_name))
     else:
         is_private = domain.number is None and _is_part(table, domain.given)
     if is_private:
@@ -192,7 +192,8 @@ def _files_in_spark(table: Any, path: str | None) -> list[Path]:
     return [Path(name) for name in (*found, *below)]
 
 
-def _share_file(first: Iterable[Path], second: Iterable[Path]) -> bool:
+def share_file(first: Iterable[Path], second: Iterable[Path]) -> bool:
+    """Return whether one of the first files is one of the second, under whatever name."""
     return not _identities(first).isdisjoint(_identities(second))
 
 
@@ -276,7 +277,7 @@ def _share_files_in_spark(engine: SparkEngine, origin: Any, domain: Domain, list
     except SourceError:
         return False
     local = (Path(unquote(_LOCAL.sub("", file))) for file in rows if _LOCAL.match(file))
-    return _share_file(local, files_of(domain.path))
+    return share_file(local, files_of(domain.path))
 
 
 def _files_behind(engine: SparkEngine, table: Any) -> list[str]:

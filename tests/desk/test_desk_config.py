@@ -1,0 +1,240 @@
+"""The configuration is checked as a whole at the start; errors name the line, and never show a password."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import duckdb
+import pytest
+from desks import VIEWERS, write_config
+from typer.testing import CliRunner
+
+import dpselect as dps
+from dpselect.cli import app
+from dpselect.desk import DeskConfig, SharedDesk, read_config
+from dpselect.desk.config import write_config as write_back
+
+
+def refused(text: str, folder: Path) -> str:
+    """Return the error for this configuration."""
+    place = folder / "desk.toml"
+    place.write_text(text)
+    with pytest.raises(dps.InvalidInput) as caught:
+        read_config(place)
+    return str(caught.value)
+
+
+def changed(folder: Path, old: str, new: str) -> str:
+    """Return the error for the usual configuration with one text replaced."""
+    text = write_config(folder).read_text()
+    assert old in text
+    return refused(text.replace(old, new), folder)
+
+
+VIEWS = '[datasets.views]\nsource = "views.csv"\nperson = "viewer"\nitems = { film = "films.csv" }\nepsilon = 2.0\n'
+
+
+def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
+    config = read_config(write_config(tmp_path))
+    views = config.datasets["views"]
+    assert (views.source, views.items["film"]) == (str(tmp_path / "views.csv"), str(tmp_path / "films.csv"))
+    assert (config.ledger, views.people) == (str(tmp_path / "ledger.sqlite"), VIEWERS)
+    place = tmp_path / "other.toml"
+    place.write_text('ledger = "sqlite.db"\n' + VIEWS.replace('"views.csv"', '"duckdb://rows.duckdb"\ntable = "t"'))
+    with duckdb.connect(tmp_path / "rows.duckdb") as connection:
+        connection.execute("CREATE TABLE t (film TEXT, viewer TEXT)")
+    assert read_config(place).datasets["views"].source == f"duckdb://{tmp_path}/rows.duckdb"
+
+
+MISTAKES = {
+    "unknown key": ("epsilon = 2.0", "epsilom = 2.0", "line 8: datasets.views.epsilom is not a key"),
+    "unknown key at the top": ("requests_per_minute", "requests", "line 2: requests is not a key"),
+    "missing key": ('person = "viewer"\n', "", "line 4: datasets.views.person is missing"),
+    "missing file": ("views.csv", "gone.csv", "line 5: source: there is no such file: gone.csv"),
+    "missing list": ("films.csv", "gone.csv", "line 7: items.film: there is no such file: gone.csv"),
+    "wrong type": ("epsilon = 2.0", 'epsilon = "2"', "line 8: datasets.views.epsilon: input should be a valid number"),
+    "epsilon 0": ("epsilon = 2.0", "epsilon = 0", "line 8: datasets.views.epsilon: input should be greater than 0"),
+    "NaN": ("epsilon = 2.0", "epsilon = nan", "line 8: datasets.views.epsilon: input should be a finite number"),
+    "private list": ("films.csv", "views.csv", "line 7: items.film must be a public file, not the private rows"),
+    "table without engine": ('"films.csv"', '"table:films"', "line 7: items.film must be a file"),
+    "unknown groups": ('"countries.csv"', '"unknown"', "line 11: groups.country must be a public list, not unknown"),
+    "time without every": ("people", 'time = "day"\npeople', "must be stated together"),
+    "name": ("[datasets.views]", '[datasets."a/b"]', "line 4: datasets.a/b must be a name of letters, digits, - and _"),
+    "analyst": ("people", 'analysts = { "a:b" = 1 }\npeople', "must be a name of letters, digits, - and _"),
+    "not TOML": ("epsilon = 2.0", "epsilon = ", "it is not valid TOML: Invalid value (at line 8"),
+    "no table": ('"views.csv"', '"postgresql://localhost/shop"', "table must name the table of the database"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_shown_with_its_line(tmp_path: Path, mistake: str) -> None:
+    old, new, told = MISTAKES[mistake]
+    assert told in changed(tmp_path, old, new)
+
+
+def test_all_mistakes_are_shown_at_once(tmp_path: Path) -> None:
+    text = write_config(tmp_path).read_text().replace("films.csv", "a.csv").replace("countries.csv", "b.csv")
+    told = refused(text, tmp_path)
+    assert "line 7: items.film" in told
+    assert "line 11: groups.country" in told
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    place = tmp_path / "desk.toml"
+    for content in (b"\xff\xfe", None):
+        place.unlink(missing_ok=True)
+        if content is not None:
+            place.write_bytes(content)
+        with pytest.raises(dps.InvalidInput, match="must be a TOML file in UTF-8 that can be read"):
+            read_config(place)
+
+
+def two(folder: Path, second: str, *, keys: str = "", table: str = "") -> str:
+    """Return the error for a second data set with this source."""
+    write_config(folder)
+    one = VIEWS.replace('person = "', f'{table}person = "')
+    other = VIEWS.replace("datasets.views", "datasets.again").replace("views.csv", second)
+    return refused(f'ledger = "x"\n{one}{other}{table}{keys}', folder)
+
+
+def test_two_data_sets_on_one_file_must_share_a_budget(tmp_path: Path) -> None:
+    told = "line 7: again reads the rows of views (line 2) under another budget"
+    assert told in two(tmp_path, "views.csv")
+    assert told in two(tmp_path, "./../" + tmp_path.name + "/views.csv")
+    (tmp_path / "link.csv").symlink_to("views.csv")
+    assert told in two(tmp_path, "link.csv")
+    os.link(tmp_path / "views.csv", tmp_path / "hard.csv")
+    assert told in two(tmp_path, "hard.csv")
+    assert told in two(tmp_path, "v*.csv")
+    shared = VIEWS.replace("datasets.views", "datasets.again") + 'budget = "views"\n'
+    place = tmp_path / "desk.toml"
+    place.write_text(f'ledger = "x"\n{VIEWS}{shared}')
+    assert set(read_config(place).datasets) == {"views", "again"}
+
+
+def test_data_sets_that_share_a_budget_must_agree_on_it(tmp_path: Path) -> None:
+    told = two(tmp_path, "views.csv", keys='budget = "views"\ndelta = 0.1\n')
+    assert "line 7: again shares the budget of views (line 2), so delta must agree" in told
+
+
+def test_a_key_cannot_mean_two_files_of_one_name(tmp_path: Path) -> None:
+    write_config(tmp_path)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "views.csv").write_text("film,viewer\nFilm A,1\n")
+    assert "must not have the same name" in two(tmp_path, "other/views.csv", keys='budget = "views"\n')
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("postgresql://ann:secret@localhost/shop", "postgres://bob:other@127.0.0.1:5432/shop?sslmode=disable"),
+        ("postgresql://db.example/shop", "postgresql://DB.example:5432/shop"),
+        ("duckdb://rows.duckdb", "duckdb://./link.duckdb"),
+        ("spark+local://2", "spark+local://2"),
+    ],
+)
+def test_two_data_sets_on_one_table_must_share_a_budget(tmp_path: Path, first: str, second: str) -> None:
+    with duckdb.connect(tmp_path / "rows.duckdb") as connection:
+        connection.execute("CREATE TABLE views (film TEXT, viewer TEXT)")
+    (tmp_path / "link.duckdb").symlink_to("rows.duckdb")
+    write_config(tmp_path)
+    names = ["people_views", '"people_views"'] if "spark" in first else ["views", "MAIN.views"]
+    names[1] = names[1].replace("MAIN", "public" if "postgres" in first else "main")
+    parts = [
+        VIEWS.replace("datasets.views", f"datasets.{name}").replace('"views.csv"', f"'{source}'\ntable = '{table}'")
+        for name, source, table in zip("ab", (first, second), names, strict=True)
+    ]
+    told = refused('ledger = "x"\n' + "".join(parts), tmp_path)
+    assert "b reads the rows of a (line 2) under another budget" in told
+    assert "secret" not in told
+
+
+def test_another_table_of_the_same_database_may_have_a_budget_of_its_own(tmp_path: Path) -> None:
+    write_config(tmp_path)
+    parts = [
+        VIEWS.replace("datasets.views", f"datasets.{name}").replace(
+            '"views.csv"', f'"postgresql://localhost/shop"\ntable = "{name}"'
+        )
+        for name in "ab"
+    ]
+    place = tmp_path / "desk.toml"
+    place.write_text('ledger = "x"\n' + "".join(parts))
+    assert len(read_config(place).datasets) == 2
+
+
+def opened(place: Path) -> str:
+    """Return why this configuration is not served."""
+    with pytest.raises(dps.DpSelectError) as caught:
+        SharedDesk(read_config(place)).check(place)
+    return str(caught.value)
+
+
+def test_the_command_checks_before_it_serves(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["desk", "--config", str(write_config(tmp_path, person="viewr")), "--port", "0"])
+    assert result.exit_code == 2
+    assert "no column 'viewr'" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"person": "viewr"}, "line 5: datasets.views: table 'views.csv': the header has no column 'viewr'"),
+        ({"items": {"film": "films.csv", "movie": "films.csv"}}, "no column 'movie'"),
+        ({"filters": {"adults": "agee >= 18"}}, "line 10: datasets.views: where"),
+        ({"filters": {"adults": "true; DROP TABLE x"}}, "line 10: datasets.views: where"),
+        ({"groups": {"nation": "countries.csv"}}, "no column 'nation'"),
+        ({"time": "days", "every": "week"}, "no column 'days'"),
+        ({"like": {"last": "films.csv"}}, "must have a column 'count' of numbers"),
+    ],
+)
+def test_the_start_is_refused_if_a_question_could_not_be_answered(
+    tmp_path: Path, change: dict[str, object], told: str
+) -> None:
+    assert told in opened(write_config(tmp_path, **change))
+
+
+def test_a_wrong_address_is_refused_at_the_start_without_its_password(tmp_path: Path) -> None:
+    address = "postgresql://ann:hunter2@127.0.0.1:9/shop"
+    told = opened(write_config(tmp_path, source=address, table="views"))
+    assert "line 5: datasets.views:" in told
+    assert "hunter2" not in told
+    told = opened(write_config(tmp_path, ledger=address))
+    assert "ledger" in told
+    assert "hunter2" not in told
+    told = opened(write_config(tmp_path, ledger="postgresql://ann:hunter2@[oops/shop"))
+    assert "hunter2" not in told
+
+
+def test_a_table_of_items_that_is_the_table_of_rows_is_refused(tmp_path: Path) -> None:
+    place = write_config(
+        tmp_path, source="duckdb://rows.duckdb", table="views", items={"film": "table:views"}, filters=None, groups=None
+    )
+    with duckdb.connect(tmp_path / "rows.duckdb") as connection:
+        connection.execute("CREATE TABLE views (film TEXT, viewer TEXT)")
+    assert "it is the table of private rows" in opened(place)
+
+
+def test_a_total_that_the_ledger_knows_otherwise_is_refused(tmp_path: Path) -> None:
+    SharedDesk(read_config(write_config(tmp_path)))
+    for change in ({"epsilon": 3.0}, {"delta": 0.1}, {"protects": "one household"}, {"time": "day", "every": "week"}):
+        with pytest.raises(dps.InvalidInput, match=r"never changes|must be 'one person'"):
+            SharedDesk(read_config(write_config(tmp_path, **change)))  # type: ignore[arg-type]
+
+
+def test_the_total_of_all_periods_never_changes_either(tmp_path: Path) -> None:
+    weekly = {"time": "day", "every": "week"}
+    SharedDesk(read_config(write_config(tmp_path, **weekly, lifetime=9.0)))
+    for lifetime in (10.0, None):
+        with pytest.raises(dps.InvalidInput, match="9 over all of them, which never changes"):
+            SharedDesk(read_config(write_config(tmp_path, **weekly, lifetime=lifetime)))
+
+
+def test_a_configuration_that_is_written_is_read_back(tmp_path: Path) -> None:
+    facts = {"filters": {'a "b"': "film <> 'x\\y'"}, "analysts": {"ann": 0.5}, "time": "day", "every": "week"}
+    config = read_config(write_config(tmp_path, **facts, extra='hosts = ["desk.example"]\n'))
+    write_back(config, tmp_path / "copy.toml")
+    assert read_config(tmp_path / "copy.toml") == config
+    empty = DeskConfig(ledger=str(tmp_path / "x"), datasets={})
+    write_back(empty, tmp_path / "copy.toml")
+    assert read_config(tmp_path / "copy.toml") == empty
