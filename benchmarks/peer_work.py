@@ -130,6 +130,10 @@ def smartnoise_rows(size: int, k: int) -> Callable[[], Any]:
     return lambda: from_df(frame, privacy=Privacy(epsilon=EPSILON, delta=DELTA), metadata=metadata).execute(query)
 
 
+JAVA_17 = ("--add-opens=java.base/java.nio=ALL-UNNAMED", "-Dio.netty.tryReflectionSetAccessible=true")
+"""What Arrow in Spark 3.5 needs from Java 17 on."""
+
+
 def tumult_rows(size: int, k: int) -> Callable[[], Any]:
     """Noisy counts of all listed items on Spark with one core, then the k largest."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -137,7 +141,12 @@ def tumult_rows(size: int, k: int) -> Callable[[], Any]:
     import tmlt.analytics as tumult
     from pyspark.sql import SparkSession
 
-    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1", "spark.log.level": "ERROR"}
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.log.level": "ERROR",
+        "spark.driver.extraJavaOptions": " ".join(JAVA_17),
+    }
     spark = SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
     viewers, films, many = viewings(size)
     frame = spark.createDataFrame(pandas.DataFrame({"viewer": viewers, "film": films})).cache()

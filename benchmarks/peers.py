@@ -63,7 +63,7 @@ PEERS = [
         noise="k w/ε",
         draws="exact",
         unlisted="not in a top-k",
-        reads="memory; files for counts",
+        reads="memory, files; databases in an early form",
     ),
     Peer(
         "diffprivlib",
