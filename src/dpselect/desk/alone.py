@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import os
 import re
 import secrets
 import threading
@@ -21,7 +22,7 @@ from dpselect.desk.questions import DataSetState, Description, DiscoverQuestion,
 from dpselect.desk.shared import LOOPBACK
 from dpselect.errors import DpSelectError, InvalidInput, SourceError
 from dpselect.ledger import Ledger
-from dpselect.sources import column_names
+from dpselect.sources import Domain, check_not_rows, column_names
 from dpselect.writing import csv_bytes, write_whole
 
 CURATOR = "curator"
@@ -78,7 +79,7 @@ class AloneDesk:
         config = self._config.datasets.get(name)
         if config is None and name in self._undescribed:
             raise Refused(409, "describe the data set first: POST …/describe", code="not-described")
-        return None if config is None else DataSet(name, config, self._ledger)
+        return None if config is None else self._unpadded(name, config)
 
     def describe(self, name: str, description: Description) -> DataSetState:
         """Keep what the curator states; the first description makes the budget, which never changes."""
@@ -190,18 +191,31 @@ class AloneDesk:
                     raise InvalidInput(field, column, f"must be a column of the file ({', '.join(names)})")
                 if column == config.person:
                     raise InvalidInput(field, column, "must be another column than the person's")
+                listed = columns[column]
+                try:
+                    check_not_rows(config.source, config.table, Domain.of(listed))
+                except InvalidInput:
+                    raise InvalidInput(
+                        field, Path(listed).name, "must be a public list, not the private rows themselves"
+                    ) from None
+
+    def _unpadded(self, name: str, config: DataSetConfig) -> DataSet:
+        """Return a data set whose answers leave at once: alone, whoever sees the time has the rows."""
+        return DataSet(name, config.model_copy(update={"answer_after": 0.0}), self._ledger)
 
     def _state(self, name: str) -> DataSetState:
         config = self._config.datasets[name]
-        state = DataSet(name, config, self._ledger).state(CURATOR)
+        dataset = self._unpadded(name, config)
         place: dict[str, Any] = {
-            "path": config.source,
+            "path": self._shown(config.source),
             "person": config.person,
-            "items": config.items,
-            "groups": config.groups,
+            "items": {column: self._shown(listed) for column, listed in config.items.items()},
+            "groups": {column: self._shown(listed) for column, listed in config.groups.items()},
         }
-        place |= {"filters": config.filters, "time": config.time, "ledger": self._config.ledger}
-        return state.model_copy(update={"columns_of_source": _columns(config.source), "source": place})
+        place |= {"filters": config.filters, "time": config.time}
+        place |= {"ledger": self._shown(self._config.ledger), "account": dataset.budget}
+        changed = {"columns_of_source": _columns(config.source), "source": place}
+        return dataset.state(CURATOR).model_copy(update=changed)
 
     def _undescribed_state(self, name: str) -> DataSetState:
         return DataSetState(
@@ -250,6 +264,10 @@ class AloneDesk:
         path = Path(listed)
         offered = next((Path(each) for each in self.offered if Path(each).name == listed), None)
         return str((offered if offered is not None else self._folder / path).absolute())
+
+    def _shown(self, place: str) -> str:
+        """Return a path as people in the working folder write it."""
+        return place.removeprefix(f"{self._folder.absolute()}{os.sep}")
 
 
 def _columns(source: str) -> list[str] | None:

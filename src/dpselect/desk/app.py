@@ -260,8 +260,7 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
                 desk_log("source-failed", dataset=dataset.name, analyst=who.analyst, charged=charged, error=text)
             raise _source_failed(charged, text if desk.mode == "alone" else "")
 
-        # Alone, whoever sees the time has the rows.
-        answer_after = dataset.config.answer_after if desk.mode == "shared" else 0.0
+        answer_after = dataset.config.answer_after
 
         def overran(moment: float) -> None:
             desk_log("answer-late", dataset=dataset.name, seconds=moment, answer_after=answer_after)
@@ -364,7 +363,7 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
     ) -> list[shapes.PastRelease]:
         """Return the caller's releases, or everybody's, the latest first."""
         dataset = named(name, who, CURATE if everyone else ASK)
-        return dataset.history(None if everyone else who.analyst)
+        return [_in_words(each) for each in dataset.history(None if everyone else who.analyst)]
 
     @app.get("/v1/datasets/{name}/releases/{key:path}", responses=short)
     def past(name: Name, key: Annotated[str, Path(max_length=100)], who: Who) -> shapes.PastRelease:
@@ -372,7 +371,7 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
         found = named(name, who).past(who.analyst, key)
         if found is None:
             raise Refused(404, "nothing was asked under this key")
-        return found
+        return _in_words(found)
 
     @app.get("/healthz")
     def healthz() -> dict[str, str]:
@@ -401,6 +400,14 @@ def shown(release: dpselect.Release) -> dict[str, Any]:
     """Return a release as plain data, with sentences for people."""
     reach = release.reach
     return {**release.to_dict(), "words": words(release.guarantee, None if reach is None else str(reach))}
+
+
+def _in_words(past: shapes.PastRelease) -> shapes.PastRelease:
+    """Return a past release with sentences for people."""
+    kept = past.release or {}
+    reach = dpselect.Release.from_dict(kept).reach if kept.get("reach") else None
+    told = words(dpselect.Guarantee(**past.guarantee), None if reach is None else str(reach))
+    return past.model_copy(update={"words": told})
 
 
 class Door:

@@ -273,11 +273,14 @@ class DataSet:
     def _past(self, entry: Entry, charge: OnceCharge | None) -> PastRelease:
         analyst, _, key = (entry.once or "").partition(":")
         answer = None if charge is None or self._is_on_its_way(charge) else charge.answer
+        parts = [part for part in entry.purpose.split("; ") if part != LOOKED]
+        question = parts.pop() if key and parts else ""
         return PastRelease(
             key=key,
             analyst=analyst,
             time=entry.time.isoformat(),
-            purpose=entry.purpose,
+            purpose="; ".join(parts),
+            question=question,
             guarantee=entry.guarantee.to_dict(),
             parameters=dict(entry.parameters),
             answered=answer is not None,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from dpselect import forecast
-from dpselect._format import shown_above, shown_below
+from dpselect._format import shown_above
 from dpselect._top import TopQuestion
 from dpselect.desk.datasets import DataSet
 from dpselect.desk.questions import BudgetState, Estimate, EstimateQuestion, Question
@@ -22,6 +23,9 @@ from dpselect.scores import Scores
 
 EPSILONS = tuple(float(f"{each:.3g}") for each in np.geomspace(0.01, 10, 25))
 """Where curves are computed."""
+
+_STEEP = 0.1
+"""A rise of the probability between two points that asks for more points."""
 
 USUAL_PROBABILITY = 0.9
 
@@ -56,7 +60,7 @@ def words(guarantee: Guarantee, reach: str | None, otherwise: str | None = None)
     promise = str(guarantee).partition(": ")[2]
     strength = f"{guarantee.strength} protection (epsilon {shown_above(guarantee.epsilon)})"
     if guarantee.delta:
-        strength += f", if the data are of fewer than {shown_below(1 / guarantee.delta, 3)} people"
+        strength += f", if the data are of fewer than {math.floor(1 / guarantee.delta):,} people"
     return {
         "guarantee": f"This release {promise}.",
         "reach": _sentence(reach or otherwise),
@@ -91,6 +95,9 @@ def _public_curve(asked: EstimateQuestion, settled: TopQuestion, size: int) -> d
     if asked.lead is not None:
         curve = forecast.success(_worst_case(asked, size), mechanism)
         values = curve.chances([each * ratio for each in epsilons])
+        between = _where_steep(epsilons, values)
+        values += curve.chances([each * ratio for each in between])
+        epsilons += between
         at = curve.chance(mechanism.epsilon)
         label = f"probability of exactly the right {asked.k}, if {last} leads by {asked.lead:g} people"
         kind = "success"
@@ -104,10 +111,17 @@ def _public_curve(asked: EstimateQuestion, settled: TopQuestion, size: int) -> d
     return {
         "kind": kind,
         "x": "epsilon",
-        "points": [{"epsilon": x, "value": y} for x, y in zip(epsilons, values, strict=True)],
+        "points": [{"epsilon": x, "value": y} for x, y in sorted(zip(epsilons, values, strict=True))],
         "value_label": label,
         "at": {"epsilon": asked.epsilon, "value": at},
     }
+
+
+def _where_steep(epsilons: tuple[float, ...], values: list[float]) -> tuple[float, ...]:
+    """Return further places where a curve rises steeply, so that straight lines between its points show it."""
+    rises = zip(pairwise(epsilons), pairwise(values), strict=True)
+    steep = [ends for ends, (low, high) in rises if high - low > _STEEP]
+    return tuple(float(f"{each:.4g}") for ends in steep for each in np.geomspace(*ends, 7)[1:-1])
 
 
 def _is_pure(mechanism: Any) -> bool:

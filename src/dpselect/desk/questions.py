@@ -166,17 +166,19 @@ class Preview(BaseModel):
 
 
 class PastRelease(BaseModel):
-    """A release as the ledger recorded it."""
+    """A release as the ledger recorded it; `question` is empty if it was asked elsewhere than at the desk."""
 
     key: str
     analyst: str
     time: str
     purpose: str
+    question: str
     guarantee: dict[str, Any]
     parameters: dict[str, Any]
     answered: bool
     looked: bool
     release: dict[str, Any] | None
+    words: dict[str, str | None] = {}
 
 
 class DomainFound(BaseModel):

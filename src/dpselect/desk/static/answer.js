@@ -39,8 +39,9 @@ export function questionWords({ k, item, ordered, by, filter, period, values, ai
 
 export function orderNote(release) {
   if (release.k === 1) return "";
-  if (release.ordered) return "Ranked: the first is the most frequent.";
-  return hasNumbers(tablesOf(release)) ? "Sorted by the noisy number; the order of neighbours may be wrong." : "In random order: the answer says which, not in which order.";
+  const numbered = hasNumbers(tablesOf(release));
+  if (release.ordered) return `Ranked: the first is the most frequent.${numbered ? " The noisy numbers of neighbours may disagree with their ranks." : ""}`;
+  return numbered ? "Sorted by the noisy number; the order of neighbours may be wrong." : "In random order: the answer says which, not in which order.";
 }
 
 // Fill a place with a release. `heading` is the level of the headings in it.
@@ -50,13 +51,12 @@ export function showRelease(place, release, { heading = "h3" } = {}) {
   const parts = [];
   const note = orderNote(release);
   if (note) parts.push(make("p", { class: "hint" }, note));
-  const width = Math.max(240, place.clientWidth - (tables.length > 1 ? 2 : 0));
   const shown = tables.map(({ group, rows, stopped }) => {
     const part = make("div", { class: "answer-table" });
     if (group !== null) part.append(make(heading, {}, group));
     if (rows.length === 0) part.append(make("p", {}, "No item came out."));
     else if (!numbered) part.append(listOf(rows, release));
-    else part.append(valuesChart(rows, Math.min(width, 760), `Noisy number of people for ${rows.length} items`), tableElement(rows, release));
+    else part.append(tableElement(rows, release));
     if (stopped) part.append(make("p", { class: "hint" }, `Fewer than ${release.k}: the rest could not be told apart from items that few people have.`));
     return part;
   });
@@ -64,6 +64,13 @@ export function showRelease(place, release, { heading = "h3" } = {}) {
   const confidence = release.confidence ?? Object.values(release.groups ?? {})[0]?.confidence;
   if (confidence) parts.push(make("p", { class: "hint" }, `The thin line holds the true number with probability ${brief(confidence)}.`));
   place.replaceChildren(...parts);
+  if (!numbered) return;
+  // Charts are drawn for the width that their place has on the page.
+  tables.forEach(({ group, rows }, index) => {
+    if (rows.length === 0) return;
+    const title = `Noisy number of people for ${rows.length} items${group === null ? "" : `, ${group}`}`;
+    shown[index].querySelector("details").before(valuesChart(rows, Math.max(240, Math.min(shown[index].clientWidth, 760)), title));
+  });
 }
 
 function listOf(rows, release) {

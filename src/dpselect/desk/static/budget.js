@@ -1,6 +1,6 @@
-// Step 4: the budget as a bar: spent, this release, left, and what the rest still buys.
+// Beside the steps: the budget as a bar: spent, this release, left, and what the rest still buys.
 
-import { brief, element, make, stated } from "./elements.js";
+import { above, asSentence, below, brief, element, make, stated } from "./elements.js";
 import { questionWords } from "./answer.js";
 import { on, state } from "./state.js";
 
@@ -13,7 +13,8 @@ function bar(title, { total, spent, now }) {
     return made;
   };
   const rest = Math.max(0, total - spent);
-  const label = `${title}: spent ${brief(spent)}, this release ${brief(now)}, ${over ? `${brief(spent + now - total)} too much` : `left ${brief(left)}`}, of ${brief(total)}`;
+  const missing = above(spent + now - total);
+  const label = `${title}: spent ${above(spent)}, this release ${above(now)}, ${over ? `${missing} too much` : `left ${below(left)}`}, of ${brief(total)}`;
   const shape = make("div", { class: "bar", role: "img", "aria-label": label }, part("spent", spent), part(over ? "over" : "now", over ? rest : now));
   const row = (kind, name, amount) => [make("dt", {}, make("span", { class: `key ${kind}` }), name), make("dd", {}, amount)];
   return make(
@@ -24,9 +25,9 @@ function bar(title, { total, spent, now }) {
     make(
       "dl",
       { class: "facts" },
-      ...row("spent", "spent", brief(spent)),
-      ...row(over ? "over" : "now", "this release", brief(now)),
-      ...row("left", over ? "missing" : "left after it", brief(over ? spent + now - total : left)),
+      ...row("spent", "spent", above(spent)),
+      ...row(over ? "over" : "now", "this release", above(now)),
+      ...row("left", over ? "missing" : "left after it", over ? missing : below(left)),
       ...row("none", "total", brief(total)),
     ),
   );
@@ -44,10 +45,9 @@ function draw() {
   element("summary").textContent = `${questionWords(question)}.`;
   const parts = [bar(budget.every ? `Budget of each ${budget.every} (epsilon)` : "Budget of the data (epsilon)", { total: budget.epsilon, spent, now })];
   if (own) parts.push(bar("Your own budget (epsilon)", { total: own.epsilon, spent: own.spent, now }));
-  if (budget.delta > 0 && cost !== null) parts.push(make("p", { class: "hint" }, `Delta: this release ${brief(cost.delta)}, total ${brief(budget.delta)}.`));
+  if (budget.delta > 0 && cost !== null) parts.push(make("p", { class: "hint" }, `Delta: this release ${above(cost.delta)}, left ${below(budget.remaining_delta)}, total ${brief(budget.delta)}.`));
   element("budget").replaceChildren(...parts);
-  const words = cost !== null && Math.abs(cost.epsilon - now) < 1e-9 * now ? (estimate.buys?.words ?? "") : "";
-  element("buys").textContent = words && `${words[0].toUpperCase()}${words.slice(1)}${words.endsWith(".") ? "" : "."}`;
+  element("buys").textContent = cost !== null && Math.abs(cost.epsilon - now) < 1e-9 * now ? asSentence(estimate.buys.words) : "";
 }
 
 export function startBudget() {

@@ -1,5 +1,8 @@
 // Calls of the desk: the token, errors as sentences, and the key of a release that has no answer yet.
 
+import { above, below } from "./elements.js";
+import { tell } from "./state.js";
+
 const TOKEN = "dpselect-token";
 const PENDING = "dpselect-pending";
 
@@ -49,6 +52,7 @@ export async function call(method, path, { body, key, signal } = {}) {
     throw new Unreachable("No answer came from the desk. Is it still running, and is this machine connected?");
   }
   if (reply.ok) return answer;
+  if (reply.status === 401) tell("unauthorized");
   throw new Refused(reply.status, answer.error ?? {}, Number(reply.headers.get("Retry-After")) || null);
 }
 
@@ -78,7 +82,7 @@ export function sentence(error) {
     case "budget-exceeded":
       return remaining === undefined
         ? error.message
-        : `Refused: this costs epsilon ${requested}, and ${remaining} is left. Nothing was spent. Choose a smaller epsilon.`;
+        : `Refused: this costs epsilon ${above(requested)}, and ${below(remaining)} is left. Nothing was spent. ${remaining > 0 ? "Choose a smaller epsilon." : "Nothing more can be released from this budget."}`;
     case "too-many-requests":
       return `Too many questions in a short time. Wait ${error.wait ?? 60} seconds and try again.`;
     case "too-large":

@@ -1,33 +1,33 @@
 // The same question as a command line, in Python and over HTTP, to copy.
 
 import { copyText, make } from "./elements.js";
+import { alone, state, statedFacts } from "./state.js";
 
 const shell = (text) => (/^[\w./:=@%+-]+$/.test(text) ? text : `'${String(text).replaceAll("'", `'\\''`)}'`);
 const python = (value) => (value === true ? "True" : value === false ? "False" : JSON.stringify(value));
 
 // What the command line and Python need beyond the question; null if this desk does not tell where the rows are.
 function placeOf(dataset, question) {
-  if (!dataset.source) return null;
-  const facts = dataset.stated ?? {};
-  const list = facts.items?.[question.item] ?? (dataset.questions.items[question.item]?.source === "unknown" ? "unknown" : `${question.item}-list.csv`);
-  return {
-    source: dataset.source,
-    table: facts.table,
-    person: facts.person ?? dataset.person ?? "PERSON",
-    list,
-    groups: question.by ? (facts.groups?.[question.by] ?? `${question.by}-list.csv`) : null,
-    condition: question.filter ? (facts.filters?.[question.filter] ?? question.filter) : null,
-    time: question.period ? (facts.time ?? "TIME") : null,
-    budget: facts.budget ?? dataset.name,
-    ledger: facts.ledger ?? "ledger.sqlite",
-  };
+  const facts = statedFacts(dataset);
+  return (
+    facts && {
+      source: facts.path,
+      person: facts.person,
+      list: facts.items[question.item],
+      groups: question.by ? facts.groups[question.by] : null,
+      condition: question.filter ? facts.filters[question.filter] : null,
+      time: question.period ? facts.time : null,
+      ledger: facts.ledger,
+      account: facts.account,
+      purpose: [question.purpose, dataset.looked ? "parameters chosen after looking at the rows" : ""].filter(Boolean).join("; "),
+    }
+  );
 }
 
-function commandLine(dataset, question, place) {
+function commandLine(dataset, question, place, once) {
   const { max_items_per_person: most, max_groups_per_person: groups } = dataset.questions;
   const parts = [`dpselect top ${shell(place.source)}`];
   const option = (name, value) => value !== null && value !== undefined && value !== "" && parts.push(`--${name} ${shell(String(value))}`);
-  option("table", place.table);
   option("item", question.item);
   option("person", place.person);
   parts.push(`-k ${question.k}`);
@@ -40,7 +40,7 @@ function commandLine(dataset, question, place) {
   option("where", place.condition);
   if (question.by) {
     option("by", question.by);
-    option("groups", Array.isArray(place.groups) ? `${question.by}-list.csv` : place.groups);
+    option("groups", place.groups);
     if (groups > 1) option("max-groups-per-person", groups);
   }
   option("time", place.time);
@@ -48,12 +48,13 @@ function commandLine(dataset, question, place) {
   option("max-items-per-person", most);
   if (dataset.protects !== "one person") option("protects", dataset.protects);
   option("ledger", place.ledger);
-  option("dataset", place.budget);
-  option("purpose", question.purpose);
+  option("dataset", place.account);
+  option("purpose", place.purpose);
+  option("once", once);
   return parts.join(" \\\n    ");
 }
 
-function inPython(dataset, question, place) {
+function inPython(dataset, question, place, once) {
   const { max_items_per_person: most, max_groups_per_person: groups } = dataset.questions;
   const given = [
     ["item", question.item],
@@ -62,7 +63,6 @@ function inPython(dataset, question, place) {
     ["epsilon", question.epsilon],
     ["delta", question.delta || null],
     ["domain", place.list === "unknown" ? undefined : place.list],
-    ["table_name", place.table ?? null],
     ["ordered", question.ordered || null],
     ["aim", question.aim === "most" ? null : question.aim],
     ["values", question.values],
@@ -75,8 +75,9 @@ function inPython(dataset, question, place) {
     ["max_items_per_person", most ?? null],
     ["protects", dataset.protects === "one person" ? null : dataset.protects],
     ["ledger", place.ledger],
-    ["dataset", place.budget],
-    ["purpose", question.purpose || null],
+    ["dataset", place.account],
+    ["purpose", place.purpose || null],
+    ["once", once],
   ];
   const lines = given.filter(([, value]) => value !== null).map(([name, value]) => `    ${name}=${value === undefined ? "dps.UNKNOWN" : python(value)},`);
   return `import dpselect as dps\n\nrelease = dps.top(\n    ${python(place.source)},\n${lines.join("\n")}\n)\nprint(release)`;
@@ -108,11 +109,12 @@ export function showCommands(place, dataset, question, key) {
   const again = key === null ? "Put your own word for the key: a key is answered once, and charged once." : "With this key it returns the answer above and costs nothing more.";
   const blocks = [];
   if (where !== null) {
-    const note = "Run it in the folder of this desk. It is a new release, charged to the same budget.";
-    blocks.push(...block("command-line", "Command line", note, commandLine(dataset, question, where)));
-    blocks.push(...block("command-python", "Python", note, inPython(dataset, question, where)));
+    const note = `Run it in the folder of this desk. ${key === null ? "It is a new release, charged to the same budget." : again}`;
+    const once = key === null ? null : `${state.session.analyst}:${key}`;
+    blocks.push(...block("command-line", "Command line", note, commandLine(dataset, question, where, once)));
+    blocks.push(...block("command-python", "Python", note, inPython(dataset, question, where, once)));
   }
-  blocks.push(...block("command-http", "HTTP", `Set DPSELECT_TOKEN to your token first. ${again}`, overHttp(dataset, question, key)));
+  blocks.push(...block("command-http", "HTTP", `Set DPSELECT_TOKEN first, to ${alone() ? "what follows #token= in the address that the desk printed" : "your token"}. ${again}`, overHttp(dataset, question, key)));
   if (where === null) blocks.push(make("p", { class: "hint" }, "This desk is shared: the rows stay where they are, and questions go over HTTP only."));
   place.replaceChildren(...blocks);
 }

@@ -1,9 +1,9 @@
 // Step 1 for a desk on one's own machine: what the curator states about a data set, and discovery of its items.
 
 import { call, clearPending, isOpen, keepPending, newKey, pending, sentence } from "./call.js";
-import { brief, clearErrors, element, focusOn, make, options, say, setError, show, stated, whole } from "./elements.js";
+import { above, clearErrors, element, focusOn, make, options, say, setError, setErrors, show, stated, whole } from "./elements.js";
 import { report } from "./epsilon.js";
-import { alone, on, path, state, tell } from "./state.js";
+import { alone, on, path, state, statedFacts, tell } from "./state.js";
 
 const FIELDS = ["person", "epsilon", "delta", "items", "people", "max_items_per_person", "groups", "max_groups_per_person", "filters", "time", "every", "lifetime", "protects"].map((name) => `describe-${name}`);
 const DISCOVERY = ["epsilon", "delta", "max_items_per_person", "at_least"].map((name) => `discover-${name}`);
@@ -93,7 +93,7 @@ function filterRow(name = "", condition = "") {
 // Fill the form; facts that were fixed by the first description cannot be changed.
 function fill({ again }) {
   const { dataset } = state;
-  const facts = dataset.stated ?? {};
+  const facts = (again && statedFacts(dataset)) || {};
   rows = 0;
   element("describe-intro").textContent = again
     ? "These facts can be changed. Who is protected, and the total budget, are fixed."
@@ -105,8 +105,7 @@ function fill({ again }) {
   element("describe-person-place").replaceChildren(columnControl("describe-person", facts.person, { described: "describe-person-hint describe-person-error" }));
   element("describe-time-place").replaceChildren(columnControl("describe-time", facts.time, { optional: true, described: "describe-time-error" }));
   element("describe-items").replaceChildren();
-  const items = Object.entries(facts.items ?? (again ? Object.fromEntries(dataset.columns.map((name) => [name, dataset.questions.items[name].source === "unknown" ? "unknown" : ""])) : {}));
-  for (const [column, list] of items.length > 0 ? items : [["", null]]) element("describe-items").append(itemRow(column, list));
+  for (const [column, list] of Object.entries(facts.items ?? { "": null })) element("describe-items").append(itemRow(column, list));
   element("describe-groups").replaceChildren(...Object.entries(facts.groups ?? {}).map(([column, list]) => groupRow(column, list)));
   element("describe-filters").replaceChildren(...Object.entries(facts.filters ?? {}).map(([name, condition]) => filterRow(name, condition)));
   element("describe-people").value = facts.people ?? "";
@@ -133,7 +132,6 @@ function read({ again }) {
     const place = row.dataset.row;
     const [name, file] = [value(`describe-item-${place}`), value(`describe-file-${place}`)];
     const kind = row.querySelector("input:checked").value;
-    clearErrors([`describe-item-${place}`, `describe-file-${place}`]);
     if (name === "") wrong[`describe-item-${place}`] = "Choose the column that holds the items.";
     else if (kind === "file" && file === "") wrong[`describe-file-${place}`] = "Name the file with the list, or choose another way below.";
     if (kind === "discover") discover ??= name;
@@ -142,13 +140,15 @@ function read({ again }) {
   const groups = {};
   for (const row of element("describe-groups").children) {
     const [name, list] = [value(`describe-group-${row.dataset.row}`), value(`describe-group-list-${row.dataset.row}`)];
-    if (name === "" || list === "") wrong["describe-groups"] = "A group needs a column and a list.";
+    if (name === "") wrong[`describe-group-${row.dataset.row}`] = "Choose the column that holds the groups.";
+    if (list === "") wrong[`describe-group-list-${row.dataset.row}`] = "Name a file, or type the groups with commas.";
     else groups[name] = list.includes(",") ? list.split(",").map((each) => each.trim()).filter(Boolean) : list;
   }
   const filters = {};
   for (const row of element("describe-filters").children) {
     const [name, condition] = [value(`describe-filter-name-${row.dataset.row}`), value(`describe-filter-condition-${row.dataset.row}`)];
-    if (name === "" || condition === "") wrong["describe-filters"] = "A filter needs a name and a condition.";
+    if (name === "") wrong[`describe-filter-name-${row.dataset.row}`] = "Give the filter a name.";
+    if (condition === "") wrong[`describe-filter-condition-${row.dataset.row}`] = "State the condition, such as age >= 18.";
     else filters[name] = condition;
   }
   Object.assign(body, { groups, filters, people: optional("people", { whole: true }), max_items_per_person: optional("max_items_per_person", { whole: true }), max_groups_per_person: number("max_groups_per_person", { whole: true }) });
@@ -159,16 +159,26 @@ function read({ again }) {
     if (value("describe-every") !== "") {
       Object.assign(body, { time: value("describe-time"), every: value("describe-every"), lifetime: optional("lifetime") });
       if (body.time === "") wrong["describe-time"] = "Periods need the column with the time.";
-    } else if (value("describe-time") !== "") body.time = value("describe-time");
+    } else if (value("describe-time") !== "") wrong["describe-every"] = "Choose day, week or month, or no column with the time.";
   } else {
-    const { person, epsilon, delta, every, lifetime, protects, time } = state.dataset.stated ?? {};
+    const { person, epsilon, delta, every, lifetime, protects, time } = statedFacts(state.dataset);
     Object.assign(body, { person, epsilon, delta, every, lifetime, protects, time });
   }
+  clearErrors([...element("describe").querySelectorAll("[aria-invalid]")].map(({ id }) => id));
   clearErrors(FIELDS);
-  for (const [id, message] of Object.entries(wrong)) setError(id, message);
-  const [first] = Object.keys(wrong);
-  if (first !== undefined) focusOn(first);
-  return first === undefined ? { body, discover } : null;
+  setErrors(wrong);
+  return Object.keys(wrong).length === 0 ? { body, discover } : null;
+}
+
+const LISTS = { items: "describe-file-", item: "describe-file-", domain: "describe-file-", groups: "describe-group-list-" };
+const REPEATED = { ...LISTS, where: "describe-filter-condition-", filters: "describe-filter-condition-" };
+
+// Of the rows of fields, the field that an error is about: the one whose file or condition the error names, else the first of its kind.
+function placeOf({ field, message }) {
+  const kinds = field ? [REPEATED[field]].filter(Boolean) : Object.values(LISTS);
+  const fields = [...element("describe").querySelectorAll("input[id]")].filter(({ id }) => kinds.some((kind) => id.startsWith(kind)));
+  const named = fields.find(({ value }) => value !== "" && message.includes(value.split("/").pop()));
+  return (named ?? (field ? fields[0] : undefined))?.id;
 }
 
 async function describe(event) {
@@ -188,12 +198,9 @@ async function describe(event) {
       openDiscovery();
     } else focusOn("item");
   } catch (error) {
-    const field = error.field?.split(/[.[]/)[0];
-    const first = element("describe-items").firstElementChild.dataset.row;
-    if (field === "items" || field === "item") {
-      setError(`describe-file-${first}`, sentence(error));
-      focusOn(`describe-file-${first}`);
-    } else report(error, "describe-status", { focus: true, prefix: "describe-" });
+    const place = placeOf(error);
+    if (place !== undefined) setErrors({ [place]: sentence(error) });
+    else report(error, "describe-status", { focus: true, prefix: "describe-" });
   } finally {
     element("describe-button").disabled = false;
   }
@@ -235,7 +242,7 @@ async function discover(event) {
     element("open-discover").setAttribute("aria-expanded", "false");
     say("discover-status", "");
     tell("reload");
-    say("question-status", `The list was published: ${whole(found.items)} items, in ${found.file}, for epsilon ${brief(found.guarantee.epsilon)}. It is now the list of items.`, "good");
+    say("question-status", `The list was published: ${whole(found.items)} items, in ${found.file}, for epsilon ${above(found.guarantee.epsilon)}. It is now the list of items.`, "good");
   } catch (error) {
     if (!isOpen(error)) clearPending();
     say("discover-status", isOpen(error) ? `${sentence(error)} Press the button again: the same key is used, and nothing is charged twice.` : "", "bad");
@@ -250,8 +257,8 @@ export function startDescribe() {
     show("describe", !described);
     show("change-facts", described && alone());
     if (!described) fill({ again: false });
-    say("question-status", "");
   });
+  on("another", () => say("question-status", ""));
   element("change-facts").addEventListener("click", () => {
     fill({ again: true });
     show("describe", true);

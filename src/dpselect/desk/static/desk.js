@@ -3,7 +3,7 @@
 import { startBudget } from "./budget.js";
 import { Refused, call, findToken, forgetToken, keepToken, sentence } from "./call.js";
 import { startDescribe } from "./describe.js";
-import { brief, element, make, options, say, setError, show, whole } from "./elements.js";
+import { below, brief, element, make, options, say, setError, show, whole } from "./elements.js";
 import { startEpsilon } from "./epsilon.js";
 import { startHistory } from "./history.js";
 import { startQuestion } from "./question.js";
@@ -55,9 +55,13 @@ async function load() {
     return;
   }
   setError("dataset", "");
-  const before = state.dataset?.name;
-  options(element("dataset"), state.datasets.map(({ name, described }) => [name, described ? name : `${name} (not described yet)`]), before ?? element("dataset").value);
+  list();
   choose();
+}
+
+function list() {
+  const names = state.datasets.map(({ name, described }) => [name, described ? name : `${name} (not described yet)`]);
+  options(element("dataset"), names, state.dataset?.name ?? element("dataset").value);
 }
 
 function choose() {
@@ -73,18 +77,27 @@ function choose() {
 
 function showFacts() {
   const { dataset } = state;
+  list();
   for (const id of LATER) show(id, dataset.described);
-  show("dataset-facts", dataset.described);
-  if (!dataset.described) return;
+  const file = dataset.source ? [["File", dataset.source.path]] : [];
+  const columns = dataset.schema ? [["Its columns", dataset.schema.join(", ")]] : [];
+  if (!dataset.described) {
+    tellFacts([...file, ...columns]);
+    return;
+  }
   const { people, max_items_per_person: most } = dataset.questions;
   const { budget } = dataset;
-  const facts = [
+  tellFacts([
+    ...file,
     ["Protected", dataset.protects],
     ["Can be asked about", dataset.columns.join(", ")],
     ["Privacy budget", `epsilon ${brief(budget.epsilon)}${budget.delta ? `, delta ${brief(budget.delta)}` : ""}${budget.every ? ` for each ${budget.every}` : ""}; cannot be raised`],
-    ...(people ? [["People (public)", whole(people)]] : []),
+    ...(people ? [["People (public number)", whole(people)]] : []),
     ...(most ? [["Items per person", `at most ${most}`]] : []),
-  ];
+  ]);
+}
+
+function tellFacts(facts) {
   element("dataset-facts").replaceChildren(...facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]));
 }
 
@@ -113,10 +126,14 @@ function start() {
   startRelease();
   startHistory();
   on("reload", () => load().catch(fail));
+  on("unauthorized", () => signIn("The token is not accepted any more: it has expired or was revoked. Enter a new one to go on."));
+  // A message about a field goes when the field is changed.
+  document.addEventListener("input", ({ target }) => { if (target.id) setError(target.id, ""); });
   element("dataset").addEventListener("change", choose);
   element("sign-in").addEventListener("submit", (event) => {
     event.preventDefault();
-    const token = element("token").value.trim();
+    // The whole address that the desk printed will do.
+    const token = element("token").value.trim().split("token=").pop();
     if (token === "") {
       setError("token", "Paste the token that you were given.");
       return;

@@ -21,14 +21,25 @@ export const show = (id, shown) => {
 // A number without the last digits of its float: 0.3, 1e-7, 12,345.
 export function brief(number, digits = 4) {
   if (number === null || number === undefined) return "–";
-  const rounded = Number(Number(number).toPrecision(digits));
-  if (rounded !== 0 && Math.abs(rounded) < 1e-4) return rounded.toExponential().replace("e-", "e-");
-  return rounded.toLocaleString("en", { maximumSignificantDigits: digits });
+  const few = Number(Number(number).toPrecision(digits));
+  if (few !== 0 && Math.abs(few) < 1e-4) return few.toExponential();
+  return few.toLocaleString("en", { maximumSignificantDigits: digits });
 }
+
+// A number that is rounded so that it never says less (above) or more (below) than it is: for costs, and for what is left.
+function rounded(number, digits, direction) {
+  if (!(number > 0)) return brief(number);
+  const step = 10 ** (Math.floor(Math.log10(number)) + 1 - digits);
+  // Sums of floats may miss a round number by a little.
+  return brief(direction(number / step + (direction === Math.ceil ? -1e-6 : 1e-6)) * step, digits);
+}
+
+export const above = (number, digits = 4) => rounded(number, digits, Math.ceil);
+export const below = (number, digits = 4) => rounded(number, digits, Math.floor);
 
 export const whole = (number) => Number(number).toLocaleString("en", { maximumFractionDigits: 0 });
 
-export const plural = (number, word) => `${whole(number)} ${word}${number === 1 ? "" : "s"}`;
+export const asSentence = (text) => text && `${text[0].toUpperCase()}${text.slice(1)}${text.endsWith(".") ? "" : "."}`;
 
 // The number that a text states, with a point or a comma before the decimals; NaN if it states none.
 export function stated(text) {
@@ -56,6 +67,13 @@ export function setError(id, message) {
 
 export function clearErrors(ids) {
   for (const id of ids) setError(id, "");
+}
+
+// Show messages beside their fields, given as {id: message}, and put the keyboard on the first of these fields.
+export function setErrors(wrong) {
+  for (const [id, message] of Object.entries(wrong)) setError(id, message);
+  const first = [...document.querySelectorAll("[id]")].find(({ id }) => id in wrong);
+  if (first !== undefined) focusOn(first.id);
 }
 
 // Put the keyboard on a field, opening what hides it.

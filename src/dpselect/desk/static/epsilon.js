@@ -2,7 +2,7 @@
 
 import { Refused, call, sentence } from "./call.js";
 import { curveTable, drawCurve, shownPoints, valueAt } from "./charts.js";
-import { brief, clearErrors, element, focusOn, make, options, say, setError, show, stated, whole } from "./elements.js";
+import { above, asSentence, below, brief, clearErrors, element, focusOn, make, options, say, setError, show, stated, whole } from "./elements.js";
 import { FIELDS, readQuestion } from "./question.js";
 import { alone, on, path, state, tell } from "./state.js";
 
@@ -17,38 +17,42 @@ let computing = null;
 let timer = 0;
 let counts = null;
 let needed = null;
+let startedWith = null;
 
 const expected = () => document.querySelector('input[name="expect"]:checked').value;
 const epsilon = () => stated(element("epsilon").value);
+const unknownItems = () => state.dataset?.questions?.items[element("item").value]?.source === "unknown";
 // What a curve over epsilon is about.
 const about = (question) => JSON.stringify({ ...question, epsilon: 0, purpose: "" });
+
+// What the library calls some fields of the page.
+const NAMES = { where: "filter", domain: "item", groups: "by" };
 
 // Say an error beside the field it is about, else at the place given.
 export function report(error, place, { focus = false, prefix = "" } = {}) {
   const field = error instanceof Refused ? (error.code === "budget-exceeded" && error.field === null ? "epsilon" : error.field) : null;
-  const id = field === null ? null : `${prefix}${field.split(/[.[]/)[0]}`;
-  if (id !== null && setError(id, sentence(error))) {
-    if (id === "epsilon") offerRest(error);
+  const name = field?.split(/[.[]/)[0];
+  const id = [`${prefix}${name}`, `${prefix}${NAMES[name]}`].find((each) => element(`${each}-error`) !== null);
+  if (id !== undefined && setError(id, sentence(error))) {
+    if (error.code === "budget-exceeded") offerRest(error.details.remaining);
     if (focus) focusOn(id);
     return;
   }
   say(place, sentence(error), "bad");
 }
 
-function offerRest(error) {
-  const rest = error.details?.remaining;
-  const usable = error.code === "budget-exceeded" && typeof rest === "number" && rest > 0;
-  show("use-rest", usable);
-  if (!usable) return;
-  element("use-rest").textContent = `Use what is left (${brief(rest)})`;
+function offerRest(rest) {
+  if (!(rest > 0)) return;
+  show("use-rest", true);
+  element("use-rest").textContent = `Use what is left (${below(rest)})`;
   element("use-rest").onclick = () => setEpsilon(rest);
 }
 
-function setEpsilon(value) {
+function setEpsilon(value, { focus = true } = {}) {
   element("epsilon").value = `${value}`;
   show("use-rest", false);
   changed();
-  element("epsilon").focus();
+  if (focus) element("epsilon").focus();
 }
 
 function changed() {
@@ -63,10 +67,13 @@ function draw() {
   const known = value > 0 ? value : 1;
   element("epsilon-slider").setAttribute("aria-valuetext", `${brief(known)}: ${known <= 1 ? "strong" : known <= 5 ? "moderate" : "weak"} protection`);
   element("epsilon-words").textContent = value > 0
-    ? `One person changes the probability of any answer by a factor of at most ${brief(Math.exp(value), 3)}: ${value <= 1 ? "strong" : value <= 5 ? "moderate" : "weak"} protection.`
+    ? `One person changes the probability of any answer by a factor of at most ${above(Math.exp(value), 3)}: ${value <= 1 ? "strong" : value <= 5 ? "moderate" : "weak"} protection.`
     : "";
+  const hasCurve = !unknownItems() || shown !== null;
+  element("curve").toggleAttribute("hidden", !hasCurve);
   drawCurve(element("curve"), { curve: shown?.curve ?? null, epsilon: known, k: stated(element("k").value) });
-  element("curve-title").textContent = shown === null ? "" : finding(shown.curve, known);
+  if (shown !== null) element("curve-title").textContent = finding(shown.curve, known);
+  else element("curve-title").textContent = hasCurve ? "" : "Without a list of items there is no curve. The sentence below says what an item needs.";
   const tag = element("curve-tag");
   tag.className = shown?.source === "real" ? "tag accent" : "tag";
   tag.textContent = shown === null ? "" : { public: "from public facts", like: "from a look-alike", real: "NOT PRIVATE: from the real rows" }[shown.source];
@@ -78,15 +85,25 @@ function finding(curve, value) {
   const found = valueAt(shownPoints(curve), value);
   const at = `At epsilon ${brief(value)}`;
   if (found === null) return `${curve.value_label}, for each epsilon`;
-  if (curve.kind === "success") return `${at}, ${k === 1 ? "the right item comes" : `exactly the right ${k} come`} out with probability ${brief(found, 2)}`;
+  if (curve.kind === "success") return `${at}, ${k === 1 ? "the right item comes" : `exactly the right ${k} come`} out with ${probability(found)}`;
   if (curve.kind === "right") return `${at}, about ${brief(Math.min(k, found), 3)} of ${k} items are right`;
   return `${at}, the last chosen item must lead the next by ${whole(Math.ceil(found))} people${curve.value_label.includes("0.9") ? " to be right 9 times in 10" : ""}`;
 }
 
-function present(curve, source, question) {
+const probability = (value) => (value < 0.005 ? "a probability below 0.005" : value > 0.995 ? "a probability above 0.995" : `probability ${brief(value, 2)}`);
+
+function present(given, source, question) {
+  const curve = withPoint(given);
   shown = curve === null ? null : { curve, source, of: about(question) };
   element("curve-table").replaceChildren(...(curve === null ? [] : [curveTable(curve)]));
   draw();
+}
+
+// A curve with the point that was asked about among its points.
+function withPoint(curve) {
+  if (!curve?.at || curve.at.value === null) return curve;
+  const others = curve.points.filter(({ epsilon: each }) => Math.abs(each - curve.at.epsilon) > 1e-6 * each);
+  return { ...curve, points: [...others, curve.at].sort((one, other) => one.epsilon - other.epsilon) };
 }
 
 // What the form states beyond the question, or null after saying beside the field what is wrong.
@@ -110,6 +127,14 @@ function expectations({ accuracy = null, like = false }) {
   return sent;
 }
 
+// What needs a list of items is not shown without one.
+function showWhatIsPossible() {
+  const listed = !unknownItems();
+  show("expect", listed);
+  show("reverse", listed);
+  show("look", listed && alone());
+}
+
 // Ask for the estimate of the question as it stands: from public facts, after a short pause.
 function refresh(pause = PAUSE) {
   clearTimeout(timer);
@@ -130,15 +155,26 @@ async function estimate() {
     say("estimate-status", "");
     // A curve that took long stays while it is about the same question.
     if (shown === null || shown.source === "public" || shown.of !== about(question)) present(found.curve, "public", question);
-    element("estimate-words").replaceChildren(...[found.words?.guarantee, found.words?.reach].filter(Boolean).map((text) => make("p", {}, text)));
-    if (found.cost.affordable === false) setError("epsilon", `This costs epsilon ${brief(found.cost.epsilon)}; only ${brief(found.cost.remaining)} is left.`);
-    else draw();
+    // The curve of leads says the same as the sentence.
+    const reach = found.curve?.kind === "lead" ? null : found.words.reach;
+    element("estimate-words").replaceChildren(...(reach ? [make("p", {}, reach)] : []));
+    if (found.cost.affordable) draw();
+    else refuseCost(found.cost);
   } catch (error) {
     if (error.name === "AbortError") return;
     state.estimate = null;
     report(error, "estimate-status");
   }
   tell("estimate");
+}
+
+function refuseCost({ epsilon: cost, remaining, delta, remaining_delta: deltaLeft }) {
+  if (delta > deltaLeft) setError("delta", `This costs delta ${above(delta)}; ${below(deltaLeft)} is left.`);
+  if (remaining <= 0) setError("epsilon", "The budget is spent: nothing more can be released from this data.");
+  else if (cost > remaining) {
+    setError("epsilon", `This costs epsilon ${above(cost)}; only ${below(remaining)} is left.`);
+    offerRest(remaining);
+  }
 }
 
 // Run something that takes long, with a button to cancel it.
@@ -200,9 +236,9 @@ async function findNeeded() {
       const found = await call("POST", path("estimate"), { body: { ...question, ...sent }, signal });
       needed = found.needed;
       if (found.curve !== null) present(found.curve, sent.like === null ? "public" : "like", question);
-      element("needed").textContent = needed === null || needed.epsilon === null ? (needed?.words ?? "No epsilon on this scale reaches that.") : needed.words;
+      element("needed").textContent = asSentence(needed?.words ?? "No epsilon on this scale reaches that");
       show("use-needed", Boolean(needed?.epsilon));
-      if (needed?.epsilon) element("use-needed").textContent = `Use epsilon ${brief(needed.epsilon)}`;
+      if (needed?.epsilon) element("use-needed").textContent = `Use epsilon ${above(needed.epsilon)}`;
     });
   } catch (error) {
     element("needed").textContent = "";
@@ -274,8 +310,16 @@ function showExpected() {
     choice === "like" ? "Uses the look-alike chosen above." : "Uses the lead stated above: choose “A lead” and fill it in. A smaller lead needs a larger epsilon.";
 }
 
+// Start with a quarter of what is left, at most 1, so that several releases are possible.
+function startWith({ name, budget, analyst_budget: own }) {
+  startedWith = name;
+  const left = Math.min(budget.every ? budget.epsilon : budget.remaining, own?.remaining ?? Infinity);
+  if (left > 0) setEpsilon(Math.min(1, Number((left / 4).toPrecision(2))), { focus: false });
+}
+
 function fill() {
   const { dataset } = state;
+  if (dataset.described && startedWith !== dataset.name) startWith(dataset);
   shown = null;
   needed = null;
   computing?.abort();
@@ -285,10 +329,10 @@ function fill() {
   const names = dataset.questions.like ?? [];
   options(element("like"), [...names.map((name) => [name, name]), ["", "a CSV file of mine"]], names[0] ?? "");
   show("like-name-field", names.length > 0);
-  show("look", alone());
   element("look-agree").checked = false;
   element("look-button").disabled = true;
   say("look-status", "");
+  showWhatIsPossible();
   showExpected();
   refresh(0);
 }
@@ -321,7 +365,7 @@ export function startEpsilon() {
   element("look-button").addEventListener("click", look);
   new ResizeObserver(() => draw()).observe(element("curve-place"));
   on("dataset", fill);
-  on("question", () => { draw(); refresh(); });
+  on("question", () => { showWhatIsPossible(); draw(); refresh(); });
   on("epsilon", () => refresh());
   on("released", () => refresh(0));
   clearErrors([...FIELDS, ...EXPECTED]);

@@ -1,10 +1,13 @@
 // Step 2: the question, as the form states it.
 
-import { brief, clearErrors, element, focusOn, make, options, setError, show, stated, whole } from "./elements.js";
+import { brief, clearErrors, element, focusOn, make, options, setError, setErrors, show, stated, whole } from "./elements.js";
 import { alone, on, state, tell } from "./state.js";
 
 export const FIELDS = ["item", "k", "epsilon", "delta", "ordered", "aim", "values", "filter", "by", "period", "purpose"];
 const LARGEST_K = 1_000_000;
+
+// Whether the chosen column needs a delta, once a column is chosen.
+let deltaIsNeeded = null;
 
 function fill() {
   const { dataset } = state;
@@ -21,7 +24,7 @@ function fill() {
   if (period !== null) {
     const names = finishedPeriods(period);
     element("period-list").replaceChildren(...names.map((value) => make("option", { value })));
-    if (!names.includes(element("period").value)) element("period").value = names[0];
+    if (element("period").value === "") element("period").value = names[0];
     element("period-hint").textContent = `A ${period} that is over, such as ${names[0]}. Each ${period} has its own budget.`;
   }
   showList();
@@ -35,10 +38,11 @@ function showList() {
   element("list-source").textContent = unknown
     ? "nobody can list the items, so it stays private which exist. This needs a delta, and the answer may be shorter than k."
     : `a public list${size ? ` of ${whole(size)} items` : ""}. Items outside of it are ignored.`;
-  show("open-discover", alone());
+  show("open-discover", alone() && unknown);
+  if (!unknown) show("discover", false);
   show("delta-field", unknown || dataset.budget.delta > 0);
-  if (unknown && stated(element("delta").value) === 0) element("delta").value = dataset.budget.delta > 0 ? `${Number((dataset.budget.delta / 10).toPrecision(2))}` : "1e-7";
-  if (dataset.budget.delta === 0 && !unknown) element("delta").value = "0";
+  if (deltaIsNeeded !== unknown) element("delta").value = unknown ? `${Number(((dataset.budget.delta || 1e-6) / 10).toPrecision(2))}` : "0";
+  deltaIsNeeded = unknown;
   element("delta-hint").textContent = `Delta is the probability with which the protection may fail. ${unknown ? "It is needed because nobody can list the items." : "0 is best."} The total is ${brief(dataset.budget.delta)}.`;
 }
 
@@ -89,6 +93,7 @@ export function readQuestion({ focus = false } = {}) {
 }
 
 export function startQuestion() {
+  on("another", () => { element("period").value = ""; });
   on("dataset", fill);
   for (const id of ["item", "k", "by", "filter", "period", "ordered", "with-values", "values", "aim"]) {
     element(id).addEventListener("input", () => {

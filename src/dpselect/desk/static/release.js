@@ -1,13 +1,16 @@
-// Steps 5 and 6: a preview on generated data, then the release: confirmed, asked under a key, and shown.
+// Steps 4 and 5: a preview on generated data, then the release: confirmed, asked under a key, and shown.
 
 import { guaranteeBox, questionWords, showRelease } from "./answer.js";
 import { call, clearPending, isOpen, keepPending, newKey, pending, sentence } from "./call.js";
 import { showCommands } from "./commands.js";
-import { brief, element, make, say, show } from "./elements.js";
+import { above, below, brief, element, make, say, show } from "./elements.js";
 import { report } from "./epsilon.js";
 import { downloads } from "./files.js";
 import { readQuestion } from "./question.js";
 import { on, path, state, tell } from "./state.js";
+
+// Whether a release is under way.
+let asking = false;
 
 async function preview() {
   const question = readQuestion({ focus: true });
@@ -15,10 +18,10 @@ async function preview() {
   say("preview-status", "");
   element("preview-button").disabled = true;
   try {
-    const { release, people, words } = await call("POST", path("preview"), { body: question });
+    const { release, words } = await call("POST", path("preview"), { body: question });
     const body = make("div");
     element("preview").replaceChildren(
-      make("p", {}, make("span", { class: "tag warn" }, "GENERATED DATA"), ` ${typeof words === "string" ? words : `${people ? `${brief(people, 6)} made-up people. ` : ""}It says nothing about the real ones.`}`),
+      make("p", {}, make("span", { class: "tag warn" }, "GENERATED DATA"), ` ${words}`),
       body,
     );
     show("preview", true);
@@ -37,20 +40,21 @@ function confirmRelease() {
   const { dataset, estimate } = state;
   const cost = estimate?.cost;
   const rest = cost && Math.abs(cost.epsilon - question.epsilon) < 1e-12 ? cost.remaining : null;
-  const of = rest === null ? "" : ` of the ${brief(rest)} that ${rest === 1 ? "is" : "are"} left`;
-  const delta = question.delta > 0 ? ` and delta ${brief(question.delta)}` : "";
-  element("confirm-text").textContent = `${questionWords(question)}: this costs epsilon ${brief(question.epsilon)}${of}${delta}, and ${dataset.protects} can change the probability of any answer by a factor of at most ${brief(Math.exp(question.epsilon), 3)}${question.delta > 0 ? ", except with a probability of about delta" : ""}.`;
+  const of = rest === null ? "" : ` of the ${below(rest)} that ${rest === 1 ? "is" : "are"} left`;
+  const delta = question.delta > 0 ? ` and delta ${above(question.delta)}` : "";
+  element("confirm-text").textContent = `${questionWords(question)}: this costs epsilon ${above(question.epsilon)}${of}${delta}, and ${dataset.protects} can change the probability of any answer by a factor of at most ${above(Math.exp(question.epsilon), 3)}${question.delta > 0 ? ", except with a probability of about delta" : ""}.`;
   show("confirm-looked", dataset.looked);
   element("confirm").showModal();
   element("confirm-cancel").focus();
   element("confirm-release").onclick = () => {
     element("confirm").close();
-    ask({ kind: "release", dataset: dataset.name, body: question, key: newKey() });
+    ask({ kind: "release", dataset: dataset.name, analyst: state.session.analyst, body: question, key: newKey() });
   };
 }
 
 // Ask under a key. The key is kept until an answer came, also over a reload of the page.
 async function ask(asked) {
+  asking = true;
   keepPending(asked);
   show("pending", false);
   element("release-button").disabled = true;
@@ -65,14 +69,17 @@ async function ask(asked) {
     showAnswer(release, asked);
     tell("reload");
   } catch (error) {
-    if (isOpen(error)) showPending(sentence(error));
-    else {
-      clearPending();
+    if (isOpen(error)) {
       say("release-status", "");
+      showPending(sentence(error));
+    } else {
+      clearPending();
       report(error, "release-status", { focus: true });
+      say("release-status", sentence(error), "bad");
       tell("reload");
     }
   } finally {
+    asking = false;
     show("release-progress", false);
     element("release-button").disabled = pending()?.kind === "release";
   }
@@ -86,7 +93,7 @@ function showAnswer(release, { dataset, body, key }) {
     make("h3", { class: "answer-title" }, questionWords(body)),
     table,
     guaranteeBox(release, looked),
-    downloads(release, { dataset, question: body, time: Date.now(), key, looked, analyst: state.session.analyst }),
+    downloads(release, { dataset, title: questionWords(body), purpose: body.purpose, time: Date.now(), key, looked, analyst: state.session.analyst }),
   );
   show("answer", true);
   showRelease(table, release, { heading: "h4" });
@@ -96,12 +103,12 @@ function showAnswer(release, { dataset, body, key }) {
 
 function showPending(reason) {
   const asked = pending();
-  const shown = asked?.kind === "release";
+  // A key belongs to the analyst who asked.
+  const shown = asked?.kind === "release" && asked.analyst === state.session.analyst;
   show("pending", shown);
   element("release-button").disabled = shown;
   if (!shown) return;
-  say("release-status", "");
-  element("pending-text").textContent = `${reason} The question was: “${questionWords(asked.body)}”, epsilon ${brief(asked.body.epsilon)}. The page keeps its key: with the same key it is answered once, and nothing is charged twice.`;
+  element("pending-text").textContent = `${reason} The question to “${asked.dataset}” was: “${questionWords(asked.body)}”, epsilon ${above(asked.body.epsilon)}. The page keeps its key: with the same key it is answered once, and nothing is charged twice.`;
 }
 
 function retry() {
@@ -142,5 +149,5 @@ export function startRelease() {
     say("release-status", "");
   });
   on("question", () => show("preview", false));
-  on("dataset", () => showPending("The last release got no answer."));
+  on("dataset", () => { if (!asking) showPending("The last release got no answer."); });
 }
