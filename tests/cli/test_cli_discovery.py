@@ -61,6 +61,16 @@ def test_a_file_that_is_no_domain_is_not_called_one(folder: Path, name: str) -> 
     assert "items listed; for a list that --domain takes, name a file that ends in .csv" in result.stderr
 
 
+def test_a_list_without_an_item_is_not_called_a_domain(folder: Path) -> None:
+    """`top` refuses an empty list, so the note says why there may be none."""
+    (folder / "few.csv").write_text("film,viewer\nfilm 00,1\n")
+    few = "domain few.csv --item film --person viewer --epsilon 1 --delta 1e-6 --max-items-per-person 1"
+    result = run(f"{few} --output none.csv")
+    assert (result.exit_code, Path("none.csv").read_text()) == (0, "film\n")
+    assert "no item is listed: none has enough people" in result.stderr
+    assert "--domain none.csv" not in result.stderr
+
+
 def test_at_least_is_stated_with_its_probability(folder: Path) -> None:
     result = run(f"domain views.parquet {ASKED} --at-least 60")
     assert "fewer than 60 people" in result.stdout

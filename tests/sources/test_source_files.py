@@ -285,11 +285,18 @@ def test_a_folder_without_parquet_or_csv_files_is_named(tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize("scheme", ["s3", "gs", "az", "abfss", "S3"])
 def test_an_object_store_is_refused_with_the_way_out(scheme: str) -> None:
+    """Spark reads rows; lists and counts are files."""
     url = f"{scheme}://bucket/key?token=secret/rows.csv"
-    for argument, ask in (("table", lambda: histogram(url, 5)), ("domain", lambda: histogram(arrow(ROWS), url))):
-        with pytest.raises(InvalidInput, match=rf"{argument} {scheme.lower()}://….*copy the files.*Spark") as refused:
+    asks = {
+        "table": lambda: histogram(url, 5),
+        "domain": lambda: histogram(arrow(ROWS), url),
+        "file": lambda: read_counts(url),
+    }
+    for argument, ask in asks.items():
+        with pytest.raises(InvalidInput, match=rf"{argument} {scheme.lower()}://….*copy the files") as refused:
             ask()
         assert "secret" not in str(refused.value)
+        assert ("Spark" in str(refused.value)) == (argument == "table")
 
 
 @pytest.mark.parametrize(

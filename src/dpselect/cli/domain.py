@@ -134,7 +134,12 @@ def domain_command(
     note_seed(release)
     note_repeated(release)
     publish(_text(release, form), output)
-    if output is not None and form is Format.csv:
+    if not release.items:
+        note(
+            "no item is listed: none has enough people for this epsilon and delta, or the columns are not the right "
+            "ones; the table says how many people are needed"
+        )
+    elif output is not None and form is Format.csv:
         note(f"{len(_rows(release)):,} items listed; state them as --domain {output}")
     elif output is not None:
         note(f"{len(release.items):,} items listed; for a list that --domain takes, name a file that ends in .csv")

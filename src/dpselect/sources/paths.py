@@ -112,11 +112,15 @@ def refused_url(argument: str, scheme: str) -> InvalidInput | None:
     """
     given = plain(f"{scheme.lower()}://…")
     if scheme.lower() in _OBJECT_STORES:
+        with_spark = (
+            ", or read them with Spark: spark://HOST:PORT or spark+local:// with --table s3a://…, if Spark has the "
+            "connector"
+        )
         return InvalidInput(
             argument,
             given,
-            "object stores are not read directly; copy the files to this machine and name them, or read them with "
-            "Spark: spark://HOST:PORT or spark+local:// with --table s3a://…, if Spark has the connector",
+            "object stores are not read directly; copy the files to this machine and name them"
+            + (with_spark if argument == "table" else ""),
         )
     if scheme.lower() in _WEB:
         return InvalidInput(argument, given, "files are not downloaded; fetch it first, such as with curl, and name it")
