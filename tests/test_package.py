@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import doctest
 import importlib
-import importlib.metadata
 import inspect
 import io
 import os
@@ -93,8 +92,9 @@ def test_examples_in_docstrings_are_true() -> None:
     assert sum(result.attempted for result in results) > 0
 
 
-def test_all_versions_agree() -> None:
-    assert dpselect.__version__ == PROJECT["project"]["version"]
+def test_the_version_stands_in_one_place() -> None:
+    assert PROJECT["project"]["dynamic"] == ["version"]
+    assert PROJECT["tool"]["hatch"]["version"]["path"] == "src/dpselect/__init__.py"
 
 
 def test_every_mechanism_has_its_proof_beside_it() -> None:

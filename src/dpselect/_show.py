@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from dpselect.errors import InvalidInput, plain
+from dpselect.errors import InvalidInput, how_to_install, plain
 
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:52rem;padding:0 1rem;color:#111}"
@@ -38,6 +38,5 @@ def new_axes(width: float, height: float) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        requirement = "must have Matplotlib; install it with pip install 'dpselect[plot]'"
-        raise InvalidInput("plot", plain("no such package"), requirement) from None
+        raise InvalidInput("plot", plain("without Matplotlib"), f"install it: {how_to_install('plot')}") from None
     return Figure(figsize=(width, height), layout="constrained").subplots()

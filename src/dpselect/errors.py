@@ -166,6 +166,17 @@ class SourceError(DpSelectError):
     """
 
 
+def how_to_install(extra: str) -> str:
+    """Return the command that installs the packages of an extra.
+
+    Examples
+    --------
+    >>> print(how_to_install("serve"))
+    pip install 'dpselect[serve]', or pip install '.[serve]' in a checkout
+    """
+    return f"pip install 'dpselect[{extra}]', or pip install '.[{extra}]' in a checkout"
+
+
 _PASSWORD = re.compile(r":/+[^\s/@]*:[^\s@]*@|\b(?:password|passwd|pwd)\s*=", re.IGNORECASE)
 
 

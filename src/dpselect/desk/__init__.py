@@ -11,7 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dpselect.errors import DpSelectError
+from dpselect.errors import DpSelectError, how_to_install
 
 if TYPE_CHECKING:
     from dpselect.desk.accounts import analyst_account as analyst_account
@@ -68,6 +68,6 @@ def __getattr__(name: str) -> Any:
     try:
         found = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     except ModuleNotFoundError:
-        raise DpSelectError("the desk needs further packages: pip install 'dpselect[serve]'") from None
+        raise DpSelectError(f"the desk needs further packages: {how_to_install('serve')}") from None
     globals()[name] = found  # the function `run` is meant, not the module of that name
     return found

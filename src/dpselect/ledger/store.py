@@ -22,7 +22,7 @@ from sqlalchemy import event, exc
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.pool import QueuePool
 
-from dpselect.errors import DpSelectError, InvalidInput, SourceError, plain
+from dpselect.errors import DpSelectError, InvalidInput, SourceError, how_to_install, plain
 from dpselect.ledger import schema, sqlite
 from dpselect.ledger.chain import Tip
 from dpselect.ledger.records import Outdated, read_tip, write_tip
@@ -209,7 +209,7 @@ class LedgerStore:
             raise InvalidInput(
                 "ledger",
                 plain("a PostgreSQL URL"),
-                "the driver is missing; install it with pip install 'dpselect[postgresql]'",
+                f"the driver is not installed: {how_to_install('postgresql')}",
             ) from None
         sqlite.close_before_forks(engine)
         event.listen(engine, "connect", _prepare_sqlite)

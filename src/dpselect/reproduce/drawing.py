@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpselect.errors import DpSelectError
+from dpselect.errors import DpSelectError, how_to_install
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +31,7 @@ def check_plotting() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise DpSelectError("pictures need Matplotlib: pip install 'dpselect[plot]'") from None
+        raise DpSelectError(f"pictures need Matplotlib: {how_to_install('plot')}") from None
 
 
 def panels(rows: int, columns: int, width: float = 3.4, height: float = 2.5, **options: Any) -> tuple[Figure, Any]:

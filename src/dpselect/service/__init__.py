@@ -11,7 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dpselect.errors import DpSelectError
+from dpselect.errors import DpSelectError, how_to_install
 
 if TYPE_CHECKING:
     from dpselect.service.app import Guard as Guard
@@ -62,4 +62,4 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     except ModuleNotFoundError:
-        raise DpSelectError("the service needs further packages: pip install 'dpselect[serve]'") from None
+        raise DpSelectError(f"the service needs further packages: {how_to_install('serve')}") from None

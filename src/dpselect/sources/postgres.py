@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from dpselect.errors import InvalidInput, SourceError, plain
+from dpselect.errors import InvalidInput, SourceError, how_to_install, plain
 from dpselect.sources.conditions import Condition
 from dpselect.sources.engine import (
     LOST,
@@ -270,7 +270,7 @@ def postgres_server(url: str, progress: Progress | None) -> Iterator[PostgresEng
         import psycopg
     except ImportError:
         raise InvalidInput(
-            "table", plain("a PostgreSQL URL"), "the driver is not installed; pip install 'dpselect[postgresql]'"
+            "table", plain("a PostgreSQL URL"), f"the driver is not installed: {how_to_install('postgresql')}"
         ) from None
     import ibis
 

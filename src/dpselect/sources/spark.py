@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dpselect.errors import InvalidInput, SourceError, plain
+from dpselect.errors import InvalidInput, SourceError, how_to_install, plain
 from dpselect.sources.conditions import COMPARISONS, Condition, kinds
 from dpselect.sources.engine import WORKER, Progress, ThreadedEngine, attempt, worker_thread
 
@@ -249,7 +249,7 @@ def spark_cluster(master: str, progress: Progress | None) -> Iterator[SparkEngin
         from pyspark.sql import SparkSession
     except ImportError:
         raise InvalidInput(
-            "table", plain("a Spark URL"), "Spark is not installed; pip install 'dpselect[spark]'"
+            "table", plain("a Spark URL"), f"Spark is not installed: {how_to_install('spark')}"
         ) from None
     if not master.startswith("local"):
         attempt(lambda: _check_reachable(master), progress, lambda _: None)
