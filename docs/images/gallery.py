@@ -6,6 +6,7 @@ run continues.
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import textwrap
@@ -17,13 +18,19 @@ from dpselect.reproduce import PAPERS, Outcome, reproduce
 
 IMAGES = Path(__file__).parent
 PAGE = IMAGES.parent / "gallery.md"
+SENTENCES = 3
+"""How long a paragraph may be."""
 INTRODUCTION = """# The papers' figures, computed again
 
-Each figure below was computed by this package and is compared with the claim of the paper. A table for each
-paper names its claims, our figures and the verdicts. A verdict counts the settings in which a claim holds, fails, or
-is undecided. Where figures are drawn at random, a setting is undecided if the draws do not tell: all decided settings
-of a study are right together with probability 0.99. Exact figures are undecided only within their tolerance. The text
-names the settings in which a claim fails. One command makes the page and its figures, from a folder with the data sets:
+Each figure below was computed by this package and is compared with the claim of the paper. A table
+for each paper names its claims, our figures, and in how many settings a claim holds, fails, or is
+undecided. The text names the settings in which it fails.
+
+Where figures are drawn at random, a setting is undecided if the draws do not tell: all decided
+settings of a study are right together with probability 0.99. Exact figures are undecided only
+within their tolerance.
+
+One command makes the page and its figures, from a folder with the data sets:
 
 ```
 python docs/images/gallery.py DATA
@@ -36,10 +43,11 @@ dpselect reproduce canonical --data DATA --out reproduced
 dpselect reproduce joint --figure 1 --data DATA --quick
 ```
 
-`--quick` uses fewer points or draws, and takes about a minute per paper; its verdicts name what they leave out. An
-interrupted run continues where it stopped.
-The figures can be read without colour: lines differ in dash and marker. If a data set of a paper is not
-available, the text names its replacement. Times are those of the machine that ran this.
+`--quick` uses fewer points or draws, and takes about a minute per paper; its verdicts name what
+they leave out. An interrupted run continues where it stopped.
+
+The figures can be read without colour: lines differ in dash and marker. If a data set of a paper is
+not available, the text names its replacement. Times are those of the machine that ran this.
 """
 
 
@@ -47,7 +55,7 @@ def section(outcome: Outcome) -> str:
     """Return what the page says about a study: its title, claim, verdict and picture."""
     study, verdict = outcome.study, outcome.verdict
     title = study.title[0].upper() + study.title[1:]
-    texts = [f"**The paper:** {study.claim}", f"**Here:** {verdict.word}. {verdict.text}"]
+    texts = [f"**The paper:** {study.claim}", f"**Here:** {verdict.word}.", *paragraphs(verdict.text)]
     parts = [f"### {label(outcome)}: {title}", *(wrapped(text) for text in texts)]
     if study.draw is not None:
         parts.append(f"![{title}](images/{picture_name(outcome)})")
@@ -56,14 +64,41 @@ def section(outcome: Outcome) -> str:
 
 def table(outcomes: Iterable[Outcome]) -> str:
     """Return the claims of a paper with our figures and the verdicts, as a table."""
-    head = ["| | the paper's claim | here | verdict |", "|---|---|---|---|"]
-    rows = [f"| {label(one)} | {one.study.short} | {one.verdict.figure} | {one.verdict.word} |" for one in outcomes]
+    head = ["| | the paper's claim | here | settings | holds | fails | undecided |", "|---|---|---|--:|--:|--:|--:|"]
+    rows = []
+    for one in outcomes:
+        counts = (one.verdict.settings, one.verdict.held, one.verdict.failed, one.verdict.undecided)
+        cells = (label(one), one.study.short, one.verdict.figure, *(number or "" for number in counts))
+        rows.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join([*head, *rows])
+
+
+def paragraphs(text: str) -> list[str]:
+    """Return a text in short paragraphs: a sentence that lists three things or more becomes a list."""
+    parts: list[str] = []
+    plain: list[str] = []
+    for sentence in re.split(r"(?<=\.) (?=[A-Z])", text):
+        head, colon, items = sentence.rstrip(".").partition(": ")
+        if colon and "; " not in head and (items.count("; ") >= 2 or head == "Exceptions"):
+            parts += [" ".join(plain), f"{head}:", "\n".join(f"* {item}" for item in items.split("; "))]
+            plain = []
+        else:
+            plain.append(sentence)
+            if len(plain) == SENTENCES:
+                parts.append(" ".join(plain))
+                plain = []
+    parts.append(" ".join(plain))
+    return [part for part in parts if part]
 
 
 def wrapped(text: str) -> str:
     """Break lines for reading in an editor."""
-    return "\n".join(textwrap.wrap(text, 118, break_long_words=False, break_on_hyphens=False))
+    breaks = textwrap.TextWrapper(100, break_long_words=False, break_on_hyphens=False)
+    lines = []
+    for line in text.split("\n"):
+        breaks.subsequent_indent = "  " if line.startswith("* ") else ""
+        lines += breaks.wrap(line)
+    return "\n".join(lines)
 
 
 def label(outcome: Outcome) -> str:

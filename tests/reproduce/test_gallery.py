@@ -36,7 +36,10 @@ def test_no_number_on_the_page_was_computed_in_a_hurry() -> None:
 
 
 def test_every_verdict_in_a_table_is_the_one_of_the_text() -> None:
-    rows = re.findall(r"^\| ([A-Z].*) \| .* \| .+ \| (.*) \|$", PAGE, re.M)
-    assert [label for label, _ in rows] == [study.name.replace("-", " ").capitalize() for _, study in STUDIES]
-    for _, word in rows:
-        assert f"**Here:** {word}." in PAGE.replace("\n", " ")
+    rows = re.findall(r"^\| ([A-Z].*?) \| .* \| .+ \| (\d+) \| (\d*) \| (\d*) \| (\d*) \|$", PAGE, re.M)
+    assert [label for label, *_ in rows] == [study.name.replace("-", " ").capitalize() for _, study in STUDIES]
+    words = re.findall(r"^\*\*Here:\*\* ([^.]*)\.$", PAGE, re.M)
+    for (_, *cells), word in zip(rows, words, strict=True):
+        settings, held, failed, undecided = (int(cell or 0) for cell in cells)
+        assert settings == held + failed + undecided
+        assert Verdict(held, settings, "", undecided=undecided).word == word

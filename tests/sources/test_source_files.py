@@ -347,6 +347,11 @@ def test_a_column_that_one_file_of_a_folder_lacks_is_named(tmp_path: Path) -> No
         histogram(tmp_path, 10)
 
 
+def test_a_header_in_another_encoding_is_told_from_one_that_is_misspelt(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="no column 'viewer' and is not UTF-8"):
+        histogram(csv_file(tmp_path, "film,Zuschäuer\nSecret,mallory\n".encode("latin-1")), 10)
+
+
 def test_utf_16_is_told_from_a_missing_header(tmp_path: Path) -> None:
     for encoding in ("utf-16", "utf-16-be"):
         with pytest.raises(InvalidInput, match="it is not UTF-8"):

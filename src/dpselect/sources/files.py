@@ -306,6 +306,9 @@ class FileTable:
         if not fitting:
             headers = sorted(headers, key=lambda found: -sum(name in found[1] for name in columns))
             missing = next(name for name in columns if name not in headers[0][1])
+            if "\ufffd" in self._first_line():
+                problem = f"the header has no column {missing!r} and is not UTF-8; save the file as CSV in UTF-8"
+                raise InvalidInput(self.argument, self.path.name, problem)
             raise self.missing(missing, "the header has no column")
         delimiter, header = fitting[0]
         check_columns(self.argument, columns, header)
