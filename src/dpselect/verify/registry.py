@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -10,6 +11,9 @@ from typing import Any
 from dpselect.errors import InvalidInput
 from dpselect.scores import Scores
 from dpselect.verify import discovery, groups, ranking, signals
+from dpselect.verify.audit import Probe
+from dpselect.verify.audit_select import BROKEN, selections
+from dpselect.verify.audit_tables import open_engines, table_probes
 from dpselect.verify.boundaries import BORDERS, SIGNAL_WORDS, answer_words
 from dpselect.verify.broken import TWINS, Result, Twin
 from dpselect.verify.calibration import CALIBRATIONS
@@ -276,6 +280,45 @@ def verify_all(name: str | None = None, *, quick: bool = False) -> list[Result |
         *(check() for check in exact_checks(name)),
         *(check() for check in rejections()),
     ]
+
+
+ANSWERS, QUICK_ANSWERS = 8000, 2000
+"""How often the audit asks `select` on each input."""
+
+
+@contextlib.contextmanager
+def open_audit(name: str | None = None, *, quick: bool = False) -> Iterator[tuple[list[Probe], dict[str, str]]]:
+    """Open the engines that can be had here, and yield the questions of the audit and which engines are skipped why.
+
+    Parameters
+    ----------
+    name
+        The mechanism; by default, all of them, and `top` on every engine. The broken mechanisms are always asked.
+    quick
+        Whether to ask fewer questions, less often, and of files only.
+
+    Yields
+    ------
+    The questions for `run_audit`, and the engines that are skipped, each with the reason.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such mechanism in the audit.
+
+    Examples
+    --------
+    >>> with open_audit("peeling") as (probes, skipped):
+    ...     [probe.name for probe in probes if not probe.flaw]
+    ['peeling', 'peeling, gumbel', 'peeling, laplace', 'peeling, gumbel, with delta']
+    """
+    runs = QUICK_ANSWERS if quick else ANSWERS
+    chosen = [each.probe(runs) for each in (*selections(name, quick=quick), *BROKEN)]
+    if name is not None:
+        yield chosen, {}
+        return
+    with open_engines(quick=quick) as (engines, skipped):
+        yield [*chosen, *table_probes(engines, quick=quick)], skipped
 
 
 def _names(name: str | None) -> list[str]:
