@@ -79,7 +79,7 @@ class Evidence:
 
     >>> evidence = Evidence(900, 100, 1000, epsilon=1.0, delta=0.0, error=1e-6)
     >>> round(evidence.lower_bound, 2), evidence.holds, round(evidence.detectable_epsilon, 2)
-    (1.73, False, 1.3)
+    (1.71, False, 1.42)
     """
 
     first: int

@@ -269,14 +269,14 @@ def _started(name: str, stack: contextlib.ExitStack, folder: Path) -> Engine:
     return partial(_spark, stack.enter_context(servers.spark()), folder)
 
 
-FULL, FULL_OF_FILES, BRIEF = Effort(3000, 1, 0), Effort(3000, 2, 600), Effort(1600, 1, 0)
+FULL, FULL_OF_FILES = Effort(1600, 1, 0), Effort(1600, 2, 400)
 
 
 def table_probes(engines: Mapping[str, Engine], *, quick: bool) -> list[Probe]:
     """Return what is asked about tables in these engines; only files are asked one answer at a time."""
     probes = []
     for door, engine in engines.items():
-        effort = BRIEF if quick else FULL_OF_FILES if door == "CSV" else FULL
+        effort = FULL_OF_FILES if door == "CSV" and not quick else FULL
         crowds = [GROUPED, VALUES, UNKNOWN, BROKEN] if quick else CROWDS
         probes += [
             each.probe(f"top, {door}", engine, effort)

@@ -282,7 +282,7 @@ def verify_all(name: str | None = None, *, quick: bool = False) -> list[Result |
     ]
 
 
-ANSWERS, QUICK_ANSWERS = 8000, 2000
+ANSWERS, QUICK_ANSWERS = 5000, 2000
 """How often the audit asks `select` on each input."""
 
 
