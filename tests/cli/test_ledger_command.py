@@ -137,6 +137,17 @@ def test_only_the_last_entries_are_shown_unless_all_are_wanted() -> None:
         assert "--last" in refused.stderr
 
 
+def test_backup_checks_the_copy_that_it_made(folder: Path) -> None:
+    run("ledger create films --epsilon 1")
+    run("ledger spend films --epsilon 0.125")
+    made = run("ledger backup copy.sqlite")
+    assert (made.exit_code, made.stdout) == (0, run("ledger check").stdout)
+    assert run("ledger show --ledger copy.sqlite").stdout == run("ledger show").stdout
+    again = run("ledger backup copy.sqlite")
+    assert again.exit_code == 2
+    assert "does not exist yet" in again.stderr
+
+
 def test_check_says_which_entry_was_changed_with_status_1(folder: Path) -> None:
     run("ledger create films --epsilon 1")
     for _ in range(3):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import multiprocessing
 import os
 from collections.abc import Iterator
@@ -12,8 +11,7 @@ from typing import Any
 import dpselect as dps
 import servers
 from dpselect.ledger import Ledger
-
-_numbers = itertools.count()
+from servers import fresh_database as fresh_database
 
 # A small server process with everything loaded, from which spenders are forked: they start in milliseconds.
 PROCESSES: Any = multiprocessing.get_context("forkserver")
@@ -27,17 +25,6 @@ PROCESSES.set_forkserver_preload(
         "sqlalchemy.dialects.postgresql.psycopg",
     ]
 )
-
-
-def fresh_database(server: str, *settings: str) -> str:
-    """Return the URL of a place on the server in which there is nothing yet."""
-    import psycopg
-
-    name = f"place_{os.getpid()}_{next(_numbers)}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE SCHEMA {name}")
-    options = "%20".join(f"-c{setting}".replace("=", "%3D") for setting in (f"search_path={name}", *settings))
-    return server.replace("postgresql://", "postgresql+psycopg://") + f"&options={options}"
 
 
 @contextlib.contextmanager

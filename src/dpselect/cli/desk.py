@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -95,7 +96,13 @@ def open_command(
             raise dpselect.InvalidInput("files", str(file), "must be files that exist")
     if config is None and not files and not Path("desk.toml").exists():
         files = _demo_files()
+    signal.signal(signal.SIGTERM, _stopped)
     run(files, config=config, host=host, port=port, open_browser=browser, ready=_announce)
+
+
+def _stopped(number: int, frame: Any) -> None:
+    """End the process as a success; the server calls this when it has finished what was asked."""
+    raise SystemExit(0)
 
 
 def _demo_files() -> list[Path]:

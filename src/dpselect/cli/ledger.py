@@ -1,9 +1,10 @@
-"""`dpselect ledger`: budgets that last: create, spend, show, list, check."""
+"""`dpselect ledger`: budgets that last: create, spend, show, list, check, backup."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -196,6 +197,24 @@ def check_command(
         count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
         note(f"{count}: what is left is not known; release nothing until the ledger is restored from a copy")
         raise typer.Exit(_FAILED)
+
+
+@ledger_commands.command("backup")
+def backup_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The copy; it must not exist yet.")],
+    ledger: Place = _DEFAULT,
+) -> None:
+    """Copy a ledger in one file, with all that a desk keeps in it, while it may be in use.
+
+    For a ledger in PostgreSQL, use pg_dump.
+
+    Example, after [bold]dpselect ledger create films --epsilon 1[/bold]:
+
+    [bold]dpselect ledger backup ledger-copy.sqlite[/bold]
+    """
+    with _opened(ledger) as book:
+        book.backup(file)
+    check_command(ledger=str(file))
 
 
 @contextlib.contextmanager

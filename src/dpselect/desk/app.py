@@ -352,7 +352,16 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
         dataset = named(name, who)
         dataset.question(asked)
         found = await charged_work(lambda: dataset.release(asked, who.analyst, key), dataset, who, key)
-        desk_log("released", dataset=dataset.name, analyst=who.analyst, repeated=found.repeated)
+        desk_log(
+            "released",
+            dataset=dataset.name,
+            analyst=who.analyst,
+            key=key,
+            repeated=found.repeated,
+            epsilon=found.guarantee.epsilon,
+            delta=found.guarantee.delta,
+            period=asked.period,
+        )
         dataset.has_left(who.analyst, key)
         response.status_code = 200 if found.repeated else 201
         return shown(found)

@@ -6,6 +6,7 @@ import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -398,6 +399,21 @@ class Ledger:
     def head(self) -> str:
         """Return the hash of everything created and spent; a copy kept elsewhere lets `check` find any change."""
         return self._store().tip().seal
+
+    def backup(self, file: str | os.PathLike[str]) -> None:
+        """Copy the file of a ledger as it stands at one moment, while others may use it.
+
+        Parameters
+        ----------
+        file
+            The copy, which must not exist yet; only its owner can read it.
+
+        Raises
+        ------
+        InvalidInput
+            If the copy cannot be made there, or the ledger is in PostgreSQL, which has `pg_dump`.
+        """
+        self._store().backup(Path(file))
 
     def close(self) -> None:
         """Close the database; the ledger opens it again when it is used again."""

@@ -24,7 +24,7 @@ from urllib.parse import quote
 
 import sqlalchemy as sql
 
-from dpselect.errors import SourceError
+from dpselect.errors import InvalidInput, SourceError
 
 BUSY_SECONDS = 60
 """How long SQLite waits for another writer; a spend holds the lock for milliseconds."""
@@ -103,6 +103,28 @@ def open_file(file: Path, name: str) -> FileConnection:
     real = os.path.realpath(file)  # SQLite keeps its log beside the file that a symbolic link leads to
     link.log_files = (f"{real}-wal", f"{real}-shm")
     return link
+
+
+def copy_file(file: Path, name: str, copy: Path) -> None:
+    """Copy a database that may be in use into a new file, which only its owner can read."""
+    try:
+        os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        raise InvalidInput("file", str(copy), "must be a file that does not exist yet") from None
+    except OSError:
+        raise InvalidInput("file", str(copy), "must be a file in a folder that can be written") from None
+    try:
+        with (
+            in_use,
+            contextlib.closing(open_file(file, name)) as link,
+            contextlib.closing(sqlite3.connect(copy)) as target,
+        ):
+            link.backup(target)
+    except BaseException as error:
+        copy.unlink(missing_ok=True)
+        if not isinstance(error, sqlite3.Error):
+            raise
+        raise SourceError(f"ledger: {name} cannot be copied; check the ledger, and the space on the disk") from None
 
 
 def use_log(link: FileConnection) -> None:

@@ -134,6 +134,13 @@ class LedgerStore:
         if self._engines is None:
             self._engines = self._prepared(make=True)
 
+    def backup(self, copy: Path) -> None:
+        """Copy the file of the ledger as it stands at one moment."""
+        if self.file is None:
+            raise InvalidInput("ledger", plain(self.name), "must be a file; copy a PostgreSQL database with pg_dump")
+        self._opened()
+        sqlite.copy_file(self.file, self.name, copy)
+
     def close(self) -> None:
         """Close all connections, unless another process made them."""
         if self._engines is not None and self.process == os.getpid():
