@@ -109,6 +109,10 @@ class AloneDesk:
         """Publish which items of a column exist; the list becomes the domain of the column."""
         config = self._config.datasets[name]
         dataset = DataSet(name, config, self._ledger)
+        names = _columns(config.source)
+        if names is not None and asked.item not in names:
+            raise Refused(400, f"item: must be a column of the file ({', '.join(names)})", field="item")
+        file = self._list_place(name, asked.item)
         found = dpselect.discover(
             config.source,
             item=asked.item,
@@ -129,9 +133,7 @@ class AloneDesk:
                 listed = self._list_file(name, asked.item, [str(item) for item in found.items])
                 now = self._config.datasets[name]  # something else may have been stated meanwhile
                 self._keep(name, {**now.model_dump(), "items": {**now.items, asked.item: listed}})
-        return DomainFound(
-            items=len(found.items), file=f"{name}-{_file_part(asked.item)}.csv", guarantee=found.guarantee.to_dict()
-        )
+        return DomainFound(items=len(found.items), file=file.name, guarantee=found.guarantee.to_dict())
 
     def remember_look(self, name: str) -> None:
         """Keep, before the true scores are read, that they were."""
@@ -172,9 +174,9 @@ class AloneDesk:
         try:
             self._check_columns(config)
             dataset = DataSet(name, config, self._ledger)
+            dataset.check()
             for column in config.items:
                 dataset.size_of(column)
-            dataset.check()
         except InvalidInput as error:
             raise Refused(400, str(error), field=error.argument) from None
         except SourceError as error:
@@ -250,12 +252,17 @@ class AloneDesk:
         """Return the path of a public list; one that was typed in, or discovered, is written beside desk.toml."""
         if isinstance(listed, str):
             return listed
+        path = self._list_place(name, column)
+        write_whole(path, csv_bytes([column], [[each] for each in listed]))
+        return str(path.absolute())
+
+    def _list_place(self, name: str, column: str) -> Path:
+        """Return where a list is written; refuse to replace a file of the curator."""
         path = self._folder / f"{name}-{_file_part(column)}.csv"
         sources = [Path(each.source) for each in self._config.datasets.values()]
         if path.resolve() in {each.resolve() for each in (*sources, *map(Path, self.offered))}:
             raise Refused(409, f"{path.name} is a file of yours that the list would replace; rename it", code="in-use")
-        write_whole(path, csv_bytes([column], [[each] for each in listed]))
-        return str(path.absolute())
+        return path
 
     def _path(self, listed: str) -> str:
         """Return a list as the configuration names it: files by their absolute paths."""

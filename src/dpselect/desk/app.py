@@ -247,7 +247,7 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
         async def attempt() -> Any:
             try:
                 return await in_thread(work)
-            except (KeyReused, BudgetExceeded):
+            except (KeyReused, BudgetExceeded, Refused):
                 raise
             except Exception as error:
                 charged = None

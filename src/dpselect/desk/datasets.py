@@ -23,7 +23,15 @@ from dpselect.desk.questions import BudgetState, DataSetState, PastRelease, Ques
 from dpselect.errors import InvalidInput, SourceError, plain
 from dpselect.ledger import Entry, Ledger, OnceCharge
 from dpselect.periods import Period
-from dpselect.sources import Contribution, Counts, Domain, Groups, PeriodFilter, open_counts, read_columns
+from dpselect.sources import (
+    Contribution,
+    Counts,
+    Domain,
+    Groups,
+    PeriodFilter,
+    open_counts,
+    read_columns,
+)
 
 if TYPE_CHECKING:
     from dpselect.desk.config import DataSetConfig
