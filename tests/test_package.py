@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 import dpselect
-from dpselect.cli.app import COMMANDS, imported
+from dpselect.cli.app import COMMANDS, PAGE_OF, imported
 from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, MECHANISMS
 
 ROOT = Path(__file__).parent.parent
@@ -160,6 +160,14 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
         if anchor:
             headings = re.findall(r"^#+ (.*)$", target.read_text(), re.MULTILINE)
             assert anchor in {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}, link
+
+
+def test_errors_name_pages_that_exist() -> None:
+    for argument, link in PAGE_OF.items():
+        path, _, anchor = link.partition("#")
+        headings = re.findall(r"^#+ (.*)$", (ROOT / path).read_text(), re.MULTILINE)
+        anchors = {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+        assert not anchor or anchor in anchors, (argument, link)
 
 
 def test_the_tree_holds_no_note_to_self_and_no_path_of_one_machine() -> None:

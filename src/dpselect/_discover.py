@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpselect._format import shown_cost
 from dpselect._numbers import seed_or_none
 from dpselect._printed import Printed, frame_of
 from dpselect.charging import ChargeTarget
@@ -17,7 +18,7 @@ from dpselect.items import item_of, plain_item
 from dpselect.mechanisms import Discovered, Discovery
 from dpselect.periods import Period, protected_unit
 from dpselect.privacy.guarantee import Guarantee
-from dpselect.release import UNKNOWN, Release, ReleasePlan, StatedDomain, cost_words, plain_argument
+from dpselect.release import UNKNOWN, Release, ReleasePlan, StatedDomain, plain_argument
 from dpselect.sampling import BitSource, bit_source
 from dpselect.scores import Scores
 from dpselect.sources import Contribution, PeriodFilter, Weights, fresh_key, open_weights, public_name
@@ -124,7 +125,7 @@ class DomainRelease(Printed):
         """Say in one line what was released, without the items."""
         insecure = "" if self.secure else ", not secure"
         found = f"{len(self.items):,} of column {self.column!r}"
-        return f"<DomainRelease: {found}, {cost_words(self.guarantee)}{insecure}>"
+        return f"<DomainRelease: {found}, {shown_cost(self.guarantee.epsilon, self.guarantee.delta)}{insecure}>"
 
     def _tables(self) -> list[RenderableType]:
         from dpselect._release_text import domain_tables

@@ -24,6 +24,11 @@ def shown_below(number: float | Decimal, figures: int = 6) -> str:
     return _text(Context(prec=figures, rounding=ROUND_FLOOR).create_decimal(_decimal(number)))
 
 
+def shown_cost(epsilon: float, delta: float) -> str:
+    """Return what a release costs as text, rounded up."""
+    return f"epsilon = {shown_above(epsilon)}" + (f", delta = {shown_above(delta)}" if delta else "")
+
+
 def three_digits(number: float) -> str:
     """Return a number rounded to three digits, without an exponent: 0.0123, 4.57, 12,300."""
     return f"{float(f'{number:.3g}'):,.10g}"

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
+from dpselect._format import shown_cost
 from dpselect._numbers import float_below
 from dpselect.errors import BudgetExceeded, InvalidInput, plain
 from dpselect.mechanisms import Discovery, Mechanism, described_mechanism
 from dpselect.privacy.guarantee import Guarantee
 
 if TYPE_CHECKING:
-    from dpselect.ledger import Entry, Ledger
+    from dpselect.ledger import Budget, Entry, Ledger
 
 ROUNDING_ALLOWANCE = Fraction(1, 10**9)
 """A release that exceeds the remaining budget by at most this share of its cost is reduced to the remaining budget."""
@@ -64,6 +67,45 @@ PlanType = TypeVar("PlanType", bound=Plan)
 Answer = TypeVar("Answer", bound="PublicAnswer")
 
 
+_log = logging.getLogger("dpselect")
+_rehearsing: ContextVar[bool] = ContextVar("rehearsing", default=False)
+
+
+@dataclass(frozen=True)
+class Rehearsed:
+    """A release within `rehearsal`, as it was about to be charged.
+
+    `left` is what the charge would leave of each data set; `repeated`, whether the key was used before, so that
+    the same question costs nothing more.
+    """
+
+    plan: Plan
+    question: Mapping[str, Any]
+    left: Mapping[str, Budget]
+    repeated: bool
+
+
+class _RehearsalEnds(Exception):
+    """Ends a release within `rehearsal`, where it would be charged."""
+
+    def __init__(self, rehearsed: Rehearsed) -> None:
+        super().__init__("a release within rehearsal() ends before it is charged")
+        self.rehearsed = rehearsed
+
+
+@contextlib.contextmanager
+def rehearsal() -> Iterator[list[Rehearsed]]:
+    """End the release of the block where it would be charged, so that no row is read, and append it to the list."""
+    found: list[Rehearsed] = []
+    token = _rehearsing.set(True)
+    try:
+        yield found
+    except _RehearsalEnds as end:
+        found.append(end.rehearsed)  # the exception itself would keep the engine in memory
+    finally:
+        _rehearsing.reset(token)
+
+
 class PublicAnswer(Protocol):
     """An answer that a ledger can keep."""
 
@@ -82,6 +124,7 @@ class Charge(Generic[PlanType]):
 
     def published(self, drawn: Answer) -> Answer:
         """Return what may leave: what was drawn, or, with a key, the answer that was stored first."""
+        _log.info("the answer is drawn")
         if self.entry is None:
             return drawn
         data = json.loads(json.dumps(drawn.to_dict()))
@@ -147,12 +190,51 @@ class ChargeTarget:
         which is public, and states the smaller epsilon. The second charge is a transaction of its own, and is refused
         if another process was faster.
         """
-        if self.ledger is None:
-            return Charge(plan, self)
-        if not plan.mechanism.exact:
+        cost = shown_cost(plan.guarantee.epsilon, plan.guarantee.delta)
+        _log.info("settled: %s, %s; no row was read so far", plan.mechanism.name, cost)
+        if self.ledger is not None and not plan.mechanism.exact:
             raise InvalidInput(
                 "mechanism", plan.mechanism.name, "must draw exactly by its law if a ledger is charged; use another one"
             )
+        if self.once is not None:
+            _check_rebuilds(plan.mechanism)
+        if _rehearsing.get():
+            raise _RehearsalEnds(self._rehearsed(plan, {**plan.question(), **_asked_for(asked())}))
+        if self.ledger is None:
+            _log.info("no ledger is named, so nothing is charged")
+            return Charge(plan, self)
+        charge = self._recorded(plan, secure=secure, asked=asked)
+        if charge.stored is not None:
+            _log.info("answered before under this key; nothing more is charged")
+        else:
+            _log.info("charged to %s, and the record is on the disk", ", ".join(map(repr, self._datasets)))
+        return charge
+
+    @property
+    def _datasets(self) -> tuple[str, ...]:
+        return (self.dataset, *self.also)
+
+    def _rehearsed(self, plan: Plan, question: Mapping[str, Any]) -> Rehearsed:
+        """Return the plan as it would be charged, and what that would leave; raise if it would be refused."""
+        if self.ledger is None:
+            return Rehearsed(plan, question, {}, repeated=False)
+        with self.opened() as ledger:
+            if self.once is not None and ledger.find(self.dataset, self.once) is not None:
+                left = {name: ledger.remaining(name, self.period) for name in self._datasets}
+                return Rehearsed(plan, question, left, repeated=True)
+            try:
+                left = self._left_after(ledger, plan)
+            except BudgetExceeded as refusal:
+                fitting = _within(plan, refusal)
+                if fitting is None:
+                    raise
+                plan, left = fitting, self._left_after(ledger, fitting)
+            return Rehearsed(plan, question, left, repeated=False)
+
+    def _left_after(self, ledger: Ledger, plan: Plan) -> dict[str, Budget]:
+        return {name: ledger.rehearse(name, _charged(plan), period=self.period) for name in self._datasets}
+
+    def _recorded(self, plan: PlanType, *, secure: bool, asked: Asked) -> Charge[PlanType]:
         if self.once is not None:
             return self._charge_once(plan, {**plan.question(), **_asked_for(asked())})
         try:
@@ -184,7 +266,6 @@ class ChargeTarget:
 
     def _charge_once(self, plan: PlanType, question: Mapping[str, Any]) -> Charge[PlanType]:
         """Charge a plan under the key, unless that was done before; find the answer if there is one."""
-        _check_rebuilds(plan.mechanism)
         assert self.once is not None
         arguments = (self.once, question, self.purpose)
         where: dict[str, Any] = {"period": self.period, "also": self.also}

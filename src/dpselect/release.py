@@ -15,7 +15,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from dpselect._arrays import Array
-from dpselect._format import shown_above
+from dpselect._format import shown_cost
 from dpselect._numbers import exact_fraction, float_below, positive_number
 from dpselect._printed import Printed, frame_of
 from dpselect.errors import InvalidInput
@@ -285,18 +285,13 @@ class Release(Printed):
         groups = "" if self.groups is None else f" of each of {len(self.groups):,} groups"
         insecure = "" if self.secure else ", not secure"
         asked = f"{'lowest' if self.lowest else 'top'} {self.k}{groups}"
-        return f"<Release: {asked} by {self.mechanism.name}, {cost_words(self.guarantee)}{insecure}>"
+        cost = shown_cost(self.guarantee.epsilon, self.guarantee.delta)
+        return f"<Release: {asked} by {self.mechanism.name}, {cost}{insecure}>"
 
     def _tables(self) -> list[RenderableType]:
         from dpselect._release_text import release_tables
 
         return release_tables(self)
-
-
-def cost_words(guarantee: Guarantee) -> str:
-    """Return epsilon and delta in a few words, rounded up."""
-    delta = f", delta = {shown_above(guarantee.delta)}" if guarantee.delta else ""
-    return f"epsilon = {shown_above(guarantee.epsilon)}{delta}"
 
 
 @dataclass(frozen=True, kw_only=True)

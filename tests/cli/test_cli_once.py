@@ -50,7 +50,7 @@ def test_another_question_under_the_key_is_bad_input() -> None:
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert refused.stderr == (
         "dpselect: --once 'a': another question was asked under this key; ask the same question, or choose another "
-        "key\n"
+        "key; see docs/ledger.md#answered-once\n"
     )
 
 

@@ -137,7 +137,7 @@ BAD = [
     (f"empty.csv -k 3 --epsilon 1 {PUBLIC}", "FILE 'empty.csv' no item"),
     (f"counts.csv -k 3 --epsilon 1 {PUBLIC} --output counts.csv", "--output 'counts.csv'"),
     ("counts.csv -k 3 --epsilon 1 --domain items.csv --output items.csv", "--output 'items.csv'"),
-    (f"counts.csv -k 3 --epsilon 1 {PUBLIC} --dataset films", "--dataset 'films' ledger"),
+    (f"counts.csv -k 3 --epsilon 1 {PUBLIC} --dataset films", "--ledger ledger.sqlite create"),
 ]
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import sys
+import traceback
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple
 
@@ -12,8 +14,9 @@ import typer
 from typer.core import TyperGroup
 
 import dpselect
+from dpselect.cli.common import with_common_options
 from dpselect.cli.options import examples
-from dpselect.cli.output import note
+from dpselect.cli.output import Verbosity, failure, is_verbose, set_verbosity
 from dpselect.errors import has_password
 
 REFUSED, BAD_INPUT, INTERNAL_ERROR, INTERRUPTED, CLOSED_PIPE = 1, 2, 70, 130, 141
@@ -34,6 +37,25 @@ _OPTIONS = {
     "margin": "--no-margin",
 }
 """Arguments of the package whose name on the command line is not --NAME."""
+
+
+_PAGES = {
+    "files.md#the-domain": ["domain", "domain_column", "domain_header"],
+    "files.md#counts-in-a-file": ["sensitivity"],
+    "engines.md#connections": ["table_name"],
+    "engines.md#filters": ["where"],
+    "engines.md#score-kinds": ["value", "clip", "weight"],
+    "groups.md": ["by", "groups", "max_groups_per_person"],
+    "ledger.md#a-total-for-each-week": ["time", "period"],
+    "ledger.md#answered-once": ["once"],
+    "ledger.md#where-it-is-kept": ["ledger"],
+    "mechanisms.md#options": ["mechanism", "noise", "gamma", "inner", "test_share"],
+    "ranking.md#arguments": ["comparisons_per_pair", "max_degree", "damping", "promised_rho", "max_votes_per_person"],
+    "unknown.md": ["pool"],
+    "values.md": ["values"],
+}
+PAGE_OF = {argument: f"docs/{page}" for page, arguments in _PAGES.items() for argument in arguments}
+"""The page of the manual that explains an argument, for those whose error does not say it all."""
 
 
 class Command(NamedTuple):
@@ -83,7 +105,7 @@ COMMANDS = {
         "FORECAST_EXAMPLES",
     ),
     "verify": Command(
-        "Check the guarantee of every mechanism on all neighbours of small domains.", "verify", "verify_command", ""
+        "Check the guarantee of every mechanism on all neighbours of small domains.", "verify", "verify_command"
     ),
     "reproduce": Command(
         "Compute the figures and tables of a paper again, and show whether its claims hold.",
@@ -122,13 +144,14 @@ class Commands(TyperGroup):
 
     def invoke(self, context: Any) -> Any:
         """Run the sub-command."""
+        set_verbosity(Verbosity.normal)
         try:
             return super().invoke(context)
         except dpselect.DpSelectError as error:
-            note(_message(error))
+            failure(_message(error) + _page(error))
             raise typer.Exit(REFUSED if isinstance(error, dpselect.BudgetExceeded) else BAD_INPUT) from None
         except KeyboardInterrupt:
-            note("interrupted")
+            failure("interrupted")
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
             _silence_output()
@@ -138,20 +161,21 @@ class Commands(TyperGroup):
         except Exception as error:
             if hasattr(error, "format_message"):
                 said = error.format_message()
-                note("cannot parse an argument that contains a password" if has_password(said) else said)
+                failure("cannot parse an argument that contains a password" if has_password(said) else said)
                 if "unexpected extra argument" in said:  # the shell replaced an unquoted pattern by the names of files
-                    note("to read several files, quote the pattern, as in 'data/*.csv', or name their folder")
-                note("see " + " ".join(filter(None, ["dpselect", context.invoked_subcommand, "--help"])))
+                    failure("to read several files, quote the pattern, as in 'data/*.csv', or name their folder")
+                failure("see " + " ".join(filter(None, ["dpselect", context.invoked_subcommand, "--help"])))
                 raise typer.Exit(BAD_INPUT) from None
             # The error's message could quote a row, so only its type is shown.
-            note(f"internal error ({type(error).__name__}); please report it")
+            failure(f"internal error ({type(error).__name__}); please report it, with what --verbose shows")
+            if is_verbose():
+                failure("".join(traceback.format_tb(error.__traceback__)))
             raise typer.Exit(INTERNAL_ERROR) from None
 
 
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=examples(
@@ -166,16 +190,37 @@ for name, command in COMMANDS.items():
     app.command(name, help=command.help)(lambda: None)
 
 
+@functools.cache
 def imported(name: str) -> Any:
-    """Return a sub-command from its module."""
+    """Return a sub-command from its module, with the options that every command has."""
     command = COMMANDS[name]
     module = import_module(f"dpselect.cli.{command.module}")
     found = getattr(module, command.function)
-    if isinstance(found, typer.Typer):
-        return typer.main.get_command(found)
-    alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    alone.command(name, epilog=getattr(module, command.examples, None))(found)
-    return typer.main.get_command(alone)
+    if not isinstance(found, typer.Typer):
+        alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
+        alone.command(name, epilog=getattr(module, command.examples, None))(found)
+        found = alone
+    _add_common_options(found)
+    whole = typer.main.get_command(found)
+    _join_lines(whole)
+    return whole
+
+
+def _add_common_options(group: typer.Typer) -> None:
+    for registered in group.registered_commands:
+        if registered.callback is not None:
+            registered.callback = with_common_options(registered.callback)
+    for below in group.registered_groups:
+        if below.typer_instance is not None:
+            _add_common_options(below.typer_instance)
+
+
+def _join_lines(command: Any) -> None:
+    """Let the help wrap its paragraphs by the width of the terminal, not by that of the source."""
+    paragraphs = (command.help or "").split("\n\n")
+    command.help = "\n\n".join(" ".join(each.split("\n")) for each in paragraphs) or None
+    for below in getattr(command, "commands", {}).values():
+        _join_lines(below)
 
 
 def _show_version(wanted: bool) -> None:
@@ -237,6 +282,12 @@ def _message(error: dpselect.DpSelectError) -> str:
             text = text.replace(f", got {error.given}", "", 1)
         return option + text.removeprefix(error.argument)
     return text
+
+
+def _page(error: dpselect.DpSelectError) -> str:
+    """Return where the manual explains the argument, if it does better than the error."""
+    page = PAGE_OF.get(error.argument) if isinstance(error, dpselect.InvalidInput) else None
+    return "" if page is None else f"; see {page}"
 
 
 def _silence_output() -> None:

@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from dpselect.cli.output import Format, as_csv, as_json, as_text, note, progress_bar, publish
+from dpselect.cli.output import Format, as_csv, as_json, as_text, failure, note, progress_bar, publish
 from dpselect.verify import ERROR, POWER, Audited, open_audit, run_audit
 
 _FAILED = 1
@@ -24,7 +24,7 @@ def audit_command(mechanism: str | None, *, quick: bool, seed: int | None, form:
     publish(_report(rows, skipped, form), None)
     failed = sum(not row.passed for row in rows)
     if failed:
-        note(f"{failed} of {len(rows)} rows failed; do not publish results of the mechanisms concerned")
+        failure(f"{failed} of {len(rows)} rows failed; do not publish results of the mechanisms concerned")
         raise typer.Exit(_FAILED)
 
 

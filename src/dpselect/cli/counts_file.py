@@ -148,17 +148,21 @@ def _counted(
 
 
 def private_counts(
-    file: str,
-    item: str,
-    count: str,
-    domain: str | None,
-    *,
-    items_are_public: bool,
-    domain_column: str | None = None,
-    domain_header: bool = True,
-    negative: bool = False,
+    file: str, item: str, count: str, domain: str | None, possible: Domain | None, *, negative: bool = False
 ) -> dict[Any, Any]:
     """Return the scores of `select`: those of a list of items, of the file's own items, or of an unknown domain."""
+    scores = read_counts(file, item=item, count=count, domain=possible, negative=negative)
+    if not scores and domain == UNKNOWN:
+        return {None: 0}  # an item that nobody has is never released
+    if not scores:
+        raise dpselect.InvalidInput("file", file, "it lists no item; check the file and its columns")
+    return scores
+
+
+def stated_list(
+    domain: str | None, file: str, *, items_are_public: bool, domain_column: str | None, domain_header: bool
+) -> Domain | None:
+    """Return the list of items that the options of `select` name, None if there is none; refuse contradictions."""
     if items_are_public and domain is not None:
         raise dpselect.InvalidInput("domain", domain, "must be left out with --items-are-public; state one of the two")
     if domain is None and not items_are_public:
@@ -169,13 +173,7 @@ def private_counts(
             "possible items, or state --items-are-public if those in the file are public; if nobody may know which "
             "items exist, state --domain unknown with a --delta",
         )
-    possible = list_of_items(domain, file, domain_column, domain_header)
-    scores = read_counts(file, item=item, count=count, domain=possible, negative=negative)
-    if not scores and domain == UNKNOWN:
-        return {None: 0}  # an item that nobody has is never released
-    if not scores:
-        raise dpselect.InvalidInput("file", file, "it lists no item; check the file and its columns")
-    return scores
+    return list_of_items(domain, file, domain_column, domain_header)
 
 
 def list_of_items(domain: str | None, file: str, column: str | None, header: bool) -> Domain | None:

@@ -20,7 +20,7 @@ from rich.text import Text
 import dpselect
 from dpselect._arrays import IntArray
 from dpselect._release_text import facts
-from dpselect.cli.options import Epsilon, Seed, examples, whole_number
+from dpselect.cli.options import Epsilon, ResultFormat, Seed, examples, whole_number
 from dpselect.cli.output import Format, as_csv, as_json, as_text, note, note_seed, progress_bar, publish
 from dpselect.writing import write_whole
 
@@ -212,7 +212,7 @@ def demo_command(
     k: Annotated[int, typer.Option("-k", parser=whole_number, help="Number of films to publish.", metavar="N")] = 10,
     epsilon: Epsilon = 1.0,
     seed: Seed = None,
-    form: Annotated[Format, typer.Option("--format", help="Format of the answer.")] = Format.table,
+    form: ResultFormat = Format.table,
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite files in --out that the demo did not write.")
     ] = False,

@@ -12,7 +12,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 import dpselect
-from dpselect.cli.options import examples, number, whole_number
+from dpselect.cli.options import ResultFormat, examples, number, whole_number
 from dpselect.cli.output import Format, as_csv, as_json, as_text, note, publish
 
 EXAMPLES = examples(
@@ -178,7 +178,7 @@ def create_command(
 @token_commands.command("list")
 def list_command(
     config: Config = Path("desk.toml"),
-    form: Annotated[Format, typer.Option("--format", help="Format of the list.")] = Format.table,
+    form: ResultFormat = Format.table,
 ) -> None:
     """List all tokens, without their secrets."""
     tokens = [token.to_dict() for token in _store(config).all()]

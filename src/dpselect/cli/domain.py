@@ -8,8 +8,10 @@ import typer
 
 import dpselect
 from dpselect._release_text import domain_tables
+from dpselect.cli.dry_run import DryRun, stopped_before_charge
 from dpselect.cli.inputs import check_answer
 from dpselect.cli.options import (
+    ANSWER,
     DataSet,
     Epsilon,
     LedgerPlace,
@@ -26,6 +28,7 @@ from dpselect.cli.options import (
     Where,
     engine_notes,
     examples,
+    ledger_place,
     note_json,
     number,
     whole_number,
@@ -82,6 +85,7 @@ def domain_command(
             parser=whole_number,
             help="List an item that fewer than N people have with probability one in a million at most.",
             metavar="N",
+            rich_help_panel=ANSWER,
         ),
     ] = 1,
     table: TableName = None,
@@ -90,7 +94,12 @@ def domain_command(
     period: PeriodName = None,
     unfinished: Unfinished = False,
     protects: Annotated[
-        str, typer.Option(help="What one value of --person stands for, as stated in the guarantee.", metavar="TEXT")
+        str,
+        typer.Option(
+            help="What one value of --person stands for, as stated in the guarantee.",
+            metavar="TEXT",
+            rich_help_panel=ANSWER,
+        ),
     ] = "one person",
     seed: Seed = None,
     ledger: LedgerPlace = None,
@@ -99,6 +108,7 @@ def domain_command(
     once: Once = None,
     form: OutputFormat = None,
     output: Output = None,
+    dry_run: DryRun = False,
 ) -> None:
     """Publish which items exist, as far as enough people have them: a list for --domain.
 
@@ -106,9 +116,15 @@ def domain_command(
     whose noisy weight is above a threshold are listed. Rows without an item or a
     person are ignored without a message.
     """
+    ledger = ledger_place(ledger, dataset)
     check_answer(output, source, table=table, ledger=ledger)
     form = chosen_format(form, output)
-    with source_path(source) as path, engine_notes(), progress_bar("Weighing items") as progress:
+    with (
+        stopped_before_charge(dry_run, source, form),
+        source_path(source) as path,
+        engine_notes(),
+        progress_bar("Weighing items") as progress,
+    ):
         release = dpselect.discover(
             path,
             item=item,

@@ -21,6 +21,7 @@ from dpselect.cli.options import (
     Length,
     ListOfGroups,
     MaxGroups,
+    ResultFormat,
     examples,
     number,
     whole_number,
@@ -119,7 +120,7 @@ def forecast_command(
         ),
     ] = 200,
     plot: Plot = None,
-    form: Annotated[Format, typer.Option("--format", help="Format of the forecast.")] = Format.table,
+    form: ResultFormat = Format.table,
 ) -> None:
     """Show how likely each mechanism is to return exactly the right items.
 

@@ -12,8 +12,8 @@ import typer
 from dpselect import InvalidInput
 from dpselect._text import item_text
 from dpselect.cli.ledger_text import accounts_text, entries_csv, statement_text
-from dpselect.cli.options import number, whole_number
-from dpselect.cli.output import Format, as_csv, as_json, note, publish
+from dpselect.cli.options import LEDGER, ResultFormat, examples, number, whole_number
+from dpselect.cli.output import Format, as_csv, as_json, failure, publish
 
 if TYPE_CHECKING:
     from dpselect.ledger import Ledger
@@ -29,22 +29,28 @@ Place = Annotated[
 Name = Annotated[str, typer.Argument(metavar="DATASET", help="Name of the data set.")]
 MaybeName = Annotated[str | None, typer.Argument(metavar="[DATASET]", help="Name of the data set; default: all.")]
 Delta = Annotated[float, typer.Option(parser=number, help="Failure probability.", metavar="NUMBER")]
-Form = Annotated[Format, typer.Option("--format", help="How to show it.")]
-
-_DEFAULT = "ledger.sqlite"
 
 
-@ledger_commands.callback()
+_CREATE = "dpselect ledger create films --epsilon 1"
+
+
+def _after_create(line: str) -> str:
+    return examples(line, title=f"Example, after [bold]{_CREATE}[/bold]:")
+
+
+@ledger_commands.callback(epilog=examples(_CREATE, title="Example, which makes the file ledger.sqlite:"))
 def ledger_command() -> None:
-    """Keep a budget per data set, which no crash or race can overdraw.
-
-    Example, which makes the file ledger.sqlite:
-
-    [bold]dpselect ledger create films --epsilon 1[/bold]
-    """
+    """Keep a budget per data set, which no crash or race can overdraw."""
 
 
-@ledger_commands.command("create")
+@ledger_commands.command(
+    "create",
+    epilog=examples(
+        "dpselect ledger create views --epsilon 0.5 --every week --lifetime 5",
+        _CREATE,
+        title="Examples:",
+    ),
+)
 def create_command(
     dataset: Name,
     epsilon: Annotated[float, typer.Option(parser=number, help="The total, which never changes.", metavar="NUMBER")],
@@ -65,16 +71,10 @@ def create_command(
             metavar="NUMBER",
         ),
     ] = None,
-    ledger: Place = _DEFAULT,
-    form: Form = Format.table,
+    ledger: Place = LEDGER,
+    form: ResultFormat = Format.table,
 ) -> None:
-    """Give a data set its total; makes the ledger if there is none.
-
-    Examples:
-    [bold]dpselect ledger create views --epsilon 0.5 --every week --lifetime 5[/bold]
-
-    [bold]dpselect ledger create films --epsilon 1[/bold]
-    """
+    """Give a data set its total; makes the ledger if there is none."""
     with _opened(ledger) as book:
         book.create(
             dataset,
@@ -88,7 +88,7 @@ def create_command(
         publish(statement_text(book.statement(dataset), form), None)
 
 
-@ledger_commands.command("spend")
+@ledger_commands.command("spend", epilog=_after_create("dpselect ledger spend films --epsilon 0.25 --purpose chart"))
 def spend_command(
     dataset: Name,
     epsilon: Annotated[float, typer.Option(parser=number, help="What the release costs.", metavar="NUMBER")],
@@ -100,36 +100,27 @@ def spend_command(
     period: Annotated[
         str | None, typer.Option(help="The period that it is about, such as 2026-W46.", metavar="PERIOD")
     ] = None,
-    ledger: Place = _DEFAULT,
-    form: Form = Format.table,
+    ledger: Place = LEDGER,
+    form: ResultFormat = Format.table,
 ) -> None:
     """Record a release made by other means, before it is published.
 
     [bold]dpselect top[/bold] records its own with --ledger and --dataset. Exit status 1 if too little is left.
-
-    Example, after [bold]dpselect ledger create films --epsilon 1[/bold]:
-
-    [bold]dpselect ledger spend films --epsilon 0.25 --purpose chart[/bold]
     """
     with _opened(ledger) as book:
         statement = book.charge(dataset, epsilon=epsilon, delta=delta, rho=rho, purpose=purpose, period=period)
     publish(statement_text(statement, form), None)
 
 
-@ledger_commands.command("show")
+@ledger_commands.command("show", epilog=_after_create("dpselect ledger show films"))
 def show_command(
     dataset: MaybeName = None,
     last: Annotated[int, typer.Option(parser=whole_number, help="How many entries to show.", metavar="N")] = 10,
     everything: Annotated[bool, typer.Option("--all", help="Show every entry.")] = False,
-    ledger: Place = _DEFAULT,
-    form: Form = Format.table,
+    ledger: Place = LEDGER,
+    form: ResultFormat = Format.table,
 ) -> None:
-    """Show what is spent, what is left, and what that would still buy.
-
-    Example, after [bold]dpselect ledger create films --epsilon 1[/bold]:
-
-    [bold]dpselect ledger show films[/bold]
-    """
+    """Show what is spent, what is left, and what that would still buy."""
     if not isinstance(last, int) or last < 0:
         raise InvalidInput("last", last, "must be a whole number of at least 0")
     with _opened(ledger) as book:
@@ -143,35 +134,26 @@ def show_command(
         publish("\n".join(statement_text(statement, form) for statement in statements), None)
 
 
-@ledger_commands.command("list")
-def list_command(ledger: Place = _DEFAULT, form: Form = Format.table) -> None:
-    """List the data sets of a ledger.
-
-    Example, after [bold]dpselect ledger create films --epsilon 1[/bold]:
-
-    [bold]dpselect ledger list[/bold]
-    """
+@ledger_commands.command("list", epilog=_after_create("dpselect ledger list"))
+def list_command(ledger: Place = LEDGER, form: ResultFormat = Format.table) -> None:
+    """List the data sets of a ledger."""
     with _opened(ledger) as book:
         statements = [book.statement(account.dataset, 0) for account in book.accounts()]
     publish(accounts_text(statements, form), None)
 
 
-@ledger_commands.command("check")
+@ledger_commands.command("check", epilog=_after_create("dpselect ledger check"))
 def check_command(
     dataset: MaybeName = None,
     head: Annotated[
         str | None, typer.Option(help="A hash that was shown earlier; it must still be there.", metavar="HASH")
     ] = None,
-    ledger: Place = _DEFAULT,
-    form: Form = Format.table,
+    ledger: Place = LEDGER,
+    form: ResultFormat = Format.table,
 ) -> None:
     """Look for entries that were edited, removed or reordered.
 
     Exit status 1 if there are any. Keep a copy of the ledger's head elsewhere: with it, --head finds every change.
-
-    Example, after [bold]dpselect ledger create films --epsilon 1[/bold]:
-
-    [bold]dpselect ledger check[/bold]
     """
     with _opened(ledger) as book:
         faults = book.check(dataset, head)
@@ -195,22 +177,18 @@ def check_command(
         publish("".join(f"{item_text(line)}\n" for line in [*map(str, faults), *sound]), None)
     if faults:
         count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
-        note(f"{count}: what is left is not known; release nothing until the ledger is restored from a copy")
+        failure(f"{count}: what is left is not known; release nothing until the ledger is restored from a copy")
         raise typer.Exit(_FAILED)
 
 
-@ledger_commands.command("backup")
+@ledger_commands.command("backup", epilog=_after_create("dpselect ledger backup ledger-copy.sqlite"))
 def backup_command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The copy; it must not exist yet.")],
-    ledger: Place = _DEFAULT,
+    ledger: Place = LEDGER,
 ) -> None:
     """Copy a ledger in one file, with all that a desk keeps in it, while it may be in use.
 
     For a ledger in PostgreSQL, use pg_dump.
-
-    Example, after [bold]dpselect ledger create films --epsilon 1[/bold]:
-
-    [bold]dpselect ledger backup ledger-copy.sqlite[/bold]
     """
     with _opened(ledger) as book:
         book.backup(file)

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 import dpselect
-from dpselect.cli.options import examples, number, whole_number
+from dpselect.cli.options import ResultFormat, examples, number, whole_number
 from dpselect.cli.output import Format, as_csv, as_json, as_text, publish
 
 multiselect_commands = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", add_completion=False)
@@ -30,7 +30,6 @@ Grid = Annotated[
     typer.Option(parser=number, help="Step of the grid on which signals lie.", metavar="NUMBER"),
 ]
 Plot = Annotated[str | None, typer.Option(help="Write a plot: .png, .svg or .html.", metavar="FILE")]
-ResultFormat = Annotated[Format, typer.Option("--format", help="Format of the result.")]
 
 
 @multiselect_commands.callback(epilog=examples("dpselect multiselect offsets -k 5 --epsilon 0.5"))

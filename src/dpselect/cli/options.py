@@ -10,10 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
-from dpselect.cli.output import Format, note
+from dpselect.cli.output import Format, is_verbose, note
 
-MECHANISM = "Mechanism"
-"""Title of the group of options of the mechanism in the help."""
+ITEMS, ROWS, GROUPS, ANSWER = "Possible items", "Rows that count", "Groups", "Answer"
+MECHANISM, BUDGET, OUTPUT = "Mechanism", "Budget", "Output"
+"""Titles of the groups of options in the help, which has room for few columns: each group has its own widths."""
 
 
 def whole_number(text: Any) -> Any:
@@ -65,26 +66,40 @@ Delta = Annotated[
 DomainColumn = Annotated[
     str | None,
     typer.Option(
-        help="Column of the --domain file with the items. Default: the name of the item column.", metavar="COLUMN"
+        help="Column of the --domain file with the items. Default: the name of the item column.",
+        metavar="COLUMN",
+        rich_help_panel=ITEMS,
     ),
 ]
 DomainNoHeader = Annotated[
-    bool, typer.Option("--domain-no-header", help="The --domain file has no header: every line is an item.")
+    bool,
+    typer.Option(
+        "--domain-no-header", help="The --domain file has no header: every line is an item.", rich_help_panel=ITEMS
+    ),
 ]
 TableName = Annotated[
     str | None,
-    typer.Option("--table", help="Table in the database; with Spark also a path of Parquet files.", metavar="NAME"),
+    typer.Option(
+        "--table",
+        help="Table in the database; with Spark also a path of Parquet files.",
+        metavar="NAME",
+        rich_help_panel=ROWS,
+    ),
 ]
 Where = Annotated[
     str | None,
     typer.Option(
-        help="Condition that selects rows, in the engine's SQL. Do not derive it from the private rows.", metavar="SQL"
+        help="Condition that selects rows, in the engine's SQL. Do not derive it from the private rows.",
+        metavar="SQL",
+        rich_help_panel=ROWS,
     ),
 ]
 By = Annotated[
     str | None,
     typer.Option(
-        help="Column of groups, such as countries: publish K items for each group; needs --groups.", metavar="COLUMN"
+        help="Column of groups, such as countries: publish K items for each group; needs --groups.",
+        metavar="COLUMN",
+        rich_help_panel=GROUPS,
     ),
 ]
 ListOfGroups = Annotated[
@@ -93,6 +108,7 @@ ListOfGroups = Annotated[
         "--groups",
         help="The groups, which are public: a file with a column named like --by, or table:NAME (with --table).",
         metavar="LIST",
+        rich_help_panel=GROUPS,
     ),
 ]
 MaxGroups = Annotated[
@@ -102,11 +118,17 @@ MaxGroups = Annotated[
         parser=whole_number,
         help="In how many groups a person counts, chosen at random; epsilon is shared by that many groups.",
         metavar="N",
+        rich_help_panel=GROUPS,
     ),
 ]
 TimeColumn = Annotated[
     str | None,
-    typer.Option("--time", help="Column with dates or times, in UTC unless they name a zone.", metavar="COLUMN"),
+    typer.Option(
+        "--time",
+        help="Column with dates or times, in UTC unless they name a zone.",
+        metavar="COLUMN",
+        rich_help_panel=ROWS,
+    ),
 ]
 PeriodName = Annotated[
     str | None,
@@ -114,10 +136,14 @@ PeriodName = Annotated[
         help="Read only the rows of this period: a day (2026-11-18), an ISO week (2026-W46) or a month (2026-11). Each "
         "person's period is then protected by itself.",
         metavar="PERIOD",
+        rich_help_panel=ROWS,
     ),
 ]
 Unfinished = Annotated[
-    bool, typer.Option("--unfinished", help="Accept a --period that is not over yet, and read what there is.")
+    bool,
+    typer.Option(
+        "--unfinished", help="Accept a --period that is not over yet, and read what there is.", rich_help_panel=ROWS
+    ),
 ]
 Aim = Annotated[
     str,
@@ -185,6 +211,7 @@ PoolOption = Annotated[
         parser=whole_number,
         help="Number of top items considered, for an unknown domain. Default: 10 times K.",
         metavar="N",
+        rich_help_panel=ITEMS,
     ),
 ]
 Values = Annotated[
@@ -193,49 +220,81 @@ Values = Annotated[
         parser=lambda text: True if text == "included" else number(text),
         help="Also publish noisy counts, with this share of epsilon, such as 0.3. With the mechanisms laplace and "
         "gaussian: included, at no further cost.",
-        metavar="SHARE|included",
+        metavar="SHARE",
+        rich_help_panel=ANSWER,
     ),
 ]
 Protects = Annotated[
     str,
     typer.Option(
-        help="The unit that is protected, as stated in the guarantee, such as 'one household'.", metavar="TEXT"
+        help="The unit that is protected, as stated in the guarantee, such as 'one household'.",
+        metavar="TEXT",
+        rich_help_panel=ANSWER,
     ),
 ]
 Lowest = Annotated[
-    bool, typer.Option("--lowest", help="Publish the lowest instead of the highest; needs a list of items.")
+    bool,
+    typer.Option(
+        "--lowest", help="Publish the lowest instead of the highest; needs a list of items.", rich_help_panel=ANSWER
+    ),
 ]
-Ordered = Annotated[bool, typer.Option("--ordered", help="Publish a ranked list instead of a set.")]
+Ordered = Annotated[
+    bool, typer.Option("--ordered", help="Publish a ranked list instead of a set.", rich_help_panel=ANSWER)
+]
 Seed = Annotated[
     int | None,
     typer.Option(
-        parser=whole_number, help="Make the answer reproducible, for tests only: it is then not private.", metavar="N"
+        parser=whole_number,
+        help="Make the answer reproducible, for tests only: it is then not private.",
+        metavar="N",
+        rich_help_panel=ANSWER,
     ),
 ]
+LEDGER = "ledger.sqlite"
+"""The ledger of every command if neither --ledger nor DPSELECT_LEDGER names one; see docs/ledger.md."""
+
 LedgerPlace = Annotated[
     str | None,
     typer.Option(
         "--ledger",
-        help="Ledger that is charged before the answer is drawn: a file or URL.",
+        help="Ledger that is charged before the answer is drawn: a file or URL. Default: ledger.sqlite, if --dataset "
+        "is given.",
         envvar="DPSELECT_LEDGER",
         metavar="PLACE",
+        rich_help_panel=BUDGET,
     ),
 ]
 DataSet = Annotated[
-    str | None, typer.Option("--dataset", help="Data set in the ledger whose budget is charged.", metavar="NAME")
+    str | None,
+    typer.Option(
+        "--dataset", help="Data set in the ledger whose budget is charged.", metavar="NAME", rich_help_panel=BUDGET
+    ),
 ]
-Purpose = Annotated[str, typer.Option(help="What the release is for; recorded in the ledger.", metavar="TEXT")]
+Purpose = Annotated[
+    str, typer.Option(help="What the release is for; recorded in the ledger.", metavar="TEXT", rich_help_panel=BUDGET)
+]
 Once = Annotated[
     str | None,
     typer.Option(
         help="Key of the release: the ledger keeps the answer, and the same question under the same key returns it and "
         "costs nothing more.",
         metavar="KEY",
+        rich_help_panel=BUDGET,
     ),
 ]
 OutputFormat = Annotated[
     Format | None,
-    typer.Option("--format", help="Format of the result. Default: by the ending of --output, else table."),
+    typer.Option(
+        "--format",
+        help="table, json or csv. Default: by the ending of --output, else table.",
+        metavar="FORM",
+        rich_help_panel=OUTPUT,
+    ),
+]
+
+
+ResultFormat = Annotated[
+    Format, typer.Option("--format", help="table, json or csv.", metavar="FORM", rich_help_panel=OUTPUT)
 ]
 
 
@@ -252,6 +311,7 @@ Output = Annotated[
         parser=output_file,
         help="Write the result to this file (.json, .csv or .txt) instead of standard output.",
         metavar="FILE",
+        rich_help_panel=OUTPUT,
     ),
 ]
 
@@ -263,10 +323,14 @@ def engine_notes() -> Iterator[None]:
     handler.emit = lambda record: note(record.getMessage())  # type: ignore[method-assign]
     log = logging.getLogger("dpselect")
     log.addHandler(handler)
+    level = log.level
+    if is_verbose():
+        log.setLevel(logging.INFO)
     try:
         yield
     finally:
         log.removeHandler(handler)
+        log.setLevel(level)
 
 
 def note_json(source: str, **columns: str | None) -> None:
@@ -277,6 +341,11 @@ def note_json(source: str, **columns: str | None) -> None:
             "JSON has no header, so a misspelt field is not detected, and the answer is then random. "
             f"Check the spelling of {', '.join(first)} and {last}."
         )
+
+
+def ledger_place(ledger: str | None, dataset: str | None) -> str | None:
+    """Return the ledger to charge: the one that is named, else the default one if a data set is."""
+    return LEDGER if ledger is None and dataset else ledger
 
 
 def mechanism_options(*, no_margin: bool, **given: Any) -> dict[str, Any]:

@@ -96,9 +96,43 @@ def publish(text: str, output: Path | None) -> None:
         )
 
 
-def note(text: str) -> None:
-    """Write a message to standard error."""
+class Verbosity(enum.IntEnum):
+    """How much is written to standard error."""
+
+    quiet = 0
+    normal = 1
+    verbose = 2
+
+
+_verbosity = Verbosity.normal
+
+
+def set_verbosity(wanted: Verbosity) -> None:
+    """Set how much is written to standard error from now on."""
+    global _verbosity
+    _verbosity = wanted
+
+
+def is_verbose() -> bool:
+    """Whether each step is shown."""
+    return _verbosity is Verbosity.verbose
+
+
+def failure(text: str) -> None:
+    """Write what failed to standard error, also with --quiet."""
     typer.echo(f"dpselect: {text}", err=True)
+
+
+def note(text: str) -> None:
+    """Write a message to standard error, unless --quiet."""
+    if _verbosity > Verbosity.quiet:
+        failure(text)
+
+
+def detail(text: str) -> None:
+    """Write a step to standard error if --verbose."""
+    if is_verbose():
+        failure(text)
 
 
 def note_seed(release: Release | DomainRelease) -> None:
@@ -171,7 +205,11 @@ def progress_bar(description: str) -> Iterator[Callable[[float | None], None]]:
 
     def report(share: float | None) -> None:
         nonlocal best
-        if not bar.console.is_terminal or time.monotonic() - started < _SECONDS_BEFORE_BAR:
+        if (
+            _verbosity is Verbosity.quiet
+            or not bar.console.is_terminal
+            or time.monotonic() - started < _SECONDS_BEFORE_BAR
+        ):
             return
         bar.start()
         if share is not None and share > best:

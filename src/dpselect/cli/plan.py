@@ -17,7 +17,7 @@ from dpselect._release_text import protection
 from dpselect.cli.by_group import check_by, group_text
 from dpselect.cli.figures import cell, mechanism_table
 from dpselect.cli.forecast import ByGroup, ItemsPerPerson, OrderMatters, Plot, PoolSize, forecast_rows
-from dpselect.cli.options import Aim, Delta, Length, MaxGroups, examples, number, whole_number
+from dpselect.cli.options import Aim, Delta, Length, MaxGroups, ResultFormat, examples, number, whole_number
 from dpselect.cli.output import Format, as_csv, as_json, as_text, check_output, note, publish
 from dpselect.cli.unknown import UNKNOWN, check_unknown, plan_text
 from dpselect.errors import plain
@@ -99,7 +99,7 @@ def plan_command(
     aim: Aim = "most",
     max_items_per_person: ItemsPerPerson = None,
     plot: Plot = None,
-    form: Annotated[Format, typer.Option("--format", help="Format of the plan.")] = Format.table,
+    form: ResultFormat = Format.table,
 ) -> None:
     """Show which epsilon each mechanism needs, or what it can do with one, before any private row is read.
 

@@ -6,9 +6,13 @@ from typing import Annotated
 
 import typer
 
+from dpselect.cli.dry_run import DryRun, stopped_before_charge
 from dpselect.cli.inputs import check_answer
 from dpselect.cli.options import (
+    ANSWER,
+    ITEMS,
     MECHANISM,
+    ROWS,
     Aim,
     DataSet,
     Delta,
@@ -36,6 +40,7 @@ from dpselect.cli.options import (
     domain_of,
     engine_notes,
     examples,
+    ledger_place,
     mechanism_options,
     note_json,
     number,
@@ -43,6 +48,7 @@ from dpselect.cli.options import (
 )
 from dpselect.cli.output import chosen_format, note_repeated, note_seed, progress_bar, publish, release_text
 from dpselect.cli.stdin import source_path
+from dpselect.errors import plain
 
 EXAMPLES = examples(
     "printf 'winner,loser\\nann,bob\\nann,cem\\nbob,cem\\n' > games.csv",
@@ -68,12 +74,18 @@ def rank_command(
             metavar="N",
         ),
     ],
-    winner: Annotated[str, typer.Option(help="Column with the item that won.", metavar="COLUMN")] = "winner",
-    loser: Annotated[str, typer.Option(help="Column with the item that lost.", metavar="COLUMN")] = "loser",
+    winner: Annotated[
+        str, typer.Option(help="Column with the item that won.", metavar="COLUMN", rich_help_panel=ROWS)
+    ] = "winner",
+    loser: Annotated[
+        str, typer.Option(help="Column with the item that lost.", metavar="COLUMN", rich_help_panel=ROWS)
+    ] = "loser",
     tie: Annotated[
         str | None,
         typer.Option(
-            help="Column that marks ties (true, yes or 1), which count as half a win for each.", metavar="COLUMN"
+            help="Column that marks ties (true, yes or 1), which count as half a win for each.",
+            metavar="COLUMN",
+            rich_help_panel=ROWS,
         ),
     ] = None,
     person: Annotated[
@@ -82,11 +94,17 @@ def rank_command(
             help="Column that identifies the people. Protects each person instead of each comparison; needs "
             "--max-votes-per-person.",
             metavar="COLUMN",
+            rich_help_panel=ROWS,
         ),
     ] = None,
     max_votes_per_person: Annotated[
         int | None,
-        typer.Option(parser=whole_number, help="Keep at most N random comparisons of each person.", metavar="N"),
+        typer.Option(
+            parser=whole_number,
+            help="Keep at most N random comparisons of each person.",
+            metavar="N",
+            rich_help_panel=ROWS,
+        ),
     ] = None,
     domain: Annotated[
         str | None,
@@ -94,6 +112,7 @@ def rank_command(
             help="The possible items, which are public: a file that lists them, or table:NAME (with --table). Default: "
             "the items in the rows; a person who is the only one to name an item is then not protected.",
             metavar="DOMAIN",
+            rich_help_panel=ITEMS,
         ),
     ] = None,
     domain_column: DomainColumn = None,
@@ -105,6 +124,7 @@ def rank_command(
             help="From 0.001 to just below 1. A larger value needs less noise; a smaller one gives more weight to the "
             "strength of beaten items. Default: 0.8.",
             metavar="NUMBER",
+            rich_help_panel=MECHANISM,
         ),
     ] = None,
     promised_rho: Annotated[
@@ -114,6 +134,7 @@ def rank_command(
             help="Instead of --damping: a PROMISE, as in the published method, that the ergodicity coefficient of the "
             "walk on the private rows is at most this. It is not checked. If it is wrong, nobody is protected.",
             metavar="NUMBER",
+            rich_help_panel=MECHANISM,
         ),
     ] = None,
     table: TableName = None,
@@ -136,12 +157,19 @@ def rank_command(
     values: Annotated[
         float | None,
         typer.Option(
-            parser=number, help="Also publish noisy scores, with this share of epsilon, such as 0.3.", metavar="SHARE"
+            parser=number,
+            help="Also publish noisy scores, with this share of epsilon, such as 0.3.",
+            metavar="SHARE",
+            rich_help_panel=ANSWER,
         ),
     ] = None,
     protects: Annotated[
         str | None,
-        typer.Option(help="What one value of --person stands for, as stated in the guarantee.", metavar="TEXT"),
+        typer.Option(
+            help="What one value of --person stands for, as stated in the guarantee.",
+            metavar="TEXT",
+            rich_help_panel=ANSWER,
+        ),
     ] = None,
     ordered: Ordered = False,
     lowest: Lowest = False,
@@ -153,6 +181,7 @@ def rank_command(
     once: Once = None,
     form: OutputFormat = None,
     output: Output = None,
+    dry_run: DryRun = False,
 ) -> None:
     """Publish the K best items from comparisons of pairs, without revealing any one vote.
 
@@ -167,10 +196,20 @@ def rank_command(
 
     if damping is not None and promised_rho is not None:
         raise InvalidInput("damping", damping, "must be left out with --promised-rho; state one of the two")
+    if dry_run and domain is None:
+        raise InvalidInput(
+            "domain", plain("nothing"), "must be stated with --dry-run: without it, rows say how many items there are"
+        )
     possible = None if domain is None else domain_of(domain)
+    ledger = ledger_place(ledger, dataset)
     check_answer(output, source, table=table, domain=possible, ledger=ledger)
     form = chosen_format(form, output)
-    with source_path(source) as path, engine_notes(), progress_bar("Counting comparisons per pair") as progress:
+    with (
+        stopped_before_charge(dry_run, source, form),
+        source_path(source) as path,
+        engine_notes(),
+        progress_bar("Counting comparisons per pair") as progress,
+    ):
         release = ranking.rank(
             path,
             k=k,

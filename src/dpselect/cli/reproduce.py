@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpselect.cli.options import examples
+from dpselect.cli.options import ResultFormat, examples
 from dpselect.cli.output import Format, as_csv, as_json, note, progress_bar, publish
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def reproduce_command(
         bool, typer.Option("--quick", help="Compute fewer points and draws; about a minute per paper.")
     ] = False,
     plot_format: Annotated[PlotFormat, typer.Option(help="Format of the pictures.")] = PlotFormat.svg,
-    form: Annotated[Format, typer.Option("--format", help="Format of the verdicts.")] = Format.table,
+    form: ResultFormat = Format.table,
 ) -> None:
     """Compute the figures and tables of a paper again, and show whether its claims hold.
 

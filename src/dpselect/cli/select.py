@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
 import dpselect
-from dpselect.cli.counts_file import private_counts
+from dpselect.cli.counts_file import private_counts, stated_list
+from dpselect.cli.dry_run import DryRun, stopped_before_charge
 from dpselect.cli.inputs import check_answer
 from dpselect.cli.options import (
+    ROWS,
     Aim,
     DataSet,
     Delta,
@@ -39,6 +41,7 @@ from dpselect.cli.options import (
     Values,
     engine_notes,
     examples,
+    ledger_place,
     mechanism_options,
     note_json,
     whole_number,
@@ -81,19 +84,27 @@ def select_command(
     ] = False,
     domain_column: DomainColumn = None,
     domain_no_header: DomainNoHeader = False,
-    item: Annotated[str, typer.Option(help="Column with the items.", metavar="COLUMN")] = "item",
-    count: Annotated[str, typer.Option(help="Column with the counts.", metavar="COLUMN")] = "count",
+    item: Annotated[str, typer.Option(help="Column with the items.", metavar="COLUMN", rich_help_panel=ROWS)] = "item",
+    count: Annotated[
+        str, typer.Option(help="Column with the counts.", metavar="COLUMN", rich_help_panel=ROWS)
+    ] = "count",
     sensitivity: Annotated[
         tuple[float, float] | None,
         typer.Option(
             help="Your promise: adding a person moves each count by LOW to HIGH. Default: 0 1, if each person counts "
             "at most once per item.",
             metavar="LOW HIGH",
+            rich_help_panel=ROWS,
         ),
     ] = None,
     max_items_per_person: Annotated[
         int | None,
-        typer.Option(parser=whole_number, help="Your promise: one person moves at most N of the counts.", metavar="N"),
+        typer.Option(
+            parser=whole_number,
+            help="Your promise: one person moves at most N of the counts.",
+            metavar="N",
+            rich_help_panel=ROWS,
+        ),
     ] = None,
     pool: PoolOption = None,
     delta: Delta = 0.0,
@@ -117,6 +128,7 @@ def select_command(
     once: Once = None,
     form: OutputFormat = None,
     output: Output = None,
+    dry_run: DryRun = False,
 ) -> None:
     """Publish the K items with the highest counts in a file, without revealing whether any one person is in the data.
 
@@ -129,21 +141,23 @@ def select_command(
     counts are private. [bold]dpselect forecast FILE[/bold] is for the curator only
     and says if a count cannot be read.
     """
+    ledger = ledger_place(ledger, dataset)
     check_answer(output, file, domain=domain, ledger=ledger)
     form = chosen_format(form, output)
     moves = dpselect.COUNTS if sensitivity is None else dpselect.Sensitivity(*sensitivity)
     with source_path(file) as path:
-        scores = private_counts(
-            path,
-            item,
-            count,
+        possible = stated_list(
             domain,
+            path,
             items_are_public=items_are_public,
             domain_column=domain_column,
             domain_header=not domain_no_header,
-            negative=sensitivity is not None,
         )
-    with engine_notes():
+        if dry_run:  # the counts are not opened, and nothing depends on them but the answer
+            scores: Any = dpselect.Scores.from_histogram([0], [k if isinstance(k, int) and k > 0 else 1])
+        else:
+            scores = private_counts(path, item, count, domain, possible, negative=sensitivity is not None)
+    with stopped_before_charge(dry_run, file, form), engine_notes():
         release = dpselect.select(
             scores,
             k,

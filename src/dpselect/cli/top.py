@@ -7,8 +7,10 @@ from typing import Annotated, Any
 import typer
 
 import dpselect
+from dpselect.cli.dry_run import DryRun, stopped_before_charge
 from dpselect.cli.inputs import check_answer
 from dpselect.cli.options import (
+    ROWS,
     Aim,
     By,
     DataSet,
@@ -45,6 +47,7 @@ from dpselect.cli.options import (
     domain_of,
     engine_notes,
     examples,
+    ledger_place,
     mechanism_options,
     note_json,
     whole_number,
@@ -56,7 +59,8 @@ EXAMPLES = examples(
     "dpselect top demo/views.parquet --item film --person viewer \\",
     "    -k 5 --epsilon 1 --domain demo/films.csv",
     "dpselect top demo/views.parquet --item film --person viewer \\",
-    "    -k 5 --epsilon 1 --domain demo/films.csv --by country --groups demo/countries.csv",
+    "    -k 5 --epsilon 1 --domain demo/films.csv \\",
+    "    --by country --groups demo/countries.csv",
     title="Examples, after [bold]dpselect demo --out demo[/bold]:",
 )
 
@@ -88,19 +92,27 @@ def top_command(
     unfinished: Unfinished = False,
     value: Annotated[
         str | None,
-        typer.Option(help="Sum this column instead of counting people; needs --clip.", metavar="COLUMN"),
+        typer.Option(
+            help="Sum this column instead of counting people; needs --clip.", metavar="COLUMN", rich_help_panel=ROWS
+        ),
     ] = None,
     clip: Annotated[
         tuple[float, float] | None,
-        typer.Option(help="Bounds on what one person adds to an item; values outside are clipped.", metavar="LOW HIGH"),
+        typer.Option(
+            help="Bounds on what one person adds to an item; values outside are clipped.",
+            metavar="LOW HIGH",
+            rich_help_panel=ROWS,
+        ),
     ] = None,
     weight: Annotated[
         str | None,
-        typer.Option(help="Column with a weight from 0 to 1 for each person.", metavar="COLUMN"),
+        typer.Option(help="Column with a weight from 0 to 1 for each person.", metavar="COLUMN", rich_help_panel=ROWS),
     ] = None,
     max_items_per_person: Annotated[
         int | None,
-        typer.Option(parser=whole_number, help="Keep at most N random items of each person.", metavar="N"),
+        typer.Option(
+            parser=whole_number, help="Keep at most N random items of each person.", metavar="N", rich_help_panel=ROWS
+        ),
     ] = None,
     by: By = None,
     groups: ListOfGroups = None,
@@ -125,6 +137,7 @@ def top_command(
     once: Once = None,
     form: OutputFormat = None,
     output: Output = None,
+    dry_run: DryRun = False,
 ) -> None:
     """Publish the K items that most people have, without revealing whether any one person is in the data.
 
@@ -134,9 +147,15 @@ def top_command(
     """
     possible = _domain(domain)
     listed = None if groups is None else dpselect.UNKNOWN if groups == "unknown" else domain_of(groups)
+    ledger = ledger_place(ledger, dataset)
     check_answer(output, source, table=table, domain=possible, groups=listed, ledger=ledger)
     form = chosen_format(form, output)
-    with source_path(source) as path, engine_notes(), progress_bar("Counting people per item") as progress:
+    with (
+        stopped_before_charge(dry_run, source, form),
+        source_path(source) as path,
+        engine_notes(),
+        progress_bar("Counting people per item") as progress,
+    ):
         release = dpselect.top(
             path,
             item=item,

@@ -13,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from dpselect.cli.audit import audit_command
-from dpselect.cli.output import Format, as_csv, as_json, as_text, note, progress_bar, publish
+from dpselect.cli.options import ResultFormat, examples
+from dpselect.cli.output import Format, as_csv, as_json, as_text, failure, progress_bar, publish
 from dpselect.errors import InvalidInput
 from dpselect.verify import (
     Check,
@@ -27,6 +28,8 @@ from dpselect.verify import (
 )
 
 Result = TypeVar("Result", Check, SamplerCheck, ExactCheck, Rejection)
+
+EXAMPLES = examples("dpselect verify --quick --mechanism peeling", title="Example, which takes about fifteen seconds:")
 
 _FAILED = 1
 _SHOWN_ELSEWHERE = ("k", "epsilon", "sensitivity", "noise", "inner", "test_epsilon", "test_delta")
@@ -49,7 +52,7 @@ def verify_command(
     seed: Annotated[
         int | None, typer.Option(help="With --audit: make the answers reproducible.", metavar="NUMBER")
     ] = None,
-    form: Annotated[Format, typer.Option("--format", help="Format of the report.")] = Format.table,
+    form: ResultFormat = Format.table,
 ) -> None:
     """Check the guarantee of every mechanism on all neighbours of small domains.
 
@@ -59,12 +62,6 @@ def verify_command(
 
     With --audit nothing of this, but a test of the whole path from outside: neighbouring tables go in, thousands of
     releases come out, on every engine that can be had here. It takes about ten minutes, with --quick one.
-
-    Examples, which take a quarter of a minute each:
-
-    [bold]dpselect verify --quick --mechanism peeling[/bold]
-
-    [bold]dpselect verify --audit --quick --mechanism peeling[/bold]
     """
     if audit:
         audit_command(mechanism, quick=quick, seed=seed, form=form)
@@ -91,7 +88,7 @@ def verify_command(
     publish(_text(found, form), None)
     failed = sum(not result.passed for results in found for result in results)
     if failed:
-        note(f"{failed} of {total} checks failed; do not publish results of the mechanisms concerned")
+        failure(f"{failed} of {total} checks failed; do not publish results of the mechanisms concerned")
         raise typer.Exit(_FAILED)
 
 

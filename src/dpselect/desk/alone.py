@@ -14,9 +14,10 @@ from typing import Any
 from pydantic import ValidationError
 
 import dpselect
+from dpselect._toml import KeyLines
 from dpselect.desk.accounts import ensure_accounts
 from dpselect.desk.app import ASK, CURATE, OWN, Caller, Refused
-from dpselect.desk.config import DataSetConfig, DeskConfig, KeyLines, conflicts, read_config, write_config
+from dpselect.desk.config import DataSetConfig, DeskConfig, conflicts, read_config, write_config
 from dpselect.desk.datasets import LOOKED, UNKNOWN, DataSet, once_key
 from dpselect.desk.questions import DataSetState, Description, DiscoverQuestion, DomainFound, Mode
 from dpselect.desk.shared import LOOPBACK

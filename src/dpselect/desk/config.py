@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from dpselect._toml import KeyLines, Place
 from dpselect.errors import InvalidInput, plain
 from dpselect.sources import Domain, check_not_rows, files_of, public_name, share_file
 from dpselect.writing import write_whole
@@ -24,12 +25,6 @@ Name = Annotated[str, Field(pattern=NAME)]
 
 _SHARED = ("epsilon", "delta", "every", "lifetime", "protects")
 """What two data sets with one budget must agree in."""
-
-_TABLE_HEADER = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
-_KEY = re.compile(r"""\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*=""")
-_KEY_PART = re.compile(r"""[A-Za-z0-9_-]+|"([^"]*)"|'([^']*)'""")
-
-Place = tuple[str, ...]
 
 
 class _Strict(BaseModel):
@@ -149,32 +144,6 @@ def write_config(config: DeskConfig, path: Path) -> None:
     if not datasets:
         lines += ["", "[datasets]"]
     write_whole(path, ("\n".join(lines) + "\n").encode())
-
-
-class KeyLines:
-    """Finds the line of a key in a TOML text, which `tomllib` does not tell."""
-
-    def __init__(self, text: str) -> None:
-        self._lines: dict[Place, int] = {}
-        table: Place = ()
-        for number, line in enumerate(text.splitlines(), start=1):
-            if header := _TABLE_HEADER.match(line):
-                table = _parts(header[1])
-                self._lines.setdefault(table, number)
-            elif key := _KEY.match(line):
-                self._lines.setdefault((*table, *_parts(key[1])), number)
-
-    def of(self, place: Place) -> int | None:
-        """Return the line of a key, of the nearest key around it, or None."""
-        while place:
-            if place in self._lines:
-                return self._lines[place]
-            place = place[:-1]
-        return None
-
-
-def _parts(key: str) -> Place:
-    return tuple(match[1] or match[2] or match[0] for match in _KEY_PART.finditer(key))
 
 
 def _place(location: tuple[int | str, ...]) -> Place:

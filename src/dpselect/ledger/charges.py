@@ -50,20 +50,7 @@ def charged(
     connection: sql.Connection, tip: Tip, account: Account, end: Record | None, guarantee: Guarantee, note: Note
 ) -> tuple[Record, Amount]:
     """Append the record of a release, or refuse it; return it, and what is spent then, in all periods."""
-    period = checked_period(account, note.period)
-    if note.period is not None:
-        note.period.check_over(unfinished=True)
-    _check_unit(account, guarantee)
-    whole = spent = Amount() if end is None else end.spent
-    if period:
-        spent = records.spent_in_period(connection, account, period)
-    cost = cost_of(account, guarantee, whole)
-    after = spent + cost
-    if not after.within(account.limit):
-        raise _refusal(account, account.total, guarantee, cost, spent, f"for {period}" if period else "")
-    whole += cost
-    if account.lifetime is not None and not whole.within(account.rule.limit(account.lifetime)):
-        raise _refusal(account, account.lifetime, guarantee, cost, whole - cost, "over all periods")
+    period, cost, after, whole = priced(connection, account, end, guarantee, note.period)
     spent_epsilon, spent_delta, spent_rho = whole.text()
     record = Record(
         dataset=account.dataset,
@@ -88,6 +75,30 @@ def charged(
         period_spent=" ".join(after.text()) if period else "",
     )
     return records.append(connection, tip, record), whole
+
+
+def priced(
+    connection: sql.Connection, account: Account, end: Record | None, guarantee: Guarantee, during: Period | None
+) -> tuple[str, Amount, Amount, Amount]:
+    """Return the name of the period, the cost of a release, and what is spent then in the period and in all; or refuse.
+
+    Without periods the name is empty, and the last two are the same.
+    """
+    period = checked_period(account, during)
+    if during is not None:
+        during.check_over(unfinished=True)
+    _check_unit(account, guarantee)
+    whole = spent = Amount() if end is None else end.spent
+    if period:
+        spent = records.spent_in_period(connection, account, period)
+    cost = cost_of(account, guarantee, whole)
+    after = spent + cost
+    if not after.within(account.limit):
+        raise _refusal(account, account.total, guarantee, cost, spent, f"for {period}" if period else "")
+    whole += cost
+    if account.lifetime is not None and not whole.within(account.rule.limit(account.lifetime)):
+        raise _refusal(account, account.lifetime, guarantee, cost, whole - cost, "over all periods")
+    return period, cost, after, whole
 
 
 def cost_of(account: Account, guarantee: Guarantee, spent: Amount) -> Amount:

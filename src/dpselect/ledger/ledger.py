@@ -27,6 +27,7 @@ from dpselect.ledger.charges import (
     checked_period,
     checked_text,
     described,
+    priced,
 )
 from dpselect.ledger.names import new_name
 from dpselect.ledger.once import OnceCharge, check_same, found_charge, hash_of, stored_answer
@@ -283,6 +284,33 @@ class Ledger:
             return stored_answer(record), [record]
 
         return self._store().write(work, _confirm_new)[0]
+
+    def rehearse(self, dataset: str, guarantee: Guarantee, *, period: str | None = None) -> Budget:
+        """Return what would be left after a release, or refuse it as `spend` would; nothing is recorded.
+
+        Parameters
+        ----------
+        dataset, guarantee, period
+            As in `spend`.
+
+        Returns
+        -------
+        What would be left of the total, or of that of the period, rounded down.
+
+        Raises
+        ------
+        BudgetExceeded, InvalidInput, SourceError
+            As `spend`.
+        """
+        check_guarantee(guarantee)
+        dataset, during = checked_name(dataset), None if period is None else Period.of(period)
+
+        def work(connection: sql.Connection) -> Budget:
+            account, end = records.state(connection, dataset)
+            _, _, after, whole = priced(connection, account, end, guarantee, during)
+            return remaining_in_period(account, whole, after)
+
+        return self._store().read(work)
 
     def find(self, dataset: str, once: str) -> OnceCharge | None:
         """Return the charge under a key of a data set, with its answer if there is one; None if nothing was charged."""

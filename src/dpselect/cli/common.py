@@ -1,0 +1,160 @@
+"""The options that every command has: --quiet, --verbose and --config, the file with values for repeated options."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dpselect._toml import KeyLines
+from dpselect.cli.options import OUTPUT
+from dpselect.cli.output import Verbosity, detail, set_verbosity
+from dpselect.errors import InvalidInput
+
+CONFIG = Path("dpselect.toml")
+"""The file that is read if no other is named."""
+
+
+def _quieter(wanted: bool) -> None:
+    if wanted:
+        set_verbosity(Verbosity.quiet)
+
+
+def _louder(wanted: bool) -> None:
+    if wanted:
+        set_verbosity(Verbosity.verbose)
+
+
+def _with_defaults(context: typer.Context, given: str | None) -> None:
+    """Take the values of options that the command line leaves out from the configuration."""
+    if context.resilient_parsing or (given is None and not CONFIG.is_file()):
+        return
+    path = CONFIG if given is None else Path(given)
+    context.default_map = stated_options(path, context)
+    if context.default_map:
+        detail(f"from {path}: {', '.join(map(str, context.default_map))}")
+
+
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "--quiet",
+        callback=_quieter,
+        is_eager=True,
+        expose_value=False,
+        help="Show results and errors only: no notes, no warnings, no progress.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose",
+        callback=_louder,
+        is_eager=True,
+        expose_value=False,
+        help="Also show each step, on standard error.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Config = Annotated[
+    str | None,
+    typer.Option(
+        "--config",
+        callback=_with_defaults,
+        is_eager=True,
+        expose_value=False,
+        envvar="DPSELECT_CONFIG",
+        show_envvar=False,
+        help="TOML file with options for each command. Default: dpselect.toml, if there is one.",
+        metavar="FILE",
+        rich_help_panel=OUTPUT,
+    ),
+]
+_COMMON: dict[str, tuple[Any, Any]] = {"quiet": (Quiet, False), "verbose": (Verbose, False), "config": (Config, None)}
+
+
+def with_common_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a command's function with these options; one that has a --config of its own keeps it."""
+    signature = inspect.signature(function, eval_str=True)
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in _COMMON.items()
+        if name not in signature.parameters
+    ]
+
+    @functools.wraps(function)
+    def command(**given: Any) -> None:
+        function(**{name: value for name, value in given.items() if name in signature.parameters})
+
+    parameters = [*signature.parameters.values(), *added]
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return command
+
+
+def stated_options(path: Path, context: typer.Context) -> dict[str, Any]:
+    """Return what a configuration states for a command: texts as on the command line, by the names of parameters."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        stated = tomllib.loads(text)
+    except (OSError, UnicodeDecodeError):
+        raise InvalidInput("config", str(path), "must be a TOML file in UTF-8 that can be read") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput("config", str(path), f"it is not valid TOML: {error}") from None
+    place = _place(context)
+    options = {_option(param): param for param in context.command.params if param.param_type_name == "option"}
+
+    def refused(key: str, problem: str) -> InvalidInput:
+        return InvalidInput("config", str(path), f"line {KeyLines(text).of((*place, key))}: {problem}")
+
+    root: Any = context.find_root().command
+    for key in stated:
+        if key not in root.commands or not isinstance(stated[key], dict):
+            line = KeyLines(text).of((key,))
+            known = ", ".join(root.commands)
+            problem = f"line {line}: {key} is not a section; a section has the name of a command: {known}"
+            raise InvalidInput("config", str(path), problem)
+    found: dict[str, Any] = {}
+    for key, value in _section(stated, place).items():
+        name = key.replace("_", "-")
+        if name not in options or name in ("config", "help"):
+            raise refused(key, f"{' '.join(place)} has no option {key}; see dpselect {' '.join(place)} --help")
+        found[str(options[name].name)] = _as_given(options[name], value, functools.partial(refused, key))
+    return found
+
+
+def _place(context: typer.Context) -> tuple[str, ...]:
+    """Return the names of a command below `dpselect`, such as ("ledger", "create")."""
+    names: list[str] = []
+    while context.parent is not None:
+        names.insert(0, context.info_name or "")
+        context = context.parent  # type: ignore[assignment]
+    return tuple(names)
+
+
+def _section(stated: Mapping[str, Any], place: tuple[str, ...]) -> Mapping[str, Any]:
+    for name in place:
+        stated = stated.get(name, {})
+    return stated
+
+
+def _option(param: Any) -> str:
+    """Return the name of an option without its dashes."""
+    return max(param.opts, key=len).lstrip("-") if param.opts else ""
+
+
+def _as_given(param: Any, value: Any, refused: Callable[[str], InvalidInput]) -> Any:
+    """Return a value as the text that the command line would hold; a flag is true or false."""
+    if getattr(param, "is_flag", False) != isinstance(value, bool):
+        raise refused(f"{_option(param)} must be {'true or false' if param.is_flag else 'a text or a number'}")
+    if isinstance(value, bool):
+        return value
+    several = param.nargs != 1 or param.multiple
+    if isinstance(value, dict) or isinstance(value, list) != several:
+        raise refused(f"{_option(param)} must be {'a list' if several else 'a text or a number'}")
+    return [str(each) for each in value] if several else str(value)

@@ -1,0 +1,96 @@
+"""`--dry-run`: what would be asked, charged and promised, without reading a row."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from dpselect import Guarantee, InvalidInput
+from dpselect._format import shown_below, shown_cost
+from dpselect._text import facts_table
+from dpselect.charging import Rehearsed, rehearsal
+from dpselect.cli.options import OUTPUT
+from dpselect.cli.output import Format, as_csv, as_json, as_text, publish
+from dpselect.cli.stdin import STANDARD_INPUT
+from dpselect.errors import plain
+
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Show what would be asked, charged and promised, and stop before a row is read.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+_HASHES = ("domain", "groups")
+"""What a question holds as a hash."""
+
+
+@contextlib.contextmanager
+def stopped_before_charge(dry_run: bool, source: str, form: Format) -> Iterator[None]:
+    """With --dry-run, end the release of the block where it would be charged, show it, and exit.
+
+    The release takes its usual path up to there, so all that is checked before a row is read is checked.
+    """
+    if not dry_run:
+        yield
+        return
+    if source == STANDARD_INPUT:
+        raise InvalidInput("dry_run", plain("standard input"), "must have a source that can be opened twice")
+    with rehearsal() as found:
+        yield
+    publish(_text(found[0], form), None)
+    raise typer.Exit()
+
+
+def _text(rehearsed: Rehearsed, form: Format) -> str:
+    plan = rehearsed.plan
+    asked = {name: value for name, value in rehearsed.question.items() if name not in plan.question()}
+    if form is Format.json:
+        return as_json(
+            {
+                "dry_run": True,
+                "asked": asked,
+                "mechanism": plan.describe(),
+                "guarantee": plan.guarantee.to_dict(),
+                "repeated": rehearsed.repeated,
+                "left": {name: left.to_dict() for name, left in rehearsed.left.items()},
+            }
+        )
+    facts = _facts(rehearsed, asked)
+    if form is Format.csv:
+        return as_csv([{"fact": name, "text": text} for name, text in facts])
+    return as_text(Text("Dry run: no row was read, nothing was charged", style="bold"), facts_table(facts))
+
+
+def _facts(rehearsed: Rehearsed, asked: dict[str, Any]) -> list[tuple[str, str]]:
+    from dpselect._release_text import mechanism_words, protection
+
+    plan = rehearsed.plan
+    described = plan.describe()
+    command = f"{asked['command']} {described.get('k', '')}".rstrip()
+    named = [f"{name} {value}" for name, value in asked.items() if name not in ("command", *_HASHES)]
+    facts = [("Asked", "; ".join([command, *named]))]
+    facts += [(name.capitalize(), str(described[name])) for name in ("period", "values") if name in described]
+    facts += [
+        ("Mechanism", mechanism_words(plan.mechanism)),
+        ("Guarantee", str(plan.guarantee)),
+        ("Protection", protection(plan.guarantee)),
+    ]
+    return facts + _charges(rehearsed, plan.guarantee)
+
+
+def _charges(rehearsed: Rehearsed, guarantee: Guarantee) -> list[tuple[str, str]]:
+    if not rehearsed.left:
+        return [("Charge", "none, because no data set of a ledger is named")]
+    cost = shown_cost(guarantee.epsilon, guarantee.delta)
+    if rehearsed.repeated:
+        cost = "nothing more for the same question, because the key was used before; another question is refused"
+    return [
+        ("Charge", f"{name!r}: {cost}; epsilon {shown_below(left.epsilon)} left after it")
+        for name, left in rehearsed.left.items()
+    ]

@@ -1,0 +1,151 @@
+"""--dry-run takes the path of a release up to its charge, and one default ledger serves every command."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import dpselect
+from dpselect.charging import rehearsal
+from dpselect.cli import app
+from dpselect.ledger import Ledger
+
+ASKED = "--item film --person viewer -k 2 --epsilon 0.25"
+TOP = f"top views.parquet {ASKED} --domain films.csv"
+
+
+@pytest.fixture(autouse=True)
+def _with_a_ledger(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DPSELECT_LEDGER", raising=False)
+    Path("counts.csv").write_text("item,count\nHeat,900\nUp,700\nHer,20\n")
+    Path("games.csv").write_text("winner,loser\nann,bob\nbob,cem\n")
+    Path("players.csv").write_text("winner\nann\nbob\ncem\n")
+    assert run("ledger create films --epsilon 0.5").exit_code == 0
+    assert run("ledger create votes --epsilon 0.5 --protects 'one comparison'").exit_code == 0
+
+
+def run(line: str) -> Any:
+    return CliRunner().invoke(app, shlex.split(line))
+
+
+def done(line: str) -> str:
+    result = run(line)
+    assert result.exit_code == 0, result.stderr
+    return str(result.stdout)
+
+
+COMMANDS = {
+    "top": f"{TOP} --dataset films",
+    "values": f"{TOP} --values 0.5 --dataset films",
+    "select": "select counts.csv -k 2 --epsilon 0.25 --items-are-public --dataset films",
+    "rank": "rank games.csv -k 1 --epsilon 0.25 --comparisons-per-pair 1 --max-degree 2 --domain players.csv "
+    "--dataset votes",
+}
+
+
+@pytest.mark.parametrize("line", [COMMANDS[name] for name in ("top", "values", "select", "rank")])
+def test_what_is_shown_is_what_is_charged_then(line: str) -> None:
+    shown = json.loads(done(f"{line} --dry-run --format json"))
+    with Ledger("ledger.sqlite") as ledger:
+        [(dataset, left)] = shown["left"].items()
+        assert ledger.remaining(dataset).epsilon == 0.5
+        released = json.loads(done(f"{line} --format json"))
+        assert ledger.remaining(dataset).to_dict() == left
+        [entry] = ledger.entries(dataset)
+    assert shown["guarantee"] == released["guarantee"]
+    assert shown["mechanism"] == json.loads(json.dumps(entry.parameters))
+
+
+def test_a_discovery_can_be_tried_too() -> None:
+    line = "domain views.parquet --item film --person viewer --epsilon 0.25 --delta 1e-6 --max-items-per-person 2"
+    text = done(f"{line} --dry-run")
+    assert "discovery, at most 2 items per person" in text
+    assert "none, because no data set of a ledger is named" in text
+
+
+def test_a_dry_run_says_it_in_words() -> None:
+    text = " ".join(done(f"{COMMANDS['top']} --dry-run").split())
+    assert text.startswith("Dry run: no row was read, nothing was charged")
+    assert "Asked top 2; table views.parquet; item film; person viewer" in text
+    assert "Charge 'films': epsilon = 0.25; epsilon 0.25 left after it" in text
+    assert done(f"{COMMANDS['top']} --dry-run --format csv").startswith("fact,text\nAsked,")
+
+
+def test_a_dry_run_writes_and_reads_nothing() -> None:
+    """Rows that cannot be decoded stop a release, and not a dry run; the file of counts is not even opened."""
+    content = Path("views.parquet").read_bytes()
+    footer = 8 + int.from_bytes(content[-8:-4], "little")
+    Path("views.parquet").write_bytes(content[:4] + b"\0" * (len(content) - footer - 4) + content[-footer:])
+    assert run(f"{TOP}").exit_code != 0
+    assert run(f"{TOP} --dry-run").exit_code == 0
+    os.remove("counts.csv")
+    assert run(f"{COMMANDS['select']} --dry-run --output out.json").exit_code == 0
+    assert not Path("out.json").exists()
+
+
+def test_a_dry_run_leaves_nothing_behind() -> None:
+    """A process of its own, in which DuckDB reports on standard error what was not closed."""
+    start = "import sys, dpselect.cli as cli; sys.argv[0] = 'dpselect'; cli.main()"
+    command = [sys.executable, "-c", start, *shlex.split(f"{TOP} --dry-run")]
+    finished = subprocess.run(command, capture_output=True, text=True)
+    assert (finished.returncode, finished.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("line", "status", "said"),
+    [
+        (f"{TOP} --dataset films --epsilon 0.6", 1, "requested 0.6, remaining 0.5"),
+        (f"{TOP} --dataset fims", 2, "fims"),
+        (f"{TOP} --item fild", 2, "fild"),
+        (f"{TOP} -k 13", 2, "-k must be at most 12"),
+        (f"top - {ASKED} --domain films.csv", 2, "--dry-run must have a source that can be opened twice"),
+        ("select counts.csv -k 2 --epsilon 1", 2, "so say what is public"),
+        ("rank games.csv -k 1 --epsilon 1 --comparisons-per-pair 1 --max-degree 2", 2, "--domain must be stated"),
+    ],
+)
+def test_a_dry_run_refuses_what_the_release_would_refuse(line: str, status: int, said: str) -> None:
+    result = run(f"{line} --dry-run")
+    assert (result.exit_code, result.stdout) == (status, "")
+    assert said in result.stderr
+
+
+def test_a_dry_run_knows_the_key_and_the_last_release_that_fills_the_total() -> None:
+    line = f"{TOP} --dataset films --once w46"
+    done(line)
+    shown = json.loads(done(f"{line} --dry-run --format json"))
+    assert (shown["repeated"], shown["left"]["films"]["epsilon"]) == (True, 0.25)
+    assert "nothing more for the same question" in done(f"{line} --dry-run")
+    with Ledger("ledger.sqlite") as ledger:
+        ledger.create("tenths", epsilon=1.0)
+        for _ in range(9):
+            ledger.spend("tenths", dpselect.Guarantee(0.1))
+    done(f"{TOP} --epsilon 0.1 --dataset tenths --dry-run")
+    assert json.loads(done(f"{TOP} --epsilon 0.1 --dataset tenths --format json"))["guarantee"]["epsilon"] < 0.1
+
+
+def test_nothing_is_drawn_within_a_rehearsal() -> None:
+    with rehearsal() as found:
+        dpselect.select({"tea": 1, "milk": 0}, k=1, epsilon=1.0)
+    assert found[0].plan.guarantee == dpselect.Guarantee(1.0)
+    assert dpselect.select({"tea": 1, "milk": 0}, k=1, epsilon=1.0).k == 1
+
+
+def test_every_command_has_one_default_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
+    done(f"{TOP} --dataset films")
+    assert "0.25 of 0.5 spent" in done("ledger show films")
+    done(TOP)
+    assert "0.25 of 0.5 spent" in done("ledger show films")
+    monkeypatch.setenv("DPSELECT_LEDGER", "other.sqlite")
+    done("ledger create films --epsilon 3")
+    done(f"{TOP} --dataset films")
+    assert "0.25 of 3 spent" in done("ledger show films")
+    done(f"{TOP} --dataset films --ledger ledger.sqlite")
+    assert "0.5 of 0.5 spent" in done("ledger show films --ledger ledger.sqlite")
