@@ -63,7 +63,8 @@ def opened(browser: Any, address: str, *, width: int = 1280, **settings: Any) ->
         yield page
     finally:
         context.close()
-    assert [each for each in complaints if not each.startswith((REFUSAL, LOST))] == []
+    if wrong := [each for each in complaints if not each.startswith((REFUSAL, LOST))]:
+        raise AssertionError(f"the page complains: {wrong}")
 
 
 @dataclass
