@@ -59,11 +59,11 @@ browser:
 	  elif command -v apt-get >/dev/null 2>&1 && sudo -n true 2>/dev/null; then as_root="sudo -n env"; \
 	  else as_root=; fi; \
 	  if [ -n "$$as_root" ]; then \
-	    echo "Installing Chromium for the tests of the web page (ten minutes at most) ..."; \
+	    echo "Installing Chromium for the tests of the web pages (ten minutes at most) ..."; \
 	    limited() { seconds=$$1; shift; $$as_root DEBIAN_FRONTEND=noninteractive timeout -k 10 $$seconds "$$@"; }; \
 	    { limited 120 $(APT) update; limited 300 $(APT) --download-only $(CHROMIUM) && limited 180 $(APT) $(CHROMIUM); } </dev/null >/dev/null 2>&1 || true; \
 	  fi; \
-	  command -v chromium >/dev/null 2>&1 || echo "No Chromium here, and it cannot be installed: tests/service/test_service_browser.py is skipped. To run it: apt-get install chromium"; \
+	  command -v chromium >/dev/null 2>&1 || echo "No Chromium here, and it cannot be installed: the tests of the web pages are skipped. To run them: apt-get install chromium"; \
 	fi
 
 check: $(VENV)/.test  ## lint, types, architecture and the fast tests

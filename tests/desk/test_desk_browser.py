@@ -59,6 +59,8 @@ def test_a_newcomer_gets_from_the_command_to_a_chart(browser: Any, tmp_path: Pat
         answer(page)
         names = page.locator("#answer .chart .name").all_text_contents()
         assert "Patient Shadows" in names, "the film that has the most viewers by far"
+        page.wait_for_selector("#buys:has-text('What is left buys 3 more like it.')")
+        assert "spent 0.5, left 1.5, of 2" in page.get_attribute("#budget .bar", "aria-label")
         assert spent(desk) == 0.5
 
 

@@ -45,6 +45,6 @@ def test_text_is_legible_and_marks_are_visible(theme: int) -> None:
 
 def test_every_variable_that_is_used_exists() -> None:
     defined = set(re.findall(r"(--[\w-]+):", LOOK))
-    for sheet in ("look.css", "page.css"):
-        text = files("dpselect.service").joinpath("static", sheet).read_text(encoding="utf-8")
+    for package, sheet in (("service", "look.css"), ("service", "page.css"), ("desk", "desk.css")):
+        text = files(f"dpselect.{package}").joinpath("static", sheet).read_text(encoding="utf-8")
         assert set(re.findall(r"var\((--[\w-]+)", text)) <= defined | set(re.findall(r"(--[\w-]+):", text)), sheet

@@ -1,6 +1,6 @@
 // Beside the steps: the budget as a bar: spent, this release, left, and what the rest still buys.
 
-import { above, asSentence, below, brief, element, make, stated } from "./elements.js";
+import { above, asSentence, below, brief, element, make, stated, whole } from "./elements.js";
 import { questionWords } from "./answer.js";
 import { on, state } from "./state.js";
 
@@ -14,7 +14,7 @@ function bar(title, { total, spent, now }) {
   };
   const rest = Math.max(0, total - spent);
   const missing = above(spent + now - total);
-  const label = `${title}: spent ${above(spent)}, this release ${above(now)}, ${over ? `${missing} too much` : `left ${below(left)}`}, of ${brief(total)}`;
+  const label = `${title}: spent ${above(spent)}, ${now > 0 ? `this release ${above(now)}, ` : ""}${over ? `${missing} too much` : `left ${below(left)}`}, of ${brief(total)}`;
   const shape = make("div", { class: "bar", role: "img", "aria-label": label }, part("spent", spent), part(over ? "over" : "now", over ? rest : now));
   const row = (kind, name, amount) => [make("dt", {}, make("span", { class: `key ${kind}` }), name), make("dd", {}, amount)];
   return make(
@@ -26,8 +26,8 @@ function bar(title, { total, spent, now }) {
       "dl",
       { class: "facts" },
       ...row("spent", "spent", above(spent)),
-      ...row(over ? "over" : "now", "this release", above(now)),
-      ...row("left", over ? "missing" : "left after it", over ? missing : below(left)),
+      ...(now > 0 ? row(over ? "over" : "now", "this release", above(now)) : []),
+      ...row("left", over ? "missing" : now > 0 ? "left after it" : "left", over ? missing : below(left)),
       ...row("none", "total", brief(total)),
     ),
   );
@@ -36,7 +36,9 @@ function bar(title, { total, spent, now }) {
 function draw() {
   const { dataset, estimate } = state;
   if (dataset === null || !dataset.described) return;
-  const now = stated(element("epsilon").value) || 0;
+  const asked = stated(element("epsilon").value) || 0;
+  // Once it is released it is among what is spent, until something is changed.
+  const now = state.released ? 0 : asked;
   const { budget, analyst_budget: own } = dataset;
   const cost = estimate?.cost ?? null;
   // A budget per period is known for the period that was asked about.
@@ -47,9 +49,16 @@ function draw() {
   if (own) parts.push(bar("Your own budget (epsilon)", { total: own.epsilon, spent: own.spent, now }));
   if (budget.delta > 0 && cost !== null) parts.push(make("p", { class: "hint" }, `Delta: this release ${above(cost.delta)}, left ${below(budget.remaining_delta)}, total ${brief(budget.delta)}.`));
   element("budget").replaceChildren(...parts);
-  element("buys").textContent = cost !== null && Math.abs(cost.epsilon - now) < 1e-9 * now ? asSentence(estimate.buys.words) : "";
+  const isOfThis = cost !== null && Math.abs(cost.epsilon - asked) < 1e-9 * asked;
+  element("buys").textContent = isOfThis ? (state.released ? more(estimate) : asSentence(estimate.buys.words)) : "";
+}
+
+// What is left after the release that is on the page.
+function more({ cost, buys }) {
+  return cost.affordable ? `What is left buys ${whole(buys.releases + 1)} more like it.` : "What is left does not pay for another like it.";
 }
 
 export function startBudget() {
+  for (const name of ["another", "question", "epsilon"]) on(name, () => { state.released = false; });
   for (const name of ["dataset", "question", "epsilon", "estimate"]) on(name, draw);
 }

@@ -65,6 +65,7 @@ async function ask(asked) {
     const release = await call("POST", `/v1/datasets/${encodeURIComponent(asked.dataset)}/releases`, { body: asked.body, key: asked.key });
     clearPending();
     say("release-status", "");
+    state.released = true;
     state.answered = { key: asked.key, question: asked.body, dataset: asked.dataset };
     showAnswer(release, asked);
     tell("reload");

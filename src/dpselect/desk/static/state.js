@@ -9,6 +9,8 @@ export const state = {
   estimate: null,
   // The last release of this page: {key, question, dataset}.
   answered: null,
+  // Whether the question as it stands was just released.
+  released: false,
 };
 
 // Events: "dataset" (one is chosen, or has new facts), "another" (it is another one), "question", "epsilon", "estimate", "reload" (the
