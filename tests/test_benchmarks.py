@@ -20,7 +20,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "benchmarks", *arguments], cwd=ROOT, capture_output=True, text=True)
 
 
-SUITES = {"selection", "service", "startup", "ledger", "unknown", "discovery", "groups", "ranking"}
+SUITES = {"selection", "service", "startup", "ledger", "unknown", "discovery", "groups", "ranking", "desk"}
 """All suites but engines, which starts PostgreSQL and Spark."""
 
 
