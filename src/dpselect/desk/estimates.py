@@ -95,7 +95,7 @@ def _public_curve(asked: EstimateQuestion, settled: TopQuestion, size: int) -> d
     if asked.lead is not None:
         curve = forecast.success(_worst_case(asked, size), mechanism)
         values = curve.chances([each * ratio for each in epsilons])
-        between = _where_steep(epsilons, values)
+        between = _where_steep(epsilons, values) if _is_pure(mechanism) else ()
         values += curve.chances([each * ratio for each in between])
         epsilons += between
         at = curve.chance(mechanism.epsilon)
