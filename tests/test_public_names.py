@@ -35,9 +35,7 @@ def names_of(module: str) -> Iterator[str]:
     for name in package.__all__:
         value = getattr(package, name)
         shown = f"{package.__name__}.{name}"
-        if inspect.isfunction(value):
-            yield shown + parameters(value)
-        elif dataclasses.is_dataclass(value) and isinstance(value, type):
+        if inspect.isfunction(value) or (dataclasses.is_dataclass(value) and isinstance(value, type)):
             yield shown + parameters(value)
         else:
             yield shown
