@@ -1,0 +1,89 @@
+"""Whoever only tries things out does not delay a release, and a computation ends when nobody waits for it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import select
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from desks import QUESTION, RunningDesk, served, token_for, write_config
+
+ESTIMATE = "/v1/datasets/views/estimate"
+PREVIEW = "/v1/datasets/views/preview"
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[RunningDesk]:
+    with served(write_config(tmp_path, items={"film": "many.csv"}, epsilon=100.0)) as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def many(tmp_path: Path) -> None:
+    (tmp_path / "many.csv").write_text("film\n" + "".join(f"Film {number}\n" for number in range(20_000)))
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [(ESTIMATE, "dpselect.desk.app.estimate"), (PREVIEW, "dpselect.desk.datasets.DataSet.generated")],
+)
+def test_many_estimates_and_previews_do_not_keep_a_release_waiting(
+    desk: RunningDesk, monkeypatch: pytest.MonkeyPatch, path: str, name: str
+) -> None:
+    go_on, started = threading.Event(), threading.Semaphore(0)
+
+    def endless(*arguments: Any) -> Any:
+        started.release()
+        go_on.wait()
+        raise RuntimeError
+
+    monkeypatch.setattr(name, endless)
+    threads = [threading.Thread(target=desk.send, args=("POST", path, QUESTION)) for _ in range(50)]
+    try:
+        for thread in threads:
+            thread.start()
+        started.acquire()
+        for number in range(3):
+            assert desk.release(key=f"key-{number}")[0] == 201
+        assert desk.send("GET", "/readyz")[0] == 200
+    finally:
+        go_on.set()
+        for thread in threads:
+            thread.join()
+
+
+def heavy(desk: RunningDesk) -> socket.socket:
+    """Ask for a curve that takes many minutes; return the connection, on which nothing is waited for."""
+    counts = [float(20_000 - number) for number in range(20_000)]
+    asked = {**QUESTION, "k": 5_000, "ordered": True, "delta": 1e-6, "like": {"counts": counts}}
+    body = json.dumps(asked)
+    connection = socket.create_connection(urlsplit(desk.url).netloc.split(":"), timeout=60)
+    head = f"POST {ESTIMATE} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {desk.token}\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    connection.sendall(head.encode() + body.encode())
+    return connection
+
+
+@pytest.mark.slow
+def test_a_look_alike_is_computed_apart_and_ends_when_its_client_is_gone(desk: RunningDesk) -> None:
+    small = {**QUESTION, "like": {"counts": [9.0, 8.0, 7.0, 1.0, 0.0]}}
+    with contextlib.ExitStack() as closing:
+        asked = [closing.enter_context(heavy(desk)) for _ in range(8)]
+        answered: set[socket.socket] = set()
+        while len(answered) < 4:
+            answered |= set(select.select(asked, [], [], 60)[0])
+            asked = [each for each in asked if each not in answered]
+        assert all(b" 429 " in each.recv(4096).partition(b"\r\n")[0] for each in answered)
+        status, headers, error = desk.send("POST", ESTIMATE, small)
+        assert (status, error["error"]["code"]) == (429, "too-many-requests")
+        assert "retry-after" in headers
+        assert desk.release()[0] == 201
+    bob = token_for(desk.folder / "desk.toml", "bob")
+    assert desk.send("POST", ESTIMATE, small, token=bob)[0] == 200
