@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -173,3 +174,27 @@ def test_bad_input_is_refused_without_quoting_a_row() -> None:
         assert [word for word in words.split() if word not in result.stderr] == [], result.stderr
         assert "hush" not in result.stderr
         assert "77" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "option"),
+    [
+        ("--table views", "--table"),
+        ("--where 'count > 3'", "--where"),
+        ("--time day --period 2026-W41", "--period"),
+    ],
+)
+def test_a_file_of_counts_has_no_rows_to_choose_from(options: str, option: str) -> None:
+    result = run("counts.csv", "-k", "3", *shlex.split(options))
+    assert result.exit_code == 2
+    assert f"{option} must be left out without --person" in result.stderr
+
+
+def test_a_forecast_counts_the_rows_that_top_would_count() -> None:
+    rows = shlex.split("--item film --person viewer --domain films.csv -k 2 --epsilon 0.5 --draws 0 --format json")
+    some = run("views.parquet", *rows, "--where", "viewer <> 'viewer 7'")
+    table = pyarrow.parquet.read_table("views.parquet")
+    kept = [viewer != "viewer 7" for viewer in table["viewer"].to_pylist()]
+    pyarrow.parquet.write_table(table.filter(kept), "kept.parquet")
+    assert some.exit_code == 0, some.stderr
+    assert some.stdout == run("kept.parquet", *rows).stdout != run("views.parquet", *rows).stdout

@@ -87,6 +87,33 @@ def test_the_same_command_answers_the_same_from_spark(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["goods.csv", "orders.parquet"]
 
 
+def forecast(source: str, *options: str, **environment: str) -> str:
+    asked = ["--item", "item", "--person", "person", "-k", "2", "--epsilon", "0.5", "--draws", "0", "--format", "json"]
+    line = [COMMAND, "forecast", source, *asked, "--where", "year >= 2023", *options]
+    finished = subprocess.run(line, capture_output=True, text=True, timeout=200, env={**os.environ, **environment})
+    assert finished.returncode == 0, finished.stderr
+    assert "not private" in finished.stderr
+    return finished.stdout
+
+
+def test_a_forecast_is_the_same_from_a_file_and_from_servers(
+    folder: Path, postgresql_place: PostgreSqlDatabase
+) -> None:
+    put(file := DuckDbFile(folder))
+    put(postgresql_place)
+    expected = forecast("orders.parquet", "--domain", "goods.csv")
+    for url in (f"duckdb://{file.file}", postgresql_place.url):
+        for domain in ("goods.csv", "table:goods"):
+            assert forecast(url, "--table", "orders", "--domain", domain) == expected
+
+
+@pytest.mark.long
+def test_a_forecast_is_the_same_from_spark(folder: Path) -> None:
+    table = ["--table", str(folder / "orders.parquet"), "--domain", "goods.csv"]
+    found = forecast("spark+local://2", *table, JDK_JAVA_OPTIONS=servers.BRIEF_JAVA)
+    assert found == forecast("orders.parquet", "--domain", "goods.csv")
+
+
 def test_a_password_may_come_from_the_environment_and_is_shown_nowhere(
     folder: Path, postgresql_place: PostgreSqlDatabase
 ) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 from rich.text import Text
@@ -11,10 +10,14 @@ from rich.text import Text
 import dpselect
 from dpselect._text import item_text
 from dpselect.cli.figures import cell
+from dpselect.cli.options import domain_of
 from dpselect.cli.output import Format, as_csv, as_json, as_text
 from dpselect.cli.unknown import UNKNOWN
 from dpselect.errors import plain
 from dpselect.items import plain_item
+
+if TYPE_CHECKING:
+    from dpselect.cli.counts_file import PeoplesRows
 
 _SHOWN = {"exact": "exact", "correct": "right", "score_ratio": "score ratio"}
 
@@ -45,40 +48,27 @@ def scores_by_group(
     *,
     item: str | None,
     count: str,
-    person: str | None,
     domain: str | None,
-    domain_column: str | None,
-    domain_header: bool,
+    rows: PeoplesRows | None,
 ) -> dict[Any, Any]:
     """Return the scores of each group: of people's rows, counted as `top` does, or of a file of counts."""
     from dpselect.cli.counts_file import counts_by_group, counts_of_groups
     from dpselect.sources import Groups
 
-    if person is None:
+    if rows is None:
         for argument, given in (("groups", groups), ("domain", domain)):
             if given is not None:
                 raise dpselect.InvalidInput(
                     argument, given, "must be left out with --by for a file of counts, which lists groups and items"
                 )
         return counts_by_group("file", file, by, item, count)
-    for argument, given in (("item", item), ("domain", domain), ("groups", groups)):
-        if given is None:
-            raise dpselect.InvalidInput(argument, plain("nothing"), "must be stated for people's rows with --by")
+    if groups is None:
+        raise dpselect.InvalidInput("groups", plain("nothing"), "must be stated for people's rows with --by")
     if domain == UNKNOWN:
         raise dpselect.InvalidInput("domain", domain, "must be a list of items or their number with --by")
-    listed = Groups.of(by, Path(str(groups)), max_groups_per_person)
+    listed = Groups.of(by, domain_of(groups), max_groups_per_person)
     assert listed is not None
-    return counts_of_groups(
-        file,
-        str(item),
-        person,
-        str(domain),
-        k,
-        progress,
-        groups=listed,
-        domain_column=domain_column,
-        domain_header=domain_header,
-    )
+    return counts_of_groups(rows, k, progress, groups=listed)
 
 
 def group_text(found: Any, form: Format, *, model: str = "") -> str:

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import dpselect
+from dpselect.cli.options import domain_of
 from dpselect.cli.unknown import UNKNOWN
 from dpselect.errors import plain
-from dpselect.sources import Counts, Domain, Groups, check_not_rows, open_counts, read_columns, read_counts
+from dpselect.sources import (
+    Counts,
+    Domain,
+    Groups,
+    PeriodFilter,
+    check_not_rows,
+    open_counts,
+    read_columns,
+    read_counts,
+)
 
 
 def counts_in_file(argument: str, path: str, column: str) -> dpselect.Scores:
@@ -64,64 +75,45 @@ def counts_of_items(file: str, item: str, count: str, domain: Domain | None) -> 
     return dpselect.Scores.of(scores)
 
 
-def counts_of_rows(
-    table: str,
-    item: str,
-    person: str,
-    domain: str,
-    k: int,
-    progress: Any,
-    *,
-    domain_column: str | None = None,
-    domain_header: bool = True,
-    pool: int | None = None,
-) -> dpselect.Scores:
+@dataclass(frozen=True)
+class PeoplesRows:
+    """People's rows that a forecast counts as `top` does: where they are, which of them count, and the domain."""
+
+    table: str
+    item: str
+    person: str
+    domain: str
+    domain_column: str | None = None
+    domain_header: bool = True
+    table_name: str | None = None
+    where: str | None = None
+    during: PeriodFilter | None = None
+
+
+def counts_of_rows(rows: PeoplesRows, k: int, progress: Any, *, pool: int | None = None) -> dpselect.Scores:
     """Return how many people have each item of the domain, or of the pool and one more if it is unknown, as `top`."""
-    with _counted(table, item, person, domain, k, progress, column=domain_column, header=domain_header) as counts:
-        if domain == UNKNOWN:
+    with _counted(rows, k, progress) as counts:
+        if rows.domain == UNKNOWN:
             highest = counts.highest((pool or 10 * k) + 1)[1]
             return dpselect.Scores.of(highest or [0])
         return dpselect.Scores.from_histogram(*counts.histogram())
 
 
-def counts_of_groups(
-    table: str,
-    item: str,
-    person: str,
-    domain: str,
-    k: int,
-    progress: Any,
-    *,
-    groups: Groups,
-    domain_column: str | None = None,
-    domain_header: bool = True,
-) -> dict[Any, dpselect.Scores]:
+def counts_of_groups(rows: PeoplesRows, k: int, progress: Any, *, groups: Groups) -> dict[Any, dpselect.Scores]:
     """Return how many people have each item of the domain in each group, as `top` with --by."""
-    with _counted(
-        table, item, person, domain, k, progress, column=domain_column, header=domain_header, groups=groups
-    ) as counts:
+    with _counted(rows, k, progress, groups=groups) as counts:
         histograms = [dpselect.Scores.from_histogram(*histogram) for histogram in counts.histograms()]
         return dict(zip(counts.groups or [], histograms, strict=True))
 
 
 @contextlib.contextmanager
-def _counted(
-    table: str,
-    item: str,
-    person: str,
-    domain: str,
-    k: int,
-    progress: Any,
-    *,
-    column: str | None,
-    header: bool,
-    groups: Groups | None = None,
-) -> Iterator[Counts]:
+def _counted(rows: PeoplesRows, k: int, progress: Any, *, groups: Groups | None = None) -> Iterator[Counts]:
     """Yield the counts of people's rows; an error names FILE as the source."""
-    given = dpselect.UNKNOWN if domain == UNKNOWN else int(domain) if domain.isdecimal() else Path(domain)
-    possible = Domain.of(given, column=column, header=header)
+    domain = rows.domain
+    given = dpselect.UNKNOWN if domain == UNKNOWN else int(domain) if domain.isdecimal() else domain_of(domain)
+    possible = Domain.of(given, column=rows.domain_column, header=rows.domain_header)
     try:
-        check_not_rows(table, None, possible)
+        check_not_rows(rows.table, rows.table_name, possible)
     except dpselect.InvalidInput:
         raise dpselect.InvalidInput(
             "domain",
@@ -131,13 +123,16 @@ def _counted(
     try:
         # The forecast is not private, so it needs no random key to choose a person's groups by.
         with open_counts(
-            table,
-            item=item,
-            person=person,
+            rows.table,
+            item=rows.item,
+            person=rows.person,
             domain=possible,
             k=k,
             groups=groups,
             key="forecast",
+            table_name=rows.table_name,
+            where=rows.where,
+            during=rows.during,
             progress=progress,
         ) as counts:
             yield counts

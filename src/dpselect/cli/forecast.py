@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -21,7 +21,13 @@ from dpselect.cli.options import (
     Length,
     ListOfGroups,
     MaxGroups,
+    PeriodName,
     ResultFormat,
+    TableName,
+    TimeColumn,
+    Unfinished,
+    Where,
+    engine_notes,
     examples,
     number,
     whole_number,
@@ -30,6 +36,10 @@ from dpselect.cli.output import Format, as_csv, as_json, as_text, check_output, 
 from dpselect.cli.stdin import source_path
 from dpselect.cli.unknown import UNKNOWN, check_unknown, forecast_text
 from dpselect.errors import plain
+
+if TYPE_CHECKING:
+    from dpselect.cli.counts_file import PeoplesRows
+    from dpselect.sources import Domain
 
 FORECAST_EXAMPLES = examples(
     "dpselect forecast demo/views.parquet --item film --person viewer \\",
@@ -75,7 +85,7 @@ def forecast_command(
         typer.Argument(
             metavar="FILE",
             help="Counts: a CSV, JSON lines or Parquet file with one row per item, or - for CSV from standard input. "
-            "With --item and --person: people's rows, as for top.",
+            "With --item and --person: people's rows, as the SOURCE of top, also in a database.",
         ),
     ],
     k: Length,
@@ -96,13 +106,18 @@ def forecast_command(
     domain: Annotated[
         str | None,
         typer.Option(
-            help="The possible items: a file that lists them, their number (for people's rows), or unknown if they "
-            "cannot be listed (needs --delta).",
-            metavar="FILE|N|unknown",
+            help="The possible items: a file that lists them, or unknown if they cannot be listed (needs --delta); for "
+            "people's rows also their number, or table:NAME (with --table).",
+            metavar="DOMAIN",
         ),
     ] = None,
     domain_column: DomainColumn = None,
     domain_no_header: DomainNoHeader = False,
+    table: TableName = None,
+    where: Where = None,
+    time: TimeColumn = None,
+    period: PeriodName = None,
+    unfinished: Unfinished = False,
     pool: PoolSize = None,
     by: ByGroup = None,
     groups: ListOfGroups = None,
@@ -127,9 +142,12 @@ def forecast_command(
     For the curator only: the output depends on the data directly and is
     [bold]not private[/bold].
     """
+    from dpselect.cli.counts_file import counts_of_rows, list_of_items
+    from dpselect.sources import PeriodFilter
+
     if plot is not None:
         dpselect.forecast.check_plot(plot)
-        check_output("plot", plot, [Path(file), *files_read(file, domain=domain)])
+        check_output("plot", plot, [Path(file), *files_read(file, table=table, domain=domain)])
     if max_items_per_person is not None and person is not None:
         raise dpselect.InvalidInput(
             "max_items_per_person",
@@ -140,7 +158,18 @@ def forecast_command(
     check_by(by, epsilon, groups=groups, max_groups_per_person=max_groups_per_person, plot=plot)
     check_unknown(unknown, pool=pool, plot=plot if unknown else None)
     asked: dict[str, Any] = {"ordered": ordered, "max_items_per_person": max_items_per_person}
-    with source_path(file) as path, progress_bar("Computing") as progress:
+    with source_path(file) as path, engine_notes(), progress_bar("Computing") as progress:
+        rows = _rows(
+            path,
+            item,
+            person,
+            domain,
+            domain_column=domain_column,
+            domain_header=not domain_no_header,
+            table_name=table,
+            where=where,
+            during=PeriodFilter.of(time, period, unfinished=unfinished),
+        )
         if by is not None:
             parts = scores_by_group(
                 path,
@@ -151,10 +180,8 @@ def forecast_command(
                 progress,
                 item=item,
                 count=count,
-                person=person,
                 domain=domain,
-                domain_column=domain_column,
-                domain_header=not domain_no_header,
+                rows=rows,
             )
             note(dpselect.forecast.WARNING)
             assert epsilon is not None  # check_by
@@ -162,9 +189,10 @@ def forecast_command(
             return publish(
                 group_text(dpselect.forecast.forecast_groups(parts, k, epsilon=epsilon, **asked), form), None
             )
-        scores = _scores(
-            path, count, item, person, domain, k, progress, column=domain_column, header=not domain_no_header, pool=pool
-        )
+        if rows is None:
+            scores = _counts(path, count, item, list_of_items(domain, path, domain_column, not domain_no_header))
+        else:
+            scores = counts_of_rows(rows, k, progress, pool=pool)
         note(dpselect.forecast.WARNING)
         progress(None)
         if unknown:
@@ -189,34 +217,30 @@ def forecast_command(
     publish(text, None)
 
 
-def _scores(
-    file: str,
-    count: str,
-    item: str | None,
-    person: str | None,
-    domain: str | None,
-    k: int,
-    progress: Any,
-    *,
-    column: str | None,
-    header: bool,
-    pool: int | None,
-) -> dpselect.Scores:
-    from dpselect.cli.counts_file import counts_in_file, counts_of_items, counts_of_rows, list_of_items
-
+def _rows(file: str, item: str | None, person: str | None, domain: str | None, **where: Any) -> PeoplesRows | None:
+    """Return where people's rows are, or None if the file has counts; refuse options that need the other."""
     if person is None:
-        possible = list_of_items(domain, file, column, header)
-        if possible is None and item is None:
-            return counts_in_file("file", file, count)
-        return counts_of_items(file, item or "item", count, possible)
-    for argument, given in (("item", item), ("person", person), ("domain", domain)):
+        of_rows = {name: where[name] for name in ("table_name", "where") if where[name] is not None}
+        of_rows |= {} if where["during"] is None else {"period": where["during"].period.name}
+        for argument, given in of_rows.items():
+            raise dpselect.InvalidInput(argument, given, "must be left out without --person: a file of counts has none")
+        return None
+    for argument, given in (("item", item), ("domain", domain)):
         if given is None:
             raise dpselect.InvalidInput(
                 argument, plain("nothing"), "must be stated for people's rows, with --item, --person and --domain"
             )
-    return counts_of_rows(
-        file, str(item), str(person), str(domain), k, progress, domain_column=column, domain_header=header, pool=pool
-    )
+    from dpselect.cli.counts_file import PeoplesRows
+
+    return PeoplesRows(file, str(item), person, str(domain), **where)
+
+
+def _counts(file: str, count: str, item: str | None, possible: Domain | None) -> dpselect.Scores:
+    from dpselect.cli.counts_file import counts_in_file, counts_of_items
+
+    if possible is None and item is None:
+        return counts_in_file("file", file, count)
+    return counts_of_items(file, item or "item", count, possible)
 
 
 def _forecast_text(compared: Any, form: Format) -> str:
