@@ -175,9 +175,9 @@ class AloneDesk:
         try:
             self._check_columns(config)
             dataset = DataSet(name, config, self._ledger)
-            dataset.check()
             for column in config.items:
                 dataset.size_of(column)
+            dataset.check()
         except InvalidInput as error:
             raise Refused(400, str(error), field=error.argument) from None
         except SourceError as error:
