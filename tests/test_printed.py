@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -133,3 +134,10 @@ def test_a_frame_of_discovered_items_is_a_domain() -> None:
     found = dps.discover("views.csv", item="film", person="viewer", epsilon=1.0, delta=1e-6, max_items_per_person=2)
     assert list(found.to_frame()["film"]) == found.items
     assert dps.top("views.csv", **{**ASKED, "domain": found.to_frame()}).k == 2
+
+
+def test_without_pandas_a_frame_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    release = dps.top("views.csv", **ASKED)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(dps.InvalidInput, match=r"to_frame must have pandas, .* pip install 'dpselect\[pandas\]'"):
+        release.to_frame()

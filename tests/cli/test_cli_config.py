@@ -113,3 +113,14 @@ def test_an_error_ends_with_the_page_that_explains_it() -> None:
     assert said.endswith("; see docs/files.md#the-domain\n")
     said = refused("top views.parquet --item film --person viewer -k 2 --epsilon 0 --domain films.csv")
     assert "see docs/" not in said
+
+
+def test_verbose_says_where_an_internal_error_happened(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError(f"row of {'ann'}")
+
+    monkeypatch.setattr("dpselect.top", fail)
+    brief, long = (run(f"top views.parquet {ASKED}{more}").stderr for more in ("", " --verbose"))
+    assert brief == "dpselect: internal error (RuntimeError); please report it, with what --verbose shows\n"
+    assert "in top_command" in long
+    assert "row of ann" not in long
