@@ -15,7 +15,7 @@ from rich.table import Table
 
 from dpselect import InvalidInput
 from dpselect._format import three_digits
-from dpselect.reproduce.drawing import picture
+from dpselect._pictures import picture
 from experiments import (
     auto,
     discovered,

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpselect._arrays import FloatArray
+from dpselect._pictures import greys
 from dpselect.multiselect import FeatureServer
 from dpselect.multiselect.features import offset_cost
 from dpselect.multiselect.vectors import VectorNoise
-from dpselect.reproduce.drawing import STYLES, legend, line, log_axis, panels
+from dpselect.reproduce.drawing import legend, line, log_axis, panels
 from dpselect.sampling import bit_source
 
 if TYPE_CHECKING:
@@ -123,7 +124,8 @@ def figure(rows: list[dict[str, Any]]) -> Figure:
     dimensions = sorted({row["d'"] for row in rows})
     drawn, axes = panels(1, len(dimensions), height=2.9, sharey=True)
     for place, count in zip(axes.flat, dimensions, strict=True):
-        for epsilon, style in zip(sorted({row["ε"] for row in rows}), STYLES, strict=False):
+        epsilons = sorted({row["ε"] for row in rows})
+        for epsilon, style in zip(epsilons, greys(len(epsilons)), strict=True):
             own = [row for row in rows if (row["data"], row["d'"], row["ε"]) == (name, count, epsilon)]
             line(place, [row["k"] for row in own], [row["error in d'"] for row in own], style, f"epsilon = {epsilon:g}")
             theory = [row["of the offsets"] for row in own]

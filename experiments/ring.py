@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpselect._pictures import greys, set_title
 from dpselect.multiselect import laplace_ring, optimal_ring
-from dpselect.reproduce.drawing import STYLES, legend, line, panels
+from dpselect.reproduce.drawing import legend, line, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,9 +48,12 @@ def rows(
 def figure(rows: list[dict[str, Any]]) -> Figure:
     """Draw how much more Laplace noise costs, a line for each k."""
     drawn, axes = panels(1, 1, width=6.8, height=3.4)
-    for k, style in zip(sorted({row["k"] for row in rows}), STYLES, strict=False):
+    lengths = sorted({row["k"] for row in rows})
+    for k, style in zip(lengths, greys(len(lengths)), strict=True):
         own = [row for row in rows if row["k"] == k]
         line(axes[0, 0], [row["ε"] for row in own], [row["more, %"] for row in own], style, f"k = {k}")
     axes[0, 0].set(xlabel="epsilon per unit of distance", ylabel="Laplace noise costs more, %")
+    most = max(rows, key=lambda row: float(row["more, %"]))
+    set_title(drawn, f"Laplace noise costs at most {most['more, %']:.2g}% more, for {most['k']} answers")
     legend(drawn, axes[0, 0], columns=4)
     return drawn

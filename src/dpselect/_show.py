@@ -1,11 +1,8 @@
-"""What forecasts and simulations are shown with: tables and pages in HTML that need no network, and empty axes."""
+"""What forecasts and simulations are shown with: tables and pages in HTML that need no network."""
 
 from __future__ import annotations
 
 from html import escape
-from typing import Any
-
-from dpselect.errors import InvalidInput, how_to_install, plain
 
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:52rem;padding:0 1rem;color:#111}"
@@ -31,12 +28,3 @@ def page_html(title: str, svg: str, table: str) -> str:
         f"<style>{_STYLE}</style></head>\n<body><h1>{escape(title)}</h1>\n{svg[svg.index('<svg') :]}\n{table}\n"
         "</body></html>\n"
     )
-
-
-def new_axes(width: float, height: float) -> Any:
-    """Return the Matplotlib axes of a new figure of that size in inches."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InvalidInput("plot", plain("without Matplotlib"), f"install it: {how_to_install('plot')}") from None
-    return Figure(figsize=(width, height), layout="constrained").subplots()

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpselect._pictures import picture
 from dpselect.ranking import Bounds
 from dpselect.ranking.simulate import Contests
-from dpselect.reproduce.drawing import picture
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))

@@ -285,7 +285,7 @@ def test_pictures_are_written_and_curves_tell_apart_without_colour(tmp_path: Pat
     curves = [line for line in axes.get_lines() if line.get_marker() not in ("", "None", None)]
     assert len(curves) == len(found.needs)
     assert len({(line.get_linestyle(), line.get_marker()) for line in curves}) == len(curves)
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == [need.label for need in found.needs]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == [need.title for need in found.needs]
     assert "epsilon = 0.5" in [text.get_text() for text in axes.texts]
     for ending, start in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".html", b"<!doctype html>")):
         path = tmp_path / f"plot{ending}"

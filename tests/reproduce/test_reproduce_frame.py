@@ -14,9 +14,10 @@ import pytest
 from small_sets import write_rows
 
 import dpselect as dps
+from dpselect._pictures import picture
 from dpselect.reproduce import PAPERS, Paper, Study, Verdict, reproduce
 from dpselect.reproduce.data import Data, look_alike, zipf
-from dpselect.reproduce.drawing import log_axis, panels, picture
+from dpselect.reproduce.drawing import log_axis, panels
 from dpselect.reproduce.run import Store, as_table, studies_named, write_result
 from dpselect.reproduce.study import Claim, Point, Row, counted, exceptions, seed_of
 

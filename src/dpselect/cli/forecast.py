@@ -212,7 +212,7 @@ def forecast_command(
         text = _forecast_text(compared, form)
         if plot is not None:
             progress(None)
-            title = f"Top {compared.k} of {compared.scores.size:,} items"
+            title = f"Top {compared.k} of {compared.scores.size:,} items: {compared.finding}"
             dpselect.forecast.write_plot(plot, compared, title)
     publish(text, None)
 

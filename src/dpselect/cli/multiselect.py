@@ -82,7 +82,8 @@ def offsets_command(
     answers = dpselect.multiselect.best_answers(k, epsilon, disutility)
     publish(_offsets_text(answers, promise, form), None)
     if plot is not None:
-        title = f"The best {k} answers to a signal at epsilon = {epsilon:g}"
+        saved = answers.single / answers.cost
+        title = f"The best {k} answers to a signal cost {saved:.3g} times less than one (epsilon = {epsilon:g})"
         dpselect.forecast.write_plot(plot, answers, title)
 
 
@@ -105,7 +106,8 @@ def simulate_command(
     found = dpselect.multiselect.simulate_up_to(k, epsilon, disutility, trials=trials, grid=grid, seed=seed)
     publish(_simulations_text(found, form), None)
     if plot is not None:
-        title = f"Cost against the number of answers, {disutility}, epsilon = {epsilon:g}"
+        saved = found.parts[0].theory / found.parts[-1].theory
+        title = f"{k} answers cost {saved:.3g} times less than one ({disutility}, epsilon = {epsilon:g})"
         dpselect.forecast.write_plot(plot, found, title)
 
 
@@ -160,7 +162,8 @@ def ring_command(
     )
     publish(_ring_text(found, form), None)
     if plot is not None:
-        title = f"{k} answers on a ring of length {circumference:g} at epsilon = {epsilon:g}"
+        more = max(0.0, 100 * (found.laplace.cost / found.optimal.cost - 1))
+        title = f"{k} answers on a ring at epsilon = {epsilon:g}: Laplace noise costs {more:.2g}% more"
         dpselect.forecast.write_plot(plot, found, title)
 
 

@@ -167,7 +167,8 @@ def plan_command(
         note(line)
     publish(_plan_text(planned, form), None)
     if plot is not None:
-        dpselect.forecast.write_plot(plot, planned, f"If {planned.model}")
+        assert isinstance(planned, dpselect.forecast.Plan)  # with --epsilon and no --like, --plot was refused
+        dpselect.forecast.write_plot(plot, planned, f"If {planned.model}: {planned.comparison.finding}")
 
 
 def _gap(text: str | None, people: Any) -> Any:

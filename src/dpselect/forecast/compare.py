@@ -120,6 +120,17 @@ class Comparison:
             for need in self.needs
         ]
 
+    @property
+    def finding(self) -> str:
+        """Which mechanism needs the least ε for the accuracy and which the most, for the title of a plot."""
+        best, most = self.needs[0], self.needs[-1]
+        if math.isinf(best.epsilon):
+            return f"no epsilon is enough for probability {self.accuracy:g}"
+        return (
+            f"for probability {self.accuracy:g}, {best.label} needs the least epsilon ({best.shown}) "
+            f"and {most.label} the most ({most.shown})"
+        )
+
     def curves(self) -> list[tuple[str, Success]]:
         """Return the label and the curve of each mechanism."""
         return [(need.label, success(self.scores, need.mechanism, ordered=self.ordered)) for need in self.needs]
@@ -129,7 +140,12 @@ class Comparison:
         from dpselect.forecast.render import draw_curves
 
         return draw_curves(
-            self.curves(), epsilon=self.epsilon, accuracy=self.accuracy, limit=self.limit or None, axes=axes
+            self.curves(),
+            epsilon=self.epsilon,
+            accuracy=self.accuracy,
+            limit=self.limit or None,
+            default=next((need.label for need in self.needs if need.default), ""),
+            axes=axes,
         )
 
     def to_dict(self) -> dict[str, Any]:

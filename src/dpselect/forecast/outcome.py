@@ -240,7 +240,7 @@ class Forecast:
         epsilon = self.mechanism.epsilon
         if has_curve(self.mechanism, self.ordered) and self._pair is not None:
             curve = success(self.scores, self.mechanism, ordered=self.ordered)
-            return draw_curves([("", curve)], epsilon=epsilon, axes=axes)
+            return draw_curves([(self.mechanism.name, curve)], epsilon=epsilon, axes=axes)
         if not self.draws:
             raise InvalidInput("draws", 0, "must be at least 2, because the curve of this mechanism is simulated")
         points = []

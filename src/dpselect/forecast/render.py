@@ -1,8 +1,7 @@
-"""Plots of P[exact top k] against ε that can be read without colour, and the files they are written to."""
+"""Plots of P[exact top k] against ε, and the files they are written to."""
 
 from __future__ import annotations
 
-import io
 import os
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from dpselect._arrays import FloatArray
-from dpselect._show import new_axes, page_html
+from dpselect._pictures import look, new_axes, picture, set_title
+from dpselect._show import page_html
 from dpselect.errors import InvalidInput
 from dpselect.forecast.curves import Success
 from dpselect.forecast.simulate import Figure
@@ -26,16 +26,6 @@ _TINY = 1e-6
 
 _NARROW = 1e3
 """If the ends of the axis differ by less than this factor, ticks are labelled at 1, 2 and 5."""
-
-_LINES = [
-    {"color": "black", "linestyle": "-", "marker": "o"},
-    {"color": "black", "linestyle": "--", "marker": "s"},
-    {"color": "0.35", "linestyle": "-.", "marker": "^"},
-    {"color": "0.35", "linestyle": "-", "marker": "D"},
-    {"color": "black", "linestyle": ":", "marker": "v"},
-    {"color": "0.35", "linestyle": "--", "marker": "P"},
-    {"color": "black", "linestyle": "-.", "marker": "X"},
-]
 
 
 def check_plot(path: str | os.PathLike[str]) -> Path:
@@ -77,21 +67,14 @@ def write_plot(path: str | os.PathLike[str], shown: Any, title: str) -> None:
     plot = check_plot(path)
     axes, ending = shown.plot(), plot.suffix.lower()
     if ending == ".html":
-        content = page_html(title, _drawn(axes, "svg").decode(), shown._repr_html_()).encode()
+        content = page_html(title, picture(axes.figure, "svg").decode(), shown._repr_html_()).encode()
     else:
-        axes.set_title(title, loc="left", pad=18)
-        content = _drawn(axes, ending.removeprefix("."))
+        set_title(axes.figure, title)
+        content = picture(axes.figure, ending.removeprefix("."))
     try:
         write_whole(plot, content)
     except OSError:
         raise InvalidInput("plot", str(path), _WRITABLE) from None
-
-
-def _drawn(axes: Any, form: str) -> bytes:
-    """Return the figure of some axes as a file, without a date."""
-    drawn = io.BytesIO()
-    axes.figure.savefig(drawn, format=form, dpi=160, metadata={"Date": None} if form == "svg" else None)
-    return drawn.getvalue()
 
 
 def draw_curves(
@@ -100,9 +83,12 @@ def draw_curves(
     epsilon: float | None = None,
     accuracy: float | None = None,
     limit: float | None = None,
+    default: str = "",
     axes: Any = None,
 ) -> Any:
-    """Draw P[exact top k] against ε for each curve, named in a legend, and return the axes.
+    """Draw P[exact top k] against ε for each curve, named in a legend if there are several, and return the axes.
+
+    The curve whose label is `default` is emphasised.
 
     A vertical line marks the chosen ε, a horizontal one the accuracy wanted, and a grey band the ε below which no pure
     mechanism that treats items alike can reach it.
@@ -110,13 +96,15 @@ def draw_curves(
     axes = new_axes(8.5, 5.0) if axes is None else axes
     low, high = _range([curve for _, curve in curves], epsilon, limit)
     lines = [_sampled(curve, low, high) for _, curve in curves]
-    for place, ((label, _), (epsilons, values)) in enumerate(zip(curves, lines, strict=True)):
-        style = _LINES[place % len(_LINES)]
+    labels = [label for label, _ in curves]
+    for place, (label, (epsilons, values)) in enumerate(zip(labels, lines, strict=True)):
+        own = look(label, default=label == default)
         spacing = (0.03 * (place % 4) + 0.02, 0.13)
-        axes.plot(epsilons, values, linewidth=1.4, markersize=4.5, markevery=spacing, label=label, **style)
+        shown = f"{label} (the default)" if own.thick else label
+        axes.plot(epsilons, values, markevery=spacing, label=shown, zorder=3 if own.thick else 2, **own.options())
     _frame(axes, low, high)
     _mark(axes, epsilon, accuracy, limit)
-    if any(label for label, _ in curves):
+    if len(labels) > 1:
         # Beside the picture: curves lie so close together that lines to labels among them would cross others.
         axes.legend(loc="upper left", bbox_to_anchor=(1.0, 0.9), frameon=False, handlelength=4.0, labelspacing=0.9)
     return axes
@@ -127,7 +115,7 @@ def draw_points(points: list[tuple[float, Figure]], *, epsilon: float, draws: in
     axes = new_axes(8.5, 5.0) if axes is None else axes
     epsilons, values = [place for place, _ in points], [figure.value for _, figure in points]
     reach = [[figure.value - figure.low for _, figure in points], [figure.high - figure.value for _, figure in points]]
-    axes.errorbar(epsilons, values, yerr=reach, color="black", marker="o", markersize=4.5, linewidth=1.0, capsize=3)
+    axes.errorbar(epsilons, values, yerr=reach, capsize=3, **look("").options())
     _frame(axes, epsilons[0] / 1.1, epsilons[-1] * 1.1)
     axes.set_xlabel(f"epsilon (simulated: {draws} draws each, with 95% intervals)")
     _mark(axes, epsilon, None, None)
@@ -143,8 +131,6 @@ def _frame(axes: Any, low: float, high: float) -> None:
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set(xlabel="epsilon", ylabel="probability of exactly the top k", xlim=(low, high), ylim=(-0.02, 1.05))
-    axes.grid(True, which="major", color="0.9", linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _sampled(curve: Success, low: float, high: float) -> tuple[FloatArray, FloatArray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +12,9 @@ import numpy as np
 import dpselect as dps
 from dpselect._arrays import Array
 from dpselect._format import three_digits
+from dpselect._pictures import look
 from dpselect.reproduce.data import Data, zipf
-from dpselect.reproduce.drawing import STYLES, legend, line, log_axis, panels
+from dpselect.reproduce.drawing import legend, line, log_axis, panels
 from dpselect.reproduce.margin import margin
 from dpselect.reproduce.run_times import run_times
 from dpselect.reproduce.study import Claim, Paper, Point, Row, Study, Verdict, counted
@@ -46,7 +48,13 @@ ACCURATE = 1e-6
 CLAIMED = {10: 6, 100: 34, 1000: 81}
 """By which factor Canonical needs less ε on Netflix, by k, according to the paper (section 7.1)."""
 
-STYLE = dict(zip(MECHANISMS, STYLES, strict=True))
+STYLE = {
+    OURS: look("canonical", default=True),
+    "Canonical γ=½": look("canonical, published"),
+    "Canonical γ=1": look("canonical, gamma = 1"),
+    "One-shot": look("oneshot"),
+    "Peeling": look("peeling"),
+}
 LABELS = {"top": "P[exactly the top k]", "great": "P[great]", "good": "P[good]"}
 
 
@@ -305,7 +313,12 @@ def noises(rows: list[Row]) -> Figure:
     """Draw Figure 4: the five noises of the one-shot mechanism."""
     curves = [row for row in rows if "epsilon" in row]
     names = list(dict.fromkeys(row["mechanism"] for row in curves))
-    return _grid(curves, ("top",), "epsilon", "epsilon", dict(zip(names, STYLES, strict=True)), width=2.7)
+    # All are the same mechanism, so that here a marker stands for a noise.
+    styles = {
+        name: replace(look("oneshot" if name == NOISES[0] else f"oneshot, {name}"), marker=marker)
+        for name, marker in zip(names, "^osDv", strict=False)
+    }
+    return _grid(curves, ("top",), "epsilon", "epsilon", styles, width=2.7)
 
 
 def _grid(

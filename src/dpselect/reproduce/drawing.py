@@ -1,29 +1,17 @@
-"""Pictures that are legible without colour: each line has its own dash and marker, and all panels share a legend."""
+"""Panels with lines, and one legend for all of them."""
 
 from __future__ import annotations
 
-import io
 import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from dpselect._pictures import Look, lighten
 from dpselect.errors import DpSelectError, how_to_install
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-Style = Mapping[str, Any]
-
-STYLES: Sequence[Style] = (
-    {"color": "#000000", "linestyle": "-", "marker": "o"},
-    {"color": "#0b5394", "linestyle": "--", "marker": "s"},
-    {"color": "#b45f06", "linestyle": "-.", "marker": "^"},
-    {"color": "#741b47", "linestyle": ":", "marker": "D"},
-    {"color": "#38761d", "linestyle": (0, (6, 1, 1, 1, 1, 1)), "marker": "v"},
-)
-"""Line styles that can be told apart in black and white."""
 
 
 def check_plotting() -> None:
@@ -41,11 +29,8 @@ def panels(rows: int, columns: int, width: float = 3.4, height: float = 2.5, **o
     figure = Figure(figsize=(width * columns, height * rows + 0.6), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, **options)
     for place in axes.flat:
-        place.grid(True, color="0.9", linewidth=0.6)
-        place.set_axisbelow(True)
+        lighten(place)
         place.tick_params(labelsize=8)
-        for side in ("top", "right"):
-            place.spines[side].set_visible(False)
     return figure, axes
 
 
@@ -66,16 +51,14 @@ def tick(value: float) -> str:
     return f"{value / 1e6:,.10g}M" if value >= 1e6 else f"{value:,.10g}"
 
 
-def line(axes: Axes, places: Sequence[float], values: Sequence[float], style: Style, label: str) -> None:
-    """Draw one line with about six hollow markers."""
+def line(axes: Axes, places: Sequence[float], values: Sequence[float], style: Look, label: str) -> None:
+    """Draw one line with about six markers."""
     step = max(1, len(places) // 6)
-    axes.plot(
-        places, values, **style, label=label, linewidth=1.5, markersize=4.5, markerfacecolor="white", markevery=step
-    )
+    axes.plot(places, values, **style.options(), label=label, markevery=step, zorder=3 if style.thick else 2)
 
 
 def bars(
-    axes: Axes, places: Sequence[float], values: Sequence[float], deviations: Sequence[float], style: Style
+    axes: Axes, places: Sequence[float], values: Sequence[float], deviations: Sequence[float], style: Look
 ) -> None:
     """Draw thin vertical bars of one standard deviation on either side of each value."""
     # One broken line instead of a line per bar, which keeps the file small.
@@ -83,7 +66,7 @@ def bars(
     along = [
         part for value, one in zip(values, deviations, strict=True) for part in (value - one, value + one, math.nan)
     ]
-    axes.plot(across, along, color=style["color"], linewidth=0.8, alpha=0.4)
+    axes.plot(across, along, color=style.color, linewidth=0.8, alpha=0.4)
 
 
 def legend(figure: Figure, axes: Axes, columns: int = 3) -> None:
@@ -92,20 +75,3 @@ def legend(figure: Figure, axes: Axes, columns: int = 3) -> None:
     figure.legend(
         handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9, handlelength=3.6
     )
-
-
-def picture(figure: Figure, plot_format: str) -> bytes:
-    """Return a figure as the content of a file; the same numbers give the same bytes."""
-    import matplotlib
-
-    settings: Any = {"svg.hashsalt": "dpselect", "svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans", "Arial"]}
-    metadata = {"Date": None} if plot_format == "svg" else None
-    buffer = io.BytesIO()
-    with matplotlib.rc_context(settings):
-        figure.savefig(buffer, format=plot_format, dpi=110, metadata=metadata)
-    if plot_format != "svg":
-        return buffer.getvalue()
-    # A tenth of a point is enough for a screen. Only tags are shortened, not the text between them.
-    short = re.sub(rb"<[^>]*>", lambda tag: re.sub(rb"(\d\.\d)\d+", rb"\1", tag[0]), buffer.getvalue())
-    short = re.sub(rb' d="[^"]*"', lambda path: re.sub(rb"\s*([MLQCz])\s*", rb"\1", path[0]), short)
-    return re.sub(rb"\s*\n\s*", b"\n", re.sub(rb'<g id="[^"]*">', b"<g>", short))

@@ -15,9 +15,10 @@ import numpy as np
 
 from dpselect._arrays import FloatArray
 from dpselect._format import three_digits
+from dpselect._pictures import greys
 from dpselect.multiselect import FeatureClient, FeatureServer
 from dpselect.reproduce.data import Data
-from dpselect.reproduce.drawing import STYLES, legend, line, log_axis, panels
+from dpselect.reproduce.drawing import legend, line, log_axis, panels
 from dpselect.reproduce.judging import Mean, is_more
 from dpselect.reproduce.study import Claim, Point, Row, Study, Verdict, counted, seed_of
 
@@ -151,11 +152,12 @@ def _draw(rows: list[Row]) -> Figure:
     dimensions = sorted({row["dimensions"] for row in rows})
     figure, axes = panels(1, len(dimensions), height=2.9, sharey=True)
     for place, count in zip(axes.flat, dimensions, strict=True):
-        for epsilon, style in zip(sorted({row["epsilon"] for row in rows}), STYLES, strict=False):
+        epsilons = sorted({row["epsilon"] for row in rows})
+        for epsilon, style in zip(epsilons, greys(len(epsilons)), strict=True):
             own = [row for row in rows if (row["dimensions"], row["epsilon"]) == (count, epsilon)]
             answers = [row["k"] for row in own]
             line(place, answers, [row["error"] for row in own], style, f"epsilon = {epsilon:g}")
-            plain = {"color": style["color"], "linestyle": style["linestyle"], "linewidth": 0.6}
+            plain = {"color": style.color, "linestyle": style.linestyle, "linewidth": 0.6}
             place.plot(answers, [row["bound"] for row in own], **plain, label="_")
         place.plot([], [], color="0.3", linewidth=0.6, label="Zador's bound (thin)")
         place.set_title(f"d' = {count}", fontsize=10)

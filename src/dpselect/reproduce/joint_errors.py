@@ -10,8 +10,9 @@ import numpy as np
 
 import dpselect as dps
 from dpselect._arrays import Array
+from dpselect._pictures import look
 from dpselect.reproduce.data import Data, as_histogram, look_alike
-from dpselect.reproduce.drawing import STYLES, legend, line, log_axis, panels
+from dpselect.reproduce.drawing import legend, line, log_axis, panels
 from dpselect.reproduce.judging import is_at_most, median_interval
 from dpselect.reproduce.study import Claim, Point, Row, Study, Verdict, counted, seed_of
 from dpselect.sampling import bit_source
@@ -75,7 +76,14 @@ SMALL_K = 30
 
 ERRORS = ("linf", "l1", "k_relative")
 
-STYLE = dict(zip(ALL, [*STYLES, {"color": "#7f6000", "linestyle": (0, (1, 1)), "marker": "x"}], strict=True))
+STYLE = {
+    "Joint": look("joint, published"),
+    "Joint, exponential noise": look("joint"),
+    "PNF-PEEL": look("peeling"),
+    "CDP-PEEL": look("peeling, delta"),
+    "Gamma": look("gamma"),
+    LAPLACE: look("oneshot, laplace"),
+}
 
 DRAWN = ("Joint", "PNF-PEEL", "CDP-PEEL")
 """The lines of Figure 1, in which exponential noise would hide Joint."""
@@ -322,7 +330,7 @@ def _draw_metric(
             own = [row for row in rows if row["data"] == name and row.get("mechanism") == mechanism]
             places = [row["k"] for row in own]
             low, middle, high = ([row[f"{metric}_{part}"] + 1 for row in own] for part in ("low", "median", "high"))
-            place.fill_between(places, low, high, color=STYLE[mechanism]["color"], alpha=0.12, linewidth=0)
+            place.fill_between(places, low, high, color=STYLE[mechanism].color, alpha=0.12, linewidth=0)
             line(place, places, middle, STYLE[mechanism], mechanism)
         log_axis(place, "y")
         place.set_ylim(0.8, max(place.get_ylim()[1], 10.0))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import dpselect as dps
 from dpselect._format import three_digits
+from dpselect._pictures import look
 from dpselect.forecast import proven_limit, smallest_epsilon, swap_yardstick
 from dpselect.reproduce.data import Data, zipf
-from dpselect.reproduce.drawing import STYLES, legend, panels
+from dpselect.reproduce.drawing import legend, panels
 from dpselect.reproduce.study import Claim, Point, Row, Study, Verdict, counted
 
 if TYPE_CHECKING:
@@ -101,10 +103,11 @@ def _draw(rows: list[Row]) -> Figure:
     figure, axes = panels(1, 1, width=7.2, height=0.34 * len(rows) + 0.8)
     place = axes[0, 0]
     heights = list(range(len(rows)))[::-1]
-    for (name, style), filled in zip(zip(VARIANTS, STYLES, strict=False), (False, False, False, True), strict=True):
-        look = {"color": style["color"], "marker": style["marker"], "linestyle": "none", "markersize": 7}
+    # All are the same mechanism, so that here a marker stands for a variant.
+    for name, marker in zip(VARIANTS, "^sDo", strict=True):
+        own = replace(look("canonical"), marker=marker, linestyle="none", filled=name == DEFAULT)
         places = [row[name] / row[DEFAULT] for row in rows]
-        place.plot(places, heights, **look, markerfacecolor=style["color"] if filled else "white", label=name)
+        place.plot(places, heights, **own.options() | {"markersize": 7}, label=name)
     limits = [row["proven limit"] / row[DEFAULT] or math.nan for row in rows]
     place.plot(limits, heights, color="black", marker="|", linestyle="none", markersize=11, label="proven limit")
     place.set_yticks(heights, [f"{row['data'].removeprefix('dpbench/')}, k = {row['k']:,}" for row in rows], fontsize=9)

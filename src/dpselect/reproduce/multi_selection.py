@@ -10,10 +10,11 @@ import numpy as np
 
 from dpselect._arrays import FloatArray
 from dpselect._format import three_digits
+from dpselect._pictures import greys
 from dpselect.multiselect import expected_cost, laplace_ring, optimal_offsets, optimal_ring
 from dpselect.reproduce import features
 from dpselect.reproduce.data import Data
-from dpselect.reproduce.drawing import STYLES, legend, line, panels
+from dpselect.reproduce.drawing import legend, line, panels
 from dpselect.reproduce.study import Claim, Paper, Point, Row, Study, Verdict, counted
 
 if TYPE_CHECKING:
@@ -76,14 +77,13 @@ def _judge_line(rows: list[Row]) -> Verdict:
 
 def _draw_line(rows: list[Row]) -> Figure:
     figure, axes = panels(1, 1, width=6.8, height=3.4)
-    for epsilon, style in zip(EPSILONS, STYLES, strict=False):
+    for epsilon, style in zip(EPSILONS, greys(len(EPSILONS)), strict=True):
         places = np.linspace(-10, 10, 401)
-        plain = {**style, "marker": ""}
-        axes[0, 0].plot(places, epsilon / 2 * np.exp(-epsilon * np.abs(places)), **plain, linewidth=1.5)
+        axes[0, 0].plot(places, epsilon / 2 * np.exp(-epsilon * np.abs(places)), **style.options() | {"marker": ""})
         offsets = np.array([row["offset"] for row in rows if row["epsilon"] == epsilon])
         heights = epsilon / 2 * np.exp(-epsilon * np.abs(offsets))
-        axes[0, 0].plot(offsets, heights, **{**style, "linestyle": ""}, markersize=6)
-        axes[0, 0].plot([], [], **style, label=f"epsilon = {epsilon:g}")
+        axes[0, 0].plot(offsets, heights, **style.options() | {"linestyle": "", "markersize": 6})
+        line(axes[0, 0], [], [], style, f"epsilon = {epsilon:g}")
     axes[0, 0].set(xlabel="distance from the signal; marks: the five answers", ylabel="density of the noise")
     legend(figure, axes[0, 0])
     return figure
@@ -206,14 +206,14 @@ def _judge_ring(rows: list[Row]) -> Verdict:
 def _draw_ring(rows: list[Row]) -> Figure:
     figure, axes = panels(1, len(RING_EPSILONS), height=2.8)
     for place, epsilon in zip(axes.flat, RING_EPSILONS, strict=True):
-        for noise, style in zip(NOISES, STYLES, strict=False):
+        for noise, style in zip(NOISES, greys(len(NOISES)), strict=True):
             own = [row for row in rows if (row["epsilon"], row["noise"]) == (epsilon, noise)]
-            plain = {**style, "marker": ""}
-            place.plot([row["t"] for row in own], [row["density"] for row in own], **plain, linewidth=1.5)
+            plain = style.options() | {"marker": ""}
+            place.plot([row["t"] for row in own], [row["density"] for row in own], **plain)
             dots = [row for row in own if row["answer"]]
-            marks = {**style, "linestyle": "", "markerfacecolor": "none"}
             size = 9 if noise == "best noise" else 5
-            place.plot([row["t"] for row in dots], [row["density"] for row in dots], **marks, markersize=size)
+            marks = style.options() | {"linestyle": "", "markerfacecolor": "none", "markersize": size}
+            place.plot([row["t"] for row in dots], [row["density"] for row in dots], **marks)
             line(place, [], [], style, noise)
         place.set_ylim(bottom=0)
         place.set_xticks([-math.pi, 0, math.pi], ["−π", "0", "π"])

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 import dpselect as dps
 from dpselect._format import three_digits
+from dpselect._pictures import greys, look
 from dpselect.forecast import forecast, success_bound
 from dpselect.reproduce.data import Data
-from dpselect.reproduce.drawing import STYLES, legend, line, log_axis, panels
+from dpselect.reproduce.drawing import legend, line, log_axis, panels
 from dpselect.reproduce.study import Claim, Paper, Point, Row, Study, Verdict, counted
 
 if TYPE_CHECKING:
@@ -98,8 +100,8 @@ def _draw_utility(rows: list[Row]) -> Figure:
     for place, size in zip(axes.flat, SIZES, strict=True):
         own = [row for row in rows if row["items"] == size]
         ratios = [row["ratio"] for row in own]
-        line(place, ratios, [row["exact"] for row in own], STYLES[0], "exact")
-        line(place, ratios, [row["promised"] for row in own], STYLES[1], "promised by theorem 2.3")
+        line(place, ratios, [row["exact"] for row in own], look("oneshot, laplace"), "exact")
+        line(place, ratios, [row["promised"] for row in own], greys(2)[1], "promised by theorem 2.3")
         place.set_title(f"{size:,} items, k = {size // 5}", fontsize=10)
         place.set_xlabel("gap between neighbours / noise scale", fontsize=9)
     axes[0, 0].set_ylabel("P[exactly the top k]", fontsize=9)
@@ -169,11 +171,11 @@ def _judge_scale(rows: list[Row]) -> Verdict:
 def _draw_scale(rows: list[Row]) -> Figure:
     figure, axes = panels(1, 1, width=6.8, height=3.8)
     lines = [
-        ("laplace", 0.0, "pure: k / epsilon"),
-        ("laplace", DELTA, "Laplace with delta (theorem 2.2)"),
-        ("gumbel", DELTA, "Gumbel with delta (bounded range)"),
+        ("laplace", 0.0, "pure: k / epsilon", look("oneshot, laplace")),
+        ("laplace", DELTA, "Laplace with delta (theorem 2.2)", replace(look("oneshot, laplace"), linestyle="-")),
+        ("gumbel", DELTA, "Gumbel with delta (bounded range)", look("oneshot, delta")),
     ]
-    for (noise, delta, label), style in zip(lines, STYLES, strict=False):
+    for noise, delta, label, style in lines:
         found = _scales(rows, noise, delta)
         line(axes[0, 0], list(found), list(found.values()), style, label)
     axes[0, 0].set(xlabel="k", ylabel="scale of the noise on each count")

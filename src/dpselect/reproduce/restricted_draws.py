@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,10 @@ import numpy as np
 
 import dpselect as dps
 from dpselect._arrays import Array
+from dpselect._pictures import greys, look
 from dpselect.forecast import f1_score, forecast, items_returned, score_ratio
 from dpselect.reproduce.data import Data, as_histogram
-from dpselect.reproduce.drawing import STYLES, bars, legend, line, panels
+from dpselect.reproduce.drawing import bars, legend, line, panels
 from dpselect.reproduce.judging import ERROR, Mean, Variance, is_more, is_more_variable
 from dpselect.reproduce.study import Claim, Point, Row, Study, Verdict, counted, seed_of
 from dpselect.sampling import bit_source
@@ -60,6 +62,14 @@ KNOWN_BOUND = (RN, LL)
 METRICS = {"returned": items_returned, "score_ratio": score_ratio, "f1": f1_score}
 LABELS = {"returned": "items returned", "score_ratio": "score ratio", "f1": "F1"}
 SHORT_NAMES = {"foursquare_lbsn_Jakarta": "foursquare Jakarta"}
+STYLE = {
+    RG: look("restricted"),
+    LD: look("limited"),
+    TS: look("top-stable"),
+    RN: look("restricted"),
+    LL: look("limited, laplace"),
+    EM: look("peeling"),
+}
 _MARKERS = {1: "o", 10: "s", 50: "^"}
 QUICK_DRAWS, DRAWS, DOMAIN_DRAWS = 20, 200, 1000
 """Draws of a mean. The paper has 100, and 5 in the larger domains, where only RestrictedGumbel is drawn here."""
@@ -259,18 +269,20 @@ def draw_pair(ours: str, theirs: str, metric: str) -> Callable[[list[Row]], Figu
         for across, name in enumerate(SETS):
             for column, k in enumerate(LENGTHS):
                 place = axes[across, column]
-                for mechanism, style in ((ours, STYLES[0]), (theirs, STYLES[2])):
+                for mechanism in (ours, theirs):
                     for times in POOLS:
                         own = [
                             row
                             for row in rows
                             if (row["data"], row["k"], row["times"], row["mechanism"]) == (name, k, times, mechanism)
                         ]
-                        look = {**style, "marker": _MARKERS[times]}
+                        # The marker stands for the pool, so that dashes tell the mechanisms apart.
+                        style = replace(STYLE[mechanism], marker=_MARKERS[times], filled=False)
+                        style = replace(style, linestyle="-" if mechanism == ours else "--")
                         label = f"{mechanism}, pool {'k' if times == 1 else f'{times} k'}"
                         places, values = [row["epsilon"] for row in own], [row[metric] for row in own]
-                        bars(place, places, values, [row[f"{metric}_deviation"] for row in own], look)
-                        line(place, places, values, look, label)
+                        bars(place, places, values, [row[f"{metric}_deviation"] for row in own], style)
+                        line(place, places, values, style, label)
                 place.set_ylim(0, (k if metric == "returned" else 1) * 1.06)
             axes[across, 0].set_ylabel(f"{short_name(name)}\n{LABELS[metric]}", fontsize=9)
         for column, k in enumerate(LENGTHS):
@@ -359,9 +371,12 @@ def _behind(rows: list[Row], sizes: list[int]) -> list[Claim]:
 def draw_domain(rows: list[Row]) -> Figure:
     """Draw Figure 7."""
     figure, axes = panels(1, len(LENGTHS), height=2.8, sharey=True)
-    lines = [(RG, 0, RG), *((EM, added, f"EM, {name} items added") for added, name in ADDED.items())]
+    dashes = [one.linestyle for one in greys(len(ADDED))]
+    lines = [(RG, 0, RG, STYLE[RG])]
+    for (added, name), dash in zip(ADDED.items(), dashes, strict=True):
+        lines.append((EM, added, f"EM, {name} items added", replace(STYLE[EM], linestyle=dash, filled=dash == "-")))
     for place, k in zip(axes.flat, LENGTHS, strict=True):
-        for (mechanism, added, label), style in zip(lines, STYLES, strict=True):
+        for mechanism, added, label, style in lines:
             own = [row for row in rows if (row["mechanism"], row["added"], row["k"]) == (mechanism, added, k)]
             line(place, [row["epsilon"] for row in own], [row["score_ratio"] for row in own], style, label)
         place.set_title(f"k = {k}", fontsize=10)

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dpselect._pictures import picture
 from dpselect.errors import InvalidInput, plain
 from dpselect.reproduce import canonical, joint, multi_selection, oneshot, restricted
 from dpselect.reproduce.data import Data
-from dpselect.reproduce.drawing import check_plotting, picture
+from dpselect.reproduce.drawing import check_plotting
 from dpselect.reproduce.study import Paper, Point, Row, Study, Verdict, key_of
 from dpselect.writing import is_same_file, write_whole
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import dpselect as dps
+from dpselect._pictures import look
 from dpselect.reproduce.data import Data, zipf
-from dpselect.reproduce.drawing import STYLES, legend, line, log_axis, panels
+from dpselect.reproduce.drawing import legend, line, log_axis, panels
 from dpselect.reproduce.judging import is_at_most
 from dpselect.reproduce.study import Claim, Point, Row, Study, Verdict, counted, seconds_of, seed_of, summary
 from dpselect.sampling import bit_source
@@ -26,6 +27,13 @@ MECHANISMS: dict[str, Callable[[int], dps.Mechanism]] = {
     "One-shot": lambda k: dps.OneShot(k=k, epsilon=1.0),
 }
 """As published, at ε = 1."""
+
+STYLE = {
+    "Canonical": look("canonical, published"),
+    "Peeling": look("peeling"),
+    "Canonical γ=1": look("canonical, gamma = 1"),
+    "One-shot": look("oneshot"),
+}
 
 PAIRS = {"Canonical": "Peeling", "Canonical γ=1": "One-shot"}
 """Each form of Canonical, and the mechanism that it is as fast as, according to the paper."""
@@ -149,7 +157,7 @@ def _all_or_none(*answers: bool | None) -> bool | None:
 def _draw(rows: list[Row]) -> Figure:
     figure, axes = panels(1, len(SETS), width=2.7, height=2.9, sharey=True)
     for place, (data, title) in zip(axes.flat, SETS.items(), strict=True):
-        for name, style in zip(MECHANISMS, STYLES, strict=False):
+        for name, style in STYLE.items():
             own = [row for row in rows if (row["data"], row["mechanism"]) == (data, name)]
             line(place, [row["k"] for row in own], [1000 * row["median"] for row in own], style, name)
         log_axis(place)
