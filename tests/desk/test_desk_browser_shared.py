@@ -108,6 +108,7 @@ def spent_by(config: Path, desk: Any) -> float:
 def test_a_refusal_says_what_is_left_and_offers_it(browser: Any, tmp_path: Path) -> None:
     with shared_by(write_config(tmp_path, epsilon=0.5)) as desk, opened(browser, desk.address) as page:
         settled(page)
+        page.click("#commands > summary")
         ask(page, epsilon="0.75")
         page.wait_for_selector("#release-status.bad:has-text('Refused: this costs epsilon 0.75, and 0.5 is left')")
         assert "Nothing was spent" in page.text_content("#release-status")

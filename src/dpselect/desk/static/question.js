@@ -64,8 +64,8 @@ function isoWeek(date) {
   return `${thursday.getUTCFullYear()}-W${String(1 + Math.floor((thursday - first) / (7 * 86_400_000))).padStart(2, "0")}`;
 }
 
-// The question, or null after saying beside the fields what is wrong with them.
-export function readQuestion({ focus = false } = {}) {
+// The question, or null after saying beside the fields what is wrong with them; `quiet` leaves all messages as they are.
+export function readQuestion({ focus = false, quiet = false } = {}) {
   const question = {
     item: element("item").value,
     k: stated(element("k").value),
@@ -84,6 +84,7 @@ export function readQuestion({ focus = false } = {}) {
   if (!(question.epsilon > 0 && Number.isFinite(question.epsilon))) wrong.epsilon = "Epsilon must be a number above 0, such as 1.";
   if (!(question.delta >= 0 && question.delta < 1)) wrong.delta = "Delta must be a number from 0 to below 1, such as 1e-7.";
   if (!element("period-field").hidden && question.period === null) wrong.period = "Name a period: each has its own budget.";
+  if (quiet) return Object.keys(wrong).length === 0 ? question : null;
   clearErrors(FIELDS);
   show("use-rest", false);
   for (const [field, message] of Object.entries(wrong)) setError(field, message);

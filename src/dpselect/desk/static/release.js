@@ -127,7 +127,7 @@ function setAside() {
 
 function refreshCommands() {
   if (!element("commands").open || !state.dataset?.described) return;
-  const question = readQuestion();
+  const question = readQuestion({ quiet: true });
   if (question === null) return;
   const { answered } = state;
   const same = answered !== null && answered.dataset === state.dataset.name && JSON.stringify(answered.question) === JSON.stringify(question);
