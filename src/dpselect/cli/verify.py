@@ -60,8 +60,9 @@ def verify_command(
     and conversions with exact values. Finally make sure that deliberately broken
     mechanisms are rejected. The exit status is 1 if a check fails.
 
-    With --audit nothing of this, but a test of the whole path from outside: neighbouring tables go in, thousands of
-    releases come out, on every engine that can be had here. It takes about ten minutes, with --quick one.
+    With --audit nothing of this, but a test of the whole path from outside:
+    neighbouring tables go in, thousands of releases come out, on every engine
+    that can be had here. It takes about ten minutes, with --quick one.
     """
     if audit:
         audit_command(mechanism, quick=quick, seed=seed, form=form)
