@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from dpselect._arrays import FloatArray
+from dpselect.errors import DpSelectError, SourceError
 from dpselect.privacy import Guarantee
 
 ERROR = 1e-6
@@ -238,6 +239,11 @@ def run_audit(
     list
         A row for each question. The probability that any sound claim is called broken is at most ERROR.
 
+    Raises
+    ------
+    SourceError
+        If a question is not answered; the message names it.
+
     Examples
     --------
     >>> from dpselect.verify import open_audit
@@ -250,7 +256,10 @@ def run_audit(
     rows = []
     for place, probe in enumerate(probes):
         progress(place / len(probes))
-        rows.append(audit(probe, numbers, ERROR / len(probes)))
+        try:
+            rows.append(audit(probe, numbers, ERROR / len(probes)))
+        except DpSelectError as error:
+            raise SourceError(f"the audit stopped at {probe.door}, {probe.name}: {error}") from error
     return rows
 
 
