@@ -32,8 +32,8 @@ autodoc_typehints = "none"
 autodoc_preserve_defaults = True
 autosummary_generate = False
 napoleon_google_docstring = False
-napoleon_custom_sections = ["Attributes"]
-napoleon_use_rtype = False
+# All sections of a docstring look alike: a title, and below it prose or a list of names with their meaning.
+napoleon_custom_sections = ["Parameters", "Attributes", "Returns", "Yields", "Raises"]
 python_maximum_signature_line_length = 80
 toc_object_entries_show_parents = "hide"
 add_module_names = False
@@ -46,9 +46,18 @@ html_static_path = ["_static"]
 html_css_files = ["manual.css"]
 html_copy_source = False
 html_show_sphinx = False
+html_show_copyright = False
 pygments_style = "friendly"
 pygments_dark_style = "github-dark"
 html_theme_options = {
-    "light_css_variables": {"color-brand-primary": "#b83b08", "color-brand-content": "#1769aa"},
-    "dark_css_variables": {"color-brand-primary": "#ff9c6b", "color-brand-content": "#74b9f0"},
+    "light_css_variables": {
+        "color-brand-primary": "#b83b08",
+        "color-brand-content": "#1769aa",
+        "color-sidebar-link-text--top-level": "var(--color-foreground-primary)",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#ff9c6b",
+        "color-brand-content": "#74b9f0",
+        "color-sidebar-link-text--top-level": "var(--color-foreground-primary)",
+    },
 }

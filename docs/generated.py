@@ -13,7 +13,6 @@ import importlib
 import inspect
 import re
 import sys
-import textwrap
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,9 +28,8 @@ LINK = re.compile(r"^ *[*-] +\[[^\]]+\]\(([^)#]+\.md)\)|^\| *\[[^\]]+\]\(([^)#]+
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register what is done to pages and docstrings before they are parsed."""
+    """Register what is done to pages before they are parsed, and after."""
     app.connect("source-read", fill)
-    app.connect("autodoc-process-docstring", name_what_is_returned, priority=400)
     app.connect("build-finished", write_entrance)
     app.add_html_math_renderer("mathml", (write_formula, None), (write_formula, None))
     return {"parallel_read_safe": True}
@@ -99,13 +97,6 @@ def directive_of(thing: Any) -> str:
     if inspect.isclass(thing):
         return "exception" if issubclass(thing, BaseException) else "class"
     return "function" if inspect.isroutine(thing) else "data"
-
-
-def name_what_is_returned(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
-    """Say that a section Returns or Yields has a description and no type; its first line would be read as a type."""
-    section = re.compile(r"^((?:Returns|Yields)\n-+\n)((?:.+\n?)+)", re.MULTILINE)
-    described = section.sub(lambda found: f"{found[1]}:\n{textwrap.indent(found[2], '    ')}", "\n".join(lines))
-    lines[:] = described.split("\n")
 
 
 def command_reference() -> Iterator[str]:

@@ -88,6 +88,19 @@ def test_examples_in_docstrings_are_true() -> None:
     assert sum(result.attempted for result in results) > 0
 
 
+@pytest.mark.parametrize("name", ["", ".forecast", ".ledger", ".multiselect", ".privacy", ".ranking", ".verify"])
+def test_every_public_name_has_the_sections_that_the_reference_shows(name: str) -> None:
+    module = importlib.import_module(f"dpselect{name}")
+    for public in module.__all__:
+        thing = getattr(module, public)
+        text = inspect.getdoc(thing) or ""
+        if inspect.isclass(thing):
+            assert re.search(r"^(Parameters|Attributes|Examples)\n---", text, re.MULTILINE), public
+        elif inspect.isfunction(thing):
+            assert not inspect.signature(thing).parameters or "\nParameters\n---" in text, public
+            assert re.search(r"^(Returns|Yields|Raises)\n---", text, re.MULTILINE), public
+
+
 def test_the_version_stands_in_one_place() -> None:
     assert PROJECT["project"]["dynamic"] == ["version"]
     assert PROJECT["tool"]["hatch"]["version"]["path"] == "src/dpselect/__init__.py"

@@ -72,7 +72,19 @@ class DataSetConfig(_Strict):
 
 
 class DeskConfig(_Strict):
-    """The whole configuration."""
+    """The whole configuration, as docs/desk.md describes it.
+
+    Attributes
+    ----------
+    ledger
+        The path or URL of the ledger.
+    hosts
+        Further names under which the service is reached.
+    requests_per_minute
+        The limit for each analyst; 0 for none.
+    datasets
+        What may be asked about, by name.
+    """
 
     ledger: Text
     hosts: list[Text] = []

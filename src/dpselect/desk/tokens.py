@@ -40,7 +40,17 @@ _tokens = sql.Table(
 
 @dataclass(frozen=True)
 class Token:
-    """What is kept of a token: whose it is and what it allows; never its secret."""
+    """What is kept of a token; never its secret.
+
+    Attributes
+    ----------
+    id, analyst
+        Its public name, and whose it is.
+    datasets, scopes
+        The data sets that it allows, None for all, and what may be done with them.
+    created, expires, revoked
+        When that happened or will happen; None for never.
+    """
 
     id: str
     analyst: str

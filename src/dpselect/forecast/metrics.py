@@ -15,7 +15,27 @@ from dpselect._arrays import Array
 
 
 def items_returned(top: Array, chosen: Array) -> float:
-    """n, how many items the answer holds."""
+    """Return n, how many items the answer holds.
+
+    Parameters
+    ----------
+    top : numpy.ndarray
+        The k highest scores, in descending order.
+    chosen : numpy.ndarray
+        The true scores of the items of one answer.
+
+    Returns
+    -------
+    float
+        The number.
+
+    Examples
+    --------
+    >>> import dpselect as dps
+    >>> import numpy as np
+    >>> dps.forecast.items_returned(np.array([100, 90, 80]), np.array([100, 80]))
+    2.0
+    """
     return float(len(chosen))
 
 
@@ -27,23 +47,103 @@ def number_correct(top: Array, chosen: Array) -> float:
 
 
 def f1_score(top: Array, chosen: Array) -> float:
-    """F1 = 2 TP / (2 TP + FP + FN) = 2 TP / (n + k); restricted, appendix G."""
+    """Return `F1 = 2 TP / (2 TP + FP + FN) = 2 TP / (n + k)`; restricted, appendix G.
+
+    Parameters
+    ----------
+    top : numpy.ndarray
+        The k highest scores, in descending order.
+    chosen : numpy.ndarray
+        The true scores of the items of one answer.
+
+    Returns
+    -------
+    float
+        A number from 0 to 1.
+
+    Examples
+    --------
+    >>> import dpselect as dps
+    >>> import numpy as np
+    >>> dps.forecast.f1_score(np.array([100, 90, 80]), np.array([100, 80, 10]))
+    0.6666666666666666
+    """
     return 2.0 * number_correct(top, chosen) / (len(chosen) + len(top))
 
 
 def score_ratio(top: Array, chosen: Array) -> float:
-    """Σ y_i / Σ x_[i], or 1 if the denominator is 0; restricted, section 8.3."""
+    """Return `Σ y_i / Σ x_[i]`, or 1 if the denominator is 0; restricted, section 8.3.
+
+    Parameters
+    ----------
+    top : numpy.ndarray
+        The k highest scores, in descending order.
+    chosen : numpy.ndarray
+        The true scores of the items of one answer.
+
+    Returns
+    -------
+    float
+        The ratio.
+
+    Examples
+    --------
+    >>> import dpselect as dps
+    >>> import numpy as np
+    >>> dps.forecast.score_ratio(np.array([100, 90, 80]), np.array([100, 80, 9]))
+    0.7
+    """
     best = top.sum()
     return float(chosen.sum() / best) if best else 1.0
 
 
 def largest_error(top: Array, chosen: Array) -> float:
-    """`ℓ∞ = max_i |x_[i] − y_i|`; joint, Definition 2.2. Sort a set in descending order first."""
+    """Return `ℓ∞ = max_i |x_[i] − y_i|`; joint, Definition 2.2. Sort a set in descending order first.
+
+    Parameters
+    ----------
+    top : numpy.ndarray
+        The k highest scores, in descending order.
+    chosen : numpy.ndarray
+        The true scores of the items of one answer, place by place.
+
+    Returns
+    -------
+    float
+        The error, at least 0.
+
+    Examples
+    --------
+    >>> import dpselect as dps
+    >>> import numpy as np
+    >>> dps.forecast.largest_error(np.array([100, 90, 80]), np.array([100, 80, 10]))
+    70.0
+    """
     return float(np.abs(top - chosen).max())
 
 
 def total_error(top: Array, chosen: Array) -> float:
-    """`ℓ1 = Σ_i |x_[i] − y_i|`; joint, Definition 2.2. Sort a set in descending order first."""
+    """Return `ℓ1 = Σ_i |x_[i] − y_i|`; joint, Definition 2.2. Sort a set in descending order first.
+
+    Parameters
+    ----------
+    top : numpy.ndarray
+        The k highest scores, in descending order.
+    chosen : numpy.ndarray
+        The true scores of the items of one answer, place by place.
+
+    Returns
+    -------
+    float
+        The error, at least 0.
+
+    Examples
+    --------
+    >>> import dpselect as dps
+    >>> import numpy as np
+    >>> dps.forecast.total_error(np.array([100, 90, 80]), np.array([100, 80, 10]))
+    80.0
+    """
     return float(np.abs(top - chosen).sum())
 
 
@@ -80,7 +180,27 @@ def signed_error(top: Array, chosen: Array) -> float:
 
 
 def relative_error(top: Array, chosen: Array) -> float:
-    """The k-relative error `max_i (x_[k] − y_i)`; joint, Definition 2.2."""
+    """Return the k-relative error `max_i (x_[k] − y_i)`; joint, Definition 2.2.
+
+    Parameters
+    ----------
+    top : numpy.ndarray
+        The k highest scores, in descending order.
+    chosen : numpy.ndarray
+        The true scores of the items of one answer.
+
+    Returns
+    -------
+    float
+        The error, at least 0 for an answer of k items.
+
+    Examples
+    --------
+    >>> import dpselect as dps
+    >>> import numpy as np
+    >>> dps.forecast.relative_error(np.array([100, 90, 80]), np.array([100, 75, 10]))
+    70.0
+    """
     return float((top[-1] - chosen).max())
 
 

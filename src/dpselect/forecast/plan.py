@@ -107,7 +107,17 @@ class Plan:
 
 @dataclass(frozen=True)
 class Lead:
-    """What one mechanism can tell apart: its `Reach` for each of several probabilities; None where there is none."""
+    """What one mechanism can tell apart.
+
+    Attributes
+    ----------
+    label, words
+        The mechanism's name in a table, and what it does.
+    mechanism, default
+        The mechanism, and whether it is the one that "auto" takes.
+    reaches
+        Its `Reach` for each of `LEAD_PROBABILITIES`; None where there is none.
+    """
 
     label: str
     words: str

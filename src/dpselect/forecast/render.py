@@ -29,7 +29,23 @@ _NARROW = 1e3
 
 
 def check_plot(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a plot, or refuse it before any work if it cannot be written."""
+    """Return the path of a plot, or refuse it before any work if it cannot be written.
+
+    Parameters
+    ----------
+    path : str or path
+        Where the plot shall be. Its ending names the format.
+
+    Returns
+    -------
+    Path
+        The same path.
+
+    Raises
+    ------
+    InvalidInput
+        If no plot has that ending, or the file cannot be written.
+    """
     plot = Path(path)
     if plot.suffix.lower() not in ENDINGS:
         raise InvalidInput("plot", str(path), f"must be a name that ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")

@@ -24,9 +24,20 @@ from dpselect.privacy.guarantee import Guarantee
 class Account:
     """A data set of a ledger: its total, whom it protects, and where its chain of entries ends.
 
-    `head` is the hash of the last entry, or of the account itself if it has no entry. A copy of it, kept elsewhere,
-    later proves that nothing before it was changed. With `every` ("day", "week" or "month") the total is that of each
-    period, and `lifetime`, if it is not None, that of all periods together. See `Ledger.account`.
+    See `Ledger.account`.
+
+    Attributes
+    ----------
+    dataset, total, protects, neighbours, composition, created
+        What was agreed when it was made.
+    count
+        The number of entries.
+    head
+        The hash of the last entry, or of the account itself if it has none. A copy of it, kept elsewhere, later proves
+        that nothing before it was changed.
+    every, lifetime
+        With "day", "week" or "month" the total is that of each period, and `lifetime`, if it is not None, that of all
+        periods together.
     """
 
     dataset: str
@@ -173,11 +184,20 @@ class Record:
 
 @dataclass(frozen=True)
 class Entry:
-    """One recorded release: its time, purpose, parameters and cost. See `Ledger.entries`.
+    """One recorded release. See `Ledger.entries`.
 
-    `secure` is False if the release was drawn with a seed: it was recorded, but it protects nobody. `once` is the key
-    of a release that is answered once, and `answered` whether the ledger keeps its answer. `period` is the one that is
-    charged, in a data set with periods.
+    Attributes
+    ----------
+    dataset, sequence, time, purpose, parameters, guarantee
+        Its data set, its number in it, and what was recorded of the release.
+    secure
+        False if the release was drawn with a seed: it was recorded, but it protects nobody.
+    previous, hash
+        The hash of the entry before it, and its own.
+    once, answered
+        The key of a release that is answered once, and whether the ledger keeps its answer.
+    period
+        The one that is charged, in a data set with periods.
     """
 
     dataset: str
@@ -207,7 +227,14 @@ class Entry:
 class Fault:
     """Something in a ledger that no spend can have written. See `Ledger.check`.
 
-    `sequence` is None if the fault is not in one entry; `dataset` is empty if it is not in one data set.
+    Attributes
+    ----------
+    dataset
+        The data set, empty if the fault is not in one.
+    sequence
+        The number of the entry, None if the fault is not in one.
+    problem
+        What is wrong.
     """
 
     dataset: str

@@ -23,9 +23,14 @@ from dpselect.ledger.chain import ANSWER, CHARGE, Entry, Record, canonical_json,
 
 @dataclass(frozen=True)
 class OnceCharge:
-    """The charge of a release that is answered once, and its answer if there is one. See `Ledger.spend_once`.
+    """The charge of a release that is answered once. See `Ledger.spend_once`.
 
-    `answered_at` is when the answer was stored.
+    Attributes
+    ----------
+    entry
+        The charge.
+    answer, answered_at
+        The answer, if the ledger keeps one, and when it was stored.
     """
 
     entry: Entry

@@ -45,10 +45,16 @@ class BudgetOffer:
 class Statement(Printed):
     """One consistent view of a data set: its account, the exact sum of its costs, and its last releases.
 
-    `answers` is the number of answers that the ledger keeps for it, and `periods` what was spent in its latest periods,
-    if it has any, the latest first. See `Ledger.statement`.
+    See `Ledger.statement`. `print` and notebooks show it as `dpselect ledger show` does.
 
-    `print` and notebooks show it as `dpselect ledger show` does.
+    Attributes
+    ----------
+    account, exact_spent, entries
+        The account, the exact sum of its costs, and its last releases.
+    answers
+        The number of answers that the ledger keeps for it.
+    periods
+        What was spent in its latest periods, if it has any, the latest first.
     """
 
     account: Account

@@ -342,7 +342,23 @@ def ledger_file(place: str | os.PathLike[str]) -> Path | None:
 
 
 def url_of(place: Any) -> URL:
-    """Return a path or URL as a URL. What is refused is never shown, since it can hold a password."""
+    """Return a path or URL as a URL. What is refused is never shown, since it can hold a password.
+
+    Parameters
+    ----------
+    place : str or path
+        A file, or a URL such as `postgresql://user@host/database`.
+
+    Returns
+    -------
+    sqlalchemy.URL
+        The URL.
+
+    Raises
+    ------
+    InvalidInput
+        If there can be no ledger at that place.
+    """
     if not isinstance(place, str | os.PathLike):
         raise InvalidInput("ledger", plain(f"an object of type {type(place).__name__}"), _PLACES)
     text = os.fspath(place)

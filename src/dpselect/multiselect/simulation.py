@@ -153,7 +153,7 @@ def simulate_up_to(k: int, epsilon: float, disutility: object = "linear", **sett
     ----------
     k
         Largest number of answers.
-    epsilon, disutility, **settings
+    epsilon, disutility, settings
         As in `simulate`.
 
     Returns

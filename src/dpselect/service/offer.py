@@ -177,7 +177,7 @@ def coast(count: int = 1_000_000, **settings: Any) -> Offer:
     ----------
     count : int
         Number of places.
-    **settings
+    settings
         Settings of `Offer`; epsilon is 0.2 per km if none is given.
 
     Returns
