@@ -49,15 +49,9 @@ class Example:
     kind: str
     reason: str
 
-    @property
-    def place(self) -> str:
-        """Where it is, for the report."""
+    def __str__(self) -> str:
+        """Say where it is."""
         return f"{self.page.relative_to(ROOT)}:{self.line}"
-
-    @property
-    def needs_engines(self) -> bool:
-        """Whether it asks PostgreSQL or Spark."""
-        return bool(ENGINES.search(self.text))
 
     def steps(self) -> list[tuple[str, str]]:
         """Return the commands of a console block, each with what the page shows below it."""
@@ -75,18 +69,16 @@ class Example:
         return found
 
 
-def examples(page: Path, text: str | None = None) -> list[Example]:
+def examples(page: Path) -> list[Example]:
     """Return the blocks of a page that are run, in order, and the files that it states."""
-    text = page.read_text() if text is None else text
+    text = page.read_text()
     return [
         Example(
             page,
             text.count("\n", 0, found.start("language")) + 1,
-            found["language"],
-            found["text"],
-            found["printed"],
-            found["kind"] or "compared",
-            found["reason"] or "",
+            *found.group("language", "text", "printed"),
+            kind=found["kind"] or "compared",
+            reason=found["reason"] or "",
         )
         for found in BLOCK.finditer(text)
         if found["language"] in ("python", "console") or found["kind"]
@@ -194,7 +186,7 @@ class Reader:
                 else:
                     printed, status = self.shell.run(self.here(command))
                 self.compare(example, command, shown, printed)
-                assert shown or status == 0, f"{example.place}: {command}\n{printed}"
+                assert shown or status == 0, f"{example}: {command}\n{printed}"
 
     def python(self, example: Example) -> str:
         """Run a block of Python; return what it printed."""
@@ -214,7 +206,7 @@ class Reader:
         """Fail unless what was printed is what the page shows."""
         for port, free in self.ports.items():
             printed = printed.replace(free, port)
-        assert agrees(example, shown, printed), f"{example.place}: {command}\n--- shown\n{shown}--- printed\n{printed}"
+        assert agrees(example, shown, printed), f"{example}: {command}\n--- shown\n{shown}--- printed\n{printed}"
 
 
 def free_port() -> str:
@@ -260,14 +252,14 @@ def read(page: Path, folder: Path, demo: Path, postgresql: str | None) -> None:
     reader = Reader(folder, postgresql)
     try:
         for example in examples(page):
-            if example.kind != "not run" and (postgresql or not example.needs_engines):
+            if example.kind != "not run" and (postgresql or not ENGINES.search(example.text)):
                 reader.tries(example)
     finally:
         reader.shell.close()
 
 
 WITH_EXAMPLES = [page for page in PAGES if examples(page)]
-WITH_ENGINES = [page for page in WITH_EXAMPLES if any(example.needs_engines for example in examples(page))]
+WITH_ENGINES = [page for page in WITH_EXAMPLES if any(ENGINES.search(each.text) for each in examples(page))]
 
 
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: str(page.relative_to(ROOT)))
