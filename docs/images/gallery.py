@@ -46,8 +46,9 @@ dpselect reproduce joint --figure 1 --data DATA --quick
 `--quick` uses fewer points or draws, and takes about a minute per paper; its verdicts name what
 they leave out. An interrupted run continues where it stopped.
 
-The figures can be read without colour: lines differ in dash and marker. If a data set of a paper is
-not available, the text names its replacement. Times are those of the machine that ran this.
+A mechanism has the same colour and marker in all figures, its forms differ in dash, and grey lines
+stand for no mechanism. The figures can be read without colour. If a data set of a paper is not
+available, the text names its replacement. Times are those of the machine that ran this.
 """
 
 
@@ -74,13 +75,13 @@ def table(outcomes: Iterable[Outcome]) -> str:
 
 
 def paragraphs(text: str) -> list[str]:
-    """Return a text in short paragraphs: a sentence that lists three things or more becomes a list."""
+    """Return a text in short paragraphs: a sentence that lists three things or more becomes a table or a list."""
     parts: list[str] = []
     plain: list[str] = []
     for sentence in re.split(r"(?<=\.) (?=[A-Z])", text):
         head, colon, items = sentence.rstrip(".").partition(": ")
         if colon and "; " not in head and (items.count("; ") >= 2 or head == "Exceptions"):
-            parts += [" ".join(plain), f"{head}:", "\n".join(f"* {item}" for item in items.split("; "))]
+            parts += [" ".join(plain), f"{head}:", listed(items.split("; "))]
             plain = []
         else:
             plain.append(sentence)
@@ -91,8 +92,27 @@ def paragraphs(text: str) -> list[str]:
     return [part for part in parts if part]
 
 
+def listed(items: list[str]) -> str:
+    """Return things as a table if each has a name before a colon, else as a list.
+
+    "k = 10: Joint 3, Peeling 6" has columns for Joint and Peeling if the others have them too.
+    """
+    if any(item.count(": ") != 1 for item in items):
+        return "\n".join(f"* {item}" for item in items)
+    settings, texts = zip(*(item.split(": ") for item in items), strict=True)
+    rows = [dict(part.rpartition(" ")[::2] for part in text.split(", ")) for text in texts]
+    heads = list(rows[0])
+    if len(heads) < 2 or any(row.keys() != set(heads) for row in rows):
+        heads, rows = ["here"], [{"here": text} for text in texts]
+    lines = [["setting", *heads], ["---", *["--:" if len(heads) > 1 else "---"] * len(heads)]]
+    lines += [[setting, *(row[head] for head in heads)] for setting, row in zip(settings, rows, strict=True)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
 def wrapped(text: str) -> str:
-    """Break lines for reading in an editor."""
+    """Break lines for reading in an editor, except those of tables."""
+    if text.startswith("|"):
+        return text
     breaks = textwrap.TextWrapper(100, break_long_words=False, break_on_hyphens=False)
     lines = []
     for line in text.split("\n"):

@@ -31,6 +31,17 @@ def test_pictures_are_there_and_small() -> None:
         assert "<text" in (DOCS / "images" / name).read_text(encoding="utf-8"), "text stays text"
 
 
+def test_figures_for_several_settings_become_a_table_with_their_columns() -> None:
+    alike = MAKER["listed"](["k = 1: Joint 3, Peeling 6", "k = 2: Peeling 7,000, Joint 4"]).splitlines()
+    assert alike[0] == "| setting | Joint | Peeling |"
+    assert alike[2:] == ["| k = 1 | 3 | 6 |", "| k = 2 | 4 | 7,000 |"]
+    assert MAKER["listed"](["k = 1: 3 of 4", "k = 2: none"]).splitlines()[2:] == [
+        "| k = 1 | 3 of 4 |",
+        "| k = 2 | none |",
+    ]
+    assert MAKER["listed"](["Foods, k = 5", "Games"]) == "* Foods, k = 5\n* Games"
+
+
 def test_no_number_on_the_page_was_computed_in_a_hurry() -> None:
     assert "Computed with --quick" not in PAGE
 

@@ -204,12 +204,12 @@ def judge_set(rows: list[Row], kinds: Sequence[str] = ("top", "great", "good")) 
     table = epsilon_table(rows, 0.99)
     ratios = _times_smaller(rows, 0.99)
     said = "; ".join(
-        f"k = {k:,}: {three_digits(min(found[name] for name in PUBLISHED))}, where One-shot needs "
-        f"{three_digits(found['One-shot'])} and Peeling {three_digits(found['Peeling'])} "
-        f"({ratios[k]:.1f} times as much), and Canonical with its margin {three_digits(found[OURS])}"
+        f"k = {k:,}: Canonical with its margin {three_digits(found[OURS])}, better published form "
+        f"{three_digits(min(found[name] for name in PUBLISHED))}, One-shot {three_digits(found['One-shot'])}, "
+        f"Peeling {three_digits(found['Peeling'])}, Peeling / published {ratios[k]:.1f}"
         for k, found in table.items()
     )
-    text = f"The epsilon that the better published form of Canonical needs to be exact with probability 0.99: {said}."
+    text = f"The epsilon needed to be exact with probability 0.99: {said}."
     hopeless = [f"{name} at k = {k:,}" for k, found in table.items() for name in found if found[name] == math.inf]
     if hopeless:
         text += f" No epsilon is enough for {' and '.join(hopeless)}: items tied with rank k stand in for better ones."
@@ -224,8 +224,8 @@ def judge_kinds(rows: list[Row]) -> Verdict:
     for k in tables["great"]:
         for kind, table in tables.items():
             canonical, others = (three_digits(min(table[k][name] for name in names)) for names in (PUBLISHED, DIVIDING))
-            said.append(f"{kind} at k = {k:,} from {canonical} on (One-shot or Peeling: {others})")
-    text = f"The better published form of Canonical is, with probability at least 0.9, {'; '.join(said)}."
+            said.append(f"{kind}, k = {k:,}: better published form {canonical}, One-shot or Peeling {others}")
+    text = f"The epsilon needed for probability 0.9: {'; '.join(said)}."
     times = [
         f"{min(found[name] for name in DIVIDING) / min(found[name] for name in PUBLISHED):.1f} ({kind}, k = {k})"
         for kind, table in tables.items()

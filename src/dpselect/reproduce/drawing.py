@@ -26,7 +26,7 @@ def panels(rows: int, columns: int, width: float = 3.4, height: float = 2.5, **o
     """Return a figure with a grid of axes, without using pyplot."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width * columns, height * rows + 0.6), layout="constrained")
+    figure = Figure(figsize=(width * columns, height * rows + 1.0), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, **options)
     for place in axes.flat:
         lighten(place)

@@ -152,7 +152,7 @@ def _draw_curve(rows: list[Row]) -> Figure:
         both = np.concatenate([-right[::-1], right]), np.concatenate([-values[::-1], values])
         place.axhline(0, color="0.5", linewidth=0.8)
         place.plot(*both, color="#000000", linewidth=1.5)
-        place.plot(ANSWERS, [0] * len(ANSWERS), color="#0b5394", linestyle="", marker="s", markersize=4)
+        place.plot(ANSWERS, [0] * len(ANSWERS), color="#4d4d4d", linestyle="", marker="s", markersize=4)
         place.set_title(f"level {level:g}", fontsize=10)
         place.set_xlabel("r; squares: the three answers", fontsize=9)
     axes[0, 0].set_ylabel("ν(r)", fontsize=9)

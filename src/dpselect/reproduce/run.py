@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dpselect._pictures import picture
+from dpselect._pictures import picture, set_title
 from dpselect.errors import InvalidInput, plain
 from dpselect.reproduce import canonical, joint, multi_selection, oneshot, restricted
 from dpselect.reproduce.data import Data
@@ -187,7 +187,9 @@ def _written(paper: Paper, study: Study, rows: list[Row], folder: Path, quick: b
     write_result(files[0], as_table(rows))
     write_result(files[1], _page(paper, study, verdict, quick))
     if study.draw is not None:
-        write_result(files[-1], picture(study.draw(rows), plot_format))
+        figure = study.draw(rows)
+        set_title(figure, study.title[:1].upper() + study.title[1:] + (f": {verdict.figure}" if verdict.figure else ""))
+        write_result(files[-1], picture(figure, plot_format))
     return Outcome(paper.name, study, verdict, files)
 
 
