@@ -178,7 +178,7 @@ def test_kinds_are_told_apart() -> None:
     rows = [row | {"needed_epsilon": 1e-3 if row["kind"] == "good" else row["needed_epsilon"]} for row in made_up(FAR)]
     verdict = judge_kinds(rows)
     assert (verdict.held, verdict.settings) == (18, 36), "no lead among good answers"
-    assert "great at k = 10 from 0.5 on (One-shot or Peeling: 80); good at k = 10 from 0.001 on" in verdict.text
+    assert "great, k = 10: better published form 0.5, One-shot or Peeling 80; good, k = 10: better" in verdict.text
     assert "none is simulated" in verdict.text
 
 
