@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpselect._arrays import FloatArray
-from dpselect._pictures import greys
+from dpselect._pictures import greys, set_title
 from dpselect.multiselect import FeatureServer
 from dpselect.multiselect.features import offset_cost
 from dpselect.multiselect.vectors import VectorNoise
@@ -136,5 +136,6 @@ def figure(rows: list[dict[str, Any]]) -> Figure:
         log_axis(place)
         log_axis(place, "y")
     axes[0, 0].set_ylabel("mean error in d' dimensions", fontsize=9)
+    set_title(drawn, "The error falls with k, more slowly the more dimensions the server searches")
     legend(drawn, axes[0, 0], columns=4)
     return drawn
