@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
@@ -199,3 +200,31 @@ def test_the_period_comes_before_the_domain_and_the_items_of_each_person(place: 
         max_items_per_person=1,
     )
     assert (found.items, found.guarantee.protects, found.period) == (["ham"], "one person's week", WEEK)
+
+
+@pytest.mark.parametrize("labels", [["s0", "s1"], ["Oslo", "Turku"]], ids=["labels of one length", "of two lengths"])
+def test_groups_have_the_rows_of_the_period(place: Place, labels: list[str]) -> None:
+    people, items = list(range(60)), ["ham", "eggs", "rice", "tea", "figs"]
+    days = [SUNDAY if person % 3 else SUNDAY + timedelta(1) for person in people]
+    shops = [labels[person % 2] for person in people]
+    place.put("visits", rows_of(item=[items[person % 5] for person in people], person=people, at=days, shop=shops))
+    source = place.source("visits")
+    release = dps.top(
+        source.pop("table"),
+        **source,
+        item="item",
+        person="person",
+        by="shop",
+        groups=labels,
+        time="at",
+        period=WEEK,
+        k=5,
+        epsilon=1e9,
+        values=0.5,
+        domain=items,
+        seed=1,
+    )
+    for group, answer in release.groups.items():
+        assert answer.values is not None
+        counted = Counter(items[person % 5] for person in people if person % 3 and shops[person] == group)
+        assert dict(zip(answer.items, answer.values, strict=True)) == counted
