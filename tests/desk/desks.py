@@ -62,7 +62,7 @@ class RunningDesk:
             sent["Idempotency-Key"] = key
         if body is not None:
             sent.setdefault("Content-Type", "application/json")
-        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=60)
+        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=180)
         try:
             connection.request(method, path, body if isinstance(body, bytes | None) else json.dumps(body), sent)
             reply = connection.getresponse()

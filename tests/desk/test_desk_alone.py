@@ -185,7 +185,7 @@ def test_a_discovered_list_becomes_the_domain_and_is_charged_once(desk: RunningD
     assert facts(desk)["domain_size"] == {"film": None}
     status, found = discover(desk, "list")
     assert (status, found["file"]) == (201, "views-film.csv")
-    assert discover(desk, "list")[1] == found
+    assert discover(desk, "list") == (200, found)
     assert facts(desk)["domain_size"] == {"film": found["items"]}
     assert facts(desk)["budget"]["remaining"] == 1.0
     assert (desk.folder / "views-film.csv").read_text().splitlines()[0] == '"film"'
@@ -197,6 +197,30 @@ def test_a_discovered_list_becomes_the_domain_and_is_charged_once(desk: RunningD
         status, error = discover(desk, "wrong", **change)
         assert (status, error["error"]["field"]) == (400, next(iter(change)))
     assert facts(desk)["budget"]["remaining"] == 1.0
+
+
+def test_a_discovery_reads_one_period_and_is_charged_to_it(desk: RunningDesk) -> None:
+    stated = {"items": {"film": "unknown"}, "delta": 1e-5, "time": "day", "every": "month", "epsilon": 8.0}
+    assert describe(desk, **stated)[0] == 200
+    for change in ({}, {"period": "2025-11-03"}, {"period": "november"}):
+        status, error = discover(desk, "list", **change)
+        assert (status, error["error"]["code"], error["error"]["field"]) == (400, "invalid-input", "period")
+    assert "must name a month" in discover(desk, "list")[1]["error"]["message"]
+    assert purposes(desk.folder) == []
+    status, found = discover(desk, "list", epsilon=8.0, period="2025-11")
+    assert (status, found["guarantee"]["protects"]) == (201, "one person's month")
+    assert found["items"] > 0
+    assert discover(desk, "list", epsilon=8.0, period="2025-11") == (200, found)
+    # In December nobody has an item, and November's budget is spent.
+    assert discover(desk, "december", epsilon=8.0, period="2025-12")[1]["items"] == 0
+    status, error = discover(desk, "more", period="2025-11")
+    assert (status, error["error"]["code"]) == (409, "budget-exceeded")
+
+
+def test_a_data_set_without_periods_refuses_a_discovery_with_one(desk: RunningDesk) -> None:
+    assert describe(desk, delta=1e-5)[0] == 200
+    status, error = discover(desk, "list", period="2025-11")
+    assert (status, error["error"]["field"]) == (400, "period")
 
 
 def test_a_look_at_the_rows_is_recorded_with_every_release_from_then_on(desk: RunningDesk) -> None:

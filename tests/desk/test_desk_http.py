@@ -62,6 +62,12 @@ def test_another_question_under_a_used_key_is_refused_and_shows_nothing_of_the_f
     assert spent(desk) == before
 
 
+def test_a_question_that_cannot_be_asked_is_refused_as_such_under_a_used_key(desk: RunningDesk) -> None:
+    assert desk.release(key="used")[0] == 201
+    status, error = desk.release({**QUESTION, "purpose": "two\nlines"}, key="used")
+    assert (status, error["error"]["field"]) == (400, "purpose")
+
+
 def test_a_key_belongs_to_its_analyst(desk: RunningDesk) -> None:
     bob = token_for(desk.folder / "desk.toml", "bob")
     _, first = desk.release(key="chart")

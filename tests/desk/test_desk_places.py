@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
-from desks import FILMS, PRIVATE, QUESTION, RunningDesk, served, token_for, write_config, write_data
+from desks import FILMS, PRIVATE, QUESTION, RunningDesk, running, served, token_for, write_config, write_data
 
 from dpselect.ledger import Ledger
-from servers import fresh_database
+from servers import BRIEF_JAVA, fresh_database
 
 ESTIMATE, RELEASES = "/v1/datasets/views/estimate", "/v1/datasets/views/releases"
 
@@ -105,3 +108,25 @@ def test_a_postgresql_table_that_vanishes_needs_no_row_for_facts(tmp_path: Path,
         with psycopg.connect(settings["source"]) as connection:
             connection.execute("ALTER TABLE away RENAME TO views")
         assert desk.release()[0] == 201
+
+
+@pytest.mark.long
+def test_rows_in_spark_and_releases_that_share_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark is started for the first release, used by those that come meanwhile, and started again for the next."""
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", BRIEF_JAVA)
+    rows = tmp_path / "views.parquet"
+    filters = {"adults": "age >= 18"}
+    write_config(tmp_path, source="spark+local://2", table=str(rows), filters=filters)
+    pyarrow.parquet.write_table(pyarrow.csv.read_csv(tmp_path / "views.csv"), rows)
+    questions = [QUESTION, {**QUESTION, "filter": "adults"}, {**QUESTION, "by": "country"}]
+    with running(tmp_path, "--config", "desk.toml") as desk, ThreadPoolExecutor(len(questions)) as clients:
+        asked = [
+            clients.submit(desk.release, question, key=f"chart-{place}") for place, question in enumerate(questions)
+        ]
+        answers = [each.result() for each in asked]
+        assert [status for status, _ in answers] == [201] * len(questions), desk.log
+        assert desk.release(questions[0], key="chart-0") == (200, answers[0][1])
+        assert PRIVATE not in json.dumps(answers)
+    assert desk.process is not None
+    assert desk.process.returncode == 0, desk.log
+    assert PRIVATE not in "".join(desk.log)

@@ -7,6 +7,7 @@ import re
 import signal
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,17 @@ def test_all_is_well_by_frame_name_and_path(place: SparkSession) -> None:
     assert ask(place.frame("orders")).items == expected
     assert ask("spark+local://", table_name="orders").items == expected
     assert ask("spark+local://", table_name=place.path("orders")).items == expected
+
+
+def test_threads_share_the_session_and_leave_it_as_it_was(place: SparkSession) -> None:
+    """The state includes settings: one thread must not take back what another one still needs."""
+    expected, kept = ask(BUYERS).items, place.session.conf.get("spark.sql.parquet.filterPushdown")
+    path = place.path("orders")
+    tables: list[dict[str, Any]] = [{"table": place.frame("orders")}, {"table": "spark+local://", "table_name": path}]
+    with ThreadPoolExecutor(4) as threads:
+        asked = [threads.submit(ask, **table) for table in tables * 2]
+        assert [each.result().items for each in asked] == [expected] * 4
+    assert place.session.conf.get("spark.sql.parquet.filterPushdown") == kept
 
 
 def test_a_row_that_cannot_be_converted(place: SparkSession, ledger: dps.privacy.Ledger) -> None:

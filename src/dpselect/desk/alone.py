@@ -106,10 +106,14 @@ class AloneDesk:
             self._undescribed.pop(name, None)
             return self._state(name)
 
-    def discover(self, name: str, asked: DiscoverQuestion, key: str) -> DomainFound:
-        """Publish which items of a column exist; the list becomes the domain of the column."""
+    def discover(self, name: str, asked: DiscoverQuestion, key: str) -> tuple[DomainFound, bool]:
+        """Publish which items of a column exist; the list becomes the domain of the column.
+
+        Returns what was published, and whether it is the stored answer.
+        """
         config = self._config.datasets[name]
         dataset = DataSet(name, config, self._ledger)
+        dataset.check_period(asked.period)
         names = _columns(config.source)
         if names is not None and asked.item not in names:
             raise Refused(400, f"item: must be a column of the file ({', '.join(names)})", field="item")
@@ -124,6 +128,8 @@ class AloneDesk:
             at_least=asked.at_least,
             protects=config.protects,
             table_name=config.table,
+            time=None if asked.period is None else config.time,
+            period=asked.period,
             ledger=self._ledger,
             dataset=dataset.budget,
             purpose=f"which items of {asked.item} exist{f'; {LOOKED}' if config.looked else ''}",
@@ -134,7 +140,8 @@ class AloneDesk:
                 listed = self._list_file(name, asked.item, [str(item) for item in found.items])
                 now = self._config.datasets[name]  # something else may have been stated meanwhile
                 self._keep(name, {**now.model_dump(), "items": {**now.items, asked.item: listed}})
-        return DomainFound(items=len(found.items), file=file.name, guarantee=found.guarantee.to_dict())
+        told = DomainFound(items=len(found.items), file=file.name, guarantee=found.guarantee.to_dict())
+        return told, found.repeated
 
     def remember_look(self, name: str) -> None:
         """Keep, before the true scores are read, that they were."""

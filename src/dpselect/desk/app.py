@@ -118,8 +118,8 @@ class Desk(Protocol):
     def describe(self, name: str, description: shapes.Description) -> shapes.DataSetState:
         """Keep what the curator states of a data set; alone only."""
 
-    def discover(self, name: str, asked: shapes.DiscoverQuestion, key: str) -> shapes.DomainFound:
-        """Publish which items exist; alone only."""
+    def discover(self, name: str, asked: shapes.DiscoverQuestion, key: str) -> tuple[shapes.DomainFound, bool]:
+        """Publish which items exist, and say whether the answer was stored before; alone only."""
 
     def remember_look(self, name: str) -> None:
         """Keep that the true scores were looked at; alone only."""
@@ -296,13 +296,18 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
         own(who)
         return desk.describe(name, description)
 
-    @app.post("/v1/datasets/{name}/discover", responses=problems, status_code=201)
-    async def discover(name: Name, asked: shapes.DiscoverQuestion, who: Who, key: KeyHeader) -> shapes.DomainFound:
+    @app.post("/v1/datasets/{name}/discover", responses=answered, status_code=201)
+    async def discover(
+        name: Name, asked: shapes.DiscoverQuestion, who: Who, key: KeyHeader, response: Response
+    ) -> shapes.DomainFound:
         """Publish which items of a column exist, and use the list from then on (alone only)."""
         own(who)
         dataset = named(name, who)
-        found: shapes.DomainFound = await charged_work(lambda: desk.discover(name, asked, key), dataset, who, key)
-        return found
+        found: tuple[shapes.DomainFound, bool]
+        found = await charged_work(lambda: desk.discover(name, asked, key), dataset, who, key)
+        told, repeated = found
+        response.status_code = 200 if repeated else 201
+        return told
 
     @app.post("/v1/datasets/{name}/estimate", responses=short)
     async def estimated(name: Name, asked: shapes.EstimateQuestion, who: Who, request: Request) -> shapes.Estimate:

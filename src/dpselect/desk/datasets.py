@@ -121,6 +121,8 @@ class DataSet:
     def question(self, asked: Question) -> TopQuestion:
         """Return the settled question; refuse what the configuration does not offer, before any row is read."""
         arguments = self._arguments(asked)
+        if not asked.purpose.isprintable():
+            raise InvalidInput("purpose", asked.purpose, "must have printable characters only")
         settled = TopQuestion.of(**{name: arguments[name] for name in arguments if name not in _OF_THE_SOURCE})
         size = self.size_of(asked.item)
         if size is not None and asked.k > size:
@@ -237,10 +239,7 @@ class DataSet:
             raise _not_offered("filter", asked.filter, config.filters)
         if asked.by is not None and asked.by not in config.groups:
             raise _not_offered("by", asked.by, config.groups)
-        if asked.period is not None and config.every is None:
-            raise InvalidInput("period", asked.period, "must be left out: this data set has no periods")
-        if asked.period is None and config.every is not None:
-            raise InvalidInput("period", plain("none"), f"must name a {config.every}, as the budget is one per period")
+        self.check_period(asked.period)
         listed = config.items[asked.item]
         return {
             "item": asked.item,
@@ -262,6 +261,14 @@ class DataSet:
             "time": None if asked.period is None else config.time,
             "period": asked.period,
         }
+
+    def check_period(self, period: str | None) -> None:
+        """Refuse a question without a period if the data set has periods, and one with a period if it has none."""
+        every = self.config.every
+        if period is not None and every is None:
+            raise InvalidInput("period", period, "must be left out: this data set has no periods")
+        if period is None and every is not None:
+            raise InvalidInput("period", plain("none"), f"must name a {every}, as the budget is one per period")
 
     def _purpose(self, asked: Question) -> str:
         """Return the note for the ledger: what the analyst says it is for, and what was looked at before."""

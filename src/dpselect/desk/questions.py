@@ -80,6 +80,7 @@ class DiscoverQuestion(Strict):
     delta: Annotated[float, Field(gt=0, lt=1)]
     max_items_per_person: Annotated[int, Field(ge=1, le=10**6)]
     at_least: Annotated[int, Field(ge=1, le=10**9)] = 1
+    period: Annotated[str, Field(max_length=20)] | None = None
 
 
 class BudgetState(BaseModel):

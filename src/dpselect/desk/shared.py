@@ -78,7 +78,7 @@ class SharedDesk:
         """Refuse: the configuration describes the data sets."""
         raise _configured()
 
-    def discover(self, name: str, asked: DiscoverQuestion, key: str) -> DomainFound:
+    def discover(self, name: str, asked: DiscoverQuestion, key: str) -> tuple[DomainFound, bool]:
         """Refuse: the configuration names the lists of items."""
         raise _configured()
 

@@ -221,7 +221,29 @@ def _set(session: Any, name: str, value: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def spark_engine(backend: Any, progress: Progress | None) -> Iterator[SparkEngine]:
-    """Use the session of an Ibis table."""
+    """Use the session of an Ibis table; threads use such a session one after another, since its settings change."""
+    with _callers_session, _engine(backend, progress) as engine:
+        yield engine
+
+
+@contextlib.contextmanager
+def spark_session(session: Any, progress: Progress | None) -> Iterator[SparkEngine]:
+    """Use a session of the caller's, and leave its settings as they were."""
+    import ibis
+
+    with _callers_session:
+        before = {name: session.conf.get(name, None) for name in _SETTINGS_OF_IBIS}
+        try:
+            with _engine(ibis.pyspark.connect(session), progress) as engine:
+                yield engine
+        finally:
+            with contextlib.suppress(Exception):
+                for name, value in before.items():
+                    session.conf.unset(name) if value is None else session.conf.set(name, value)
+
+
+@contextlib.contextmanager
+def _engine(backend: Any, progress: Progress | None) -> Iterator[SparkEngine]:
     # PySpark logs the errors of queries, which quote rows; this drops those of ours. Adding a filter twice is harmless.
     logging.getLogger(_ERROR_LOG).addFilter(_is_of_others)
     session = backend._session
@@ -238,34 +260,29 @@ def spark_engine(backend: Any, progress: Progress | None) -> Iterator[SparkEngin
 
 
 @contextlib.contextmanager
-def spark_session(session: Any, progress: Progress | None) -> Iterator[SparkEngine]:
-    """Use a session of the caller's, and leave its settings as they were."""
-    import ibis
-
-    before = {name: session.conf.get(name, None) for name in _SETTINGS_OF_IBIS}
-    try:
-        with spark_engine(ibis.pyspark.connect(session), progress) as engine:
-            yield engine
-    finally:
-        with contextlib.suppress(Exception):
-            for name, value in before.items():
-                session.conf.unset(name) if value is None else session.conf.set(name, value)
-
-
-@contextlib.contextmanager
 def spark_cluster(master: str, progress: Progress | None) -> Iterator[SparkEngine]:
-    """Start a session on a cluster or in this process, and stop it at the end."""
+    """Use a session on a cluster or in this process; the last of the threads that use one stops it at the end."""
     try:
         import pandas  # noqa: F401 (Ibis' backend needs it)
-        from pyspark.sql import SparkSession
+        from pyspark.sql import SparkSession  # noqa: F401
     except ImportError:
         raise InvalidInput(
             "table", plain("a Spark URL"), f"Spark is not installed: {how_to_install('spark')}"
         ) from None
     if not master.startswith("local"):
         attempt(lambda: _check_reachable(master), progress, lambda _: None)
-    running = SparkSession.getActiveSession()
-    if running is not None:
+    with contextlib.ExitStack() as stack:
+        with _changed:
+            _changed.wait_for(lambda: _own.serves(master))
+            running = None if _own.users else _session_of_caller()
+            if running is None:
+                session = _own.entered(master, progress)
+                stack.callback(_own.left)
+        if running is None:
+            import ibis
+
+            yield stack.enter_context(_engine(ibis.pyspark.connect(session), progress))
+            return
         local = not is_remote(running) and str(running.sparkContext.master).startswith("local")
         if not (local and master.startswith("local")):
             raise InvalidInput(
@@ -273,13 +290,59 @@ def spark_cluster(master: str, progress: Progress | None) -> Iterator[SparkEngin
                 plain("a Spark URL"),
                 "this process has a Spark session already, and there can be only one; pass a DataFrame of that session",
             )
-        with spark_session(running, progress) as engine:
-            yield engine
-        return
-    with contextlib.ExitStack() as stack:
-        with worker_thread() as starter:
-            session = ThreadedEngine(None, starter, progress).run(lambda: _started(master, stack))
-        yield stack.enter_context(spark_session(session, progress))
+        yield stack.enter_context(spark_session(running, progress))
+
+
+class _Own:
+    """The Spark that this process has started, which can be only one, and how many threads use it."""
+
+    def __init__(self) -> None:
+        self.users = 0
+        self._master = ""
+        self._session: Any = None
+        self._stack = contextlib.ExitStack()
+
+    def serves(self, master: str) -> bool:
+        """Whether a session on this cluster can be had now; on another one only when nobody uses this one."""
+        both_local = master.startswith("local") and self._master.startswith("local")
+        return not self.users or both_local or master == self._master
+
+    def entered(self, master: str, progress: Progress | None) -> Any:
+        """Return a session for one thread; its settings and views are its own."""
+        with contextlib.ExitStack() as stack, worker_thread() as starter:
+            engine = ThreadedEngine(None, starter, progress)
+            if not self.users:
+                self._master, self._session = master, engine.run(lambda: _started(master, stack))
+            session = engine.run(self._session.newSession)
+            if not self.users:
+                self._stack = stack.pop_all()
+        self.users += 1
+        return session
+
+    def left(self) -> None:
+        """Stop Spark if nobody uses it any more."""
+        with _changed:
+            self.users -= 1
+            _changed.notify_all()
+            if not self.users:
+                self._session = None
+                self._stack.close()
+
+
+_own = _Own()
+_changed = threading.Condition()
+_callers_session = threading.RLock()
+
+
+def _session_of_caller() -> Any:
+    """Return the session that the caller has in this process, in whichever thread, or None."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    if running is None and SparkContext._active_spark_context is not None:
+        return SparkSession(SparkContext._active_spark_context)
+    return running
 
 
 def _check_reachable(master: str) -> None:

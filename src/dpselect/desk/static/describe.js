@@ -215,6 +215,7 @@ function openDiscovery() {
 async function discover(event) {
   event.preventDefault();
   const body = { item: element("item").value };
+  if (!element("period-field").hidden) body.period = element("period").value.trim() || null;
   clearErrors(DISCOVERY);
   for (const id of DISCOVERY) {
     const text = element(id).value.trim();

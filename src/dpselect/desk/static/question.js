@@ -18,7 +18,7 @@ function fill() {
   options(element("filter"), [["", "(all rows)"], ...filters.map((name) => [name, name])], element("filter").value);
   show("by-field", Object.keys(groups).length > 0);
   show("filter-field", filters.length > 0);
-  show("period-field", period !== null);
+  for (const id of ["period-field", "discover-period"]) show(id, period !== null);
   element("by-hint").textContent =
     most > 1 ? `A person counts in at most ${most} groups; epsilon is shared by these.` : "A person counts in one group, so that all groups together cost what one answer costs.";
   if (period !== null) {
