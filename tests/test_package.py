@@ -101,9 +101,11 @@ def test_every_public_name_has_the_sections_that_the_reference_shows(name: str) 
             assert re.search(r"^(Returns|Yields|Raises)\n---", text, re.MULTILINE), public
 
 
-def test_the_version_stands_in_one_place() -> None:
+def test_the_version_stands_in_one_place_and_in_the_changelog() -> None:
     assert PROJECT["project"]["dynamic"] == ["version"]
     assert PROJECT["tool"]["hatch"]["version"]["path"] == "src/dpselect/__init__.py"
+    released = re.findall(r"^## \[(\d\S*)\] - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert dpselect.__version__ == released[0]
 
 
 def test_every_mechanism_has_its_proof_beside_it() -> None:

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from dpselect.scores import Scores
     from dpselect.sources import UNKNOWN, Unseen
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "BudgetExceeded": "errors",
