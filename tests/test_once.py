@@ -136,6 +136,20 @@ def test_whoever_stores_an_answer_later_returns_the_first_one(ledger: Ledger) ->
     assert len(ledger.entries("films")) == 1
 
 
+@pytest.mark.parametrize("later", ["tea", "milk"])
+def test_repeated_does_not_tell_what_a_later_caller_drew(ledger: Ledger, later: str) -> None:
+    """Each draw costs epsilon, and one was charged: nothing may depend on the others, not even whether they agree."""
+    plan = ReleaseRequest(mechanism="auto", k=1, epsilon=0.25, sensitivity=dps.COUNTS).plan()
+    target = ChargeTarget.of(ledger, "films", "", "a")
+    charges = [target.charge(plan, secure=True) for _ in range(2)]
+    domain, bits = StatedDomain(2, PUBLIC), bit_source(None)
+    answers = [
+        charge.published(charge.plan.release([item], [1], bits, domain))
+        for charge, item in zip(charges, ("tea", later), strict=True)
+    ]
+    assert [(answer.items, answer.repeated) for answer in answers] == [(["tea"], False), (["tea"], True)]
+
+
 def power_cut(*_: Any) -> Any:
     """Fail in the place of storing an answer."""
     raise dps.SourceError("the power went out")

@@ -358,6 +358,20 @@ class TestLedger:
         assert ledger.remaining("views", "2026-W46") == Budget(0.25)
         assert ledger.check() == []
 
+    def test_an_answer_about_an_unfinished_week_is_not_that_of_the_whole_week(
+        self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ledger.create("games", epsilon=2.0, every="week", protects="one comparison")
+        kept: dict[str, Any] = {"ledger": ledger, "once": "chart", "period": "2026-W47"}
+        scored: dict[str, Any] = {"k": 1, "epsilon": 0.25, "dataset": "views", **kept}
+        assert not dps.select({"a": 9, "b": 2}, **scored, unfinished=True).repeated
+        assert not best(**kept, dataset="games", unfinished=True).repeated
+        monkeypatch.setattr(periods, "utc_now", lambda: datetime(2026, 11, 25, tzinfo=UTC))
+        with pytest.raises(dps.KeyReused):
+            dps.select({"a": 9, "b": 2}, **scored)
+        with pytest.raises(dps.KeyReused):
+            best(**kept, dataset="games")
+
     def test_the_last_release_of_a_week_fills_it(self, ledger: Ledger) -> None:
         ledger.create("tenths", epsilon=0.3, every="week")
         kept: dict[str, Any] = {"ledger": ledger, "dataset": "tenths", "time": "day", "period": "2026-W46"}

@@ -189,6 +189,7 @@ def rank(
                 "max_votes_per_person": max_votes_per_person,
                 "where": where,
                 "time": time,
+                "unfinished": unfinished,
                 "domain": found.domain_digest(),
             },
         )

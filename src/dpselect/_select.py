@@ -145,7 +145,7 @@ def select(
     # Mechanisms for unknown domains hide which items exist, and so their number.
     hidden = isinstance(plan.mechanism, UnknownDomain)
     domain = StatedDomain(None, UNKNOWN) if hidden else StatedDomain(table.size, PUBLIC)
-    charge = target.charge(plan, secure=bits.secure, asked=lambda: _asked(table, domain))
+    charge = target.charge(plan, secure=bits.secure, asked=lambda: {**_asked(table, domain), "unfinished": unfinished})
     if charge.stored is not None:
         return charge.plan.answer_of(charge.stored)
     plan = charge.plan

@@ -130,7 +130,8 @@ class Charge(Generic[PlanType]):
         data = json.loads(json.dumps(drawn.to_dict()))
         with self.target.opened() as ledger:
             stored = ledger.keep_answer(self.entry, data)
-        answer: Answer = self.plan.answer_of(stored, repeated=stored != data)
+        # By identity: whether an equal answer was stored before would tell what was drawn here, which is not charged.
+        answer: Answer = self.plan.answer_of(stored, repeated=stored is not data)
         return answer
 
 

@@ -99,6 +99,22 @@ def test_neither_a_restart_nor_an_edited_file_raises_the_total(tmp_path: Path) -
         assert "never changes" in error["error"]["message"]
 
 
+def test_the_column_of_times_is_fixed_with_the_period(desk: RunningDesk) -> None:
+    """A row would else be in two periods, and each period has a budget of its own."""
+    periods = {"time": "day", "every": "month"}
+    assert describe(desk, **periods)[0] == 200
+    status, error = describe(desk, **periods | {"time": "country"})
+    assert (status, error["error"]["code"], error["error"]["field"]) == (409, "fixed", "time")
+
+
+def test_a_tiny_delta_is_put_into_words(desk: RunningDesk) -> None:
+    """1 / delta is no float any more; such a release must not keep the history from being shown."""
+    assert describe(desk, items={"film": "unknown"}, delta=1e-5)[0] == 200
+    status, release = desk.release({"item": "film", "k": 1, "epsilon": 0.25, "delta": 1e-310})
+    assert (status, release["guarantee"]["delta"]) == (201, 1e-310)
+    assert desk.send("GET", "/v1/datasets/views/releases")[0] == 200
+
+
 def test_what_was_written_by_hand_is_kept(tmp_path: Path) -> None:
     write_data(tmp_path)
     (tmp_path / "last.csv").write_text("count\n9\n8\n")

@@ -118,6 +118,16 @@ def test_data_sets_that_share_a_budget_must_agree_on_it(tmp_path: Path) -> None:
     assert "line 7: again shares the budget of views (line 2), so delta must agree" in told
 
 
+def test_data_sets_on_the_same_rows_must_agree_on_the_column_of_times(tmp_path: Path) -> None:
+    """A row would else be in two periods, and each period has a budget of its own."""
+    write_config(tmp_path)
+    one = f'ledger = "x"\n{VIEWS}every = "week"\ntime = "ordered"\n'
+    other = VIEWS.replace("datasets.views", "datasets.again") + 'budget = "views"\nevery = "week"\n'
+    assert "so time must agree" in refused(f'{one}{other}time = "shipped"\n', tmp_path)
+    (tmp_path / "desk.toml").write_text(f'{one}{other}time = "ordered"\n')
+    assert set(read_config(tmp_path / "desk.toml").datasets) == {"views", "again"}
+
+
 def test_a_key_cannot_mean_two_files_of_one_name(tmp_path: Path) -> None:
     write_config(tmp_path)
     (tmp_path / "other").mkdir()
@@ -131,7 +141,7 @@ def test_a_key_cannot_mean_two_files_of_one_name(tmp_path: Path) -> None:
         ("postgresql://ann:secret@localhost/shop", "postgres://bob:other@127.0.0.1:5432/shop?sslmode=disable"),
         ("postgresql://db.example/shop", "postgresql://DB.example:5432/shop"),
         ("duckdb://rows.duckdb", "duckdb://./link.duckdb"),
-        ("spark+local://2", "spark+local://2"),
+        ("spark+local://2", "spark+local://4"),
     ],
 )
 def test_two_data_sets_on_one_table_must_share_a_budget(tmp_path: Path, first: str, second: str) -> None:
@@ -148,6 +158,18 @@ def test_two_data_sets_on_one_table_must_share_a_budget(tmp_path: Path, first: s
     told = refused('ledger = "x"\n' + "".join(parts), tmp_path)
     assert "b reads the rows of a (line 2) under another budget" in told
     assert "secret" not in told
+
+
+def test_files_of_an_object_store_are_the_same_wherever_spark_runs(tmp_path: Path) -> None:
+    write_config(tmp_path)
+    parts = [
+        VIEWS.replace("datasets.views", f"datasets.{name}").replace(
+            '"views.csv"', f'"{source}"\ntable = "s3a://shop/v"'
+        )
+        for name, source in {"a": "spark+local://", "b": "spark://one:7077", "c": "spark://two:7077"}.items()
+    ]
+    told = refused('ledger = "x"\n' + "".join(parts), tmp_path)
+    assert told.count("under another budget") == 3
 
 
 def test_another_table_of_the_same_database_may_have_a_budget_of_its_own(tmp_path: Path) -> None:
@@ -238,3 +260,14 @@ def test_a_configuration_that_is_written_is_read_back(tmp_path: Path) -> None:
     empty = DeskConfig(ledger=str(tmp_path / "x"), datasets={})
     write_back(empty, tmp_path / "copy.toml")
     assert read_config(tmp_path / "copy.toml") == empty
+
+
+def test_every_character_is_written_so_that_it_is_read_back(tmp_path: Path) -> None:
+    stated = read_config(write_config(tmp_path)).model_dump()
+    stated["datasets"]["views"]["filters"] = {
+        "\U0001f600": "film <> '\u00e9\U0001f3ac'",
+        "control": "film <> '\t\x7f\n'",
+    }
+    config = DeskConfig.model_validate(stated)
+    write_back(config, tmp_path / "copy.toml")
+    assert read_config(tmp_path / "copy.toml") == config

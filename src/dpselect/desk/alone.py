@@ -28,7 +28,7 @@ from dpselect.writing import csv_bytes, write_whole
 
 CURATOR = "curator"
 CONFIG, LEDGER = "desk.toml", "ledger.sqlite"
-_FIXED = ("person", "epsilon", "delta", "every", "lifetime", "protects")
+_FIXED = ("person", "epsilon", "delta", "every", "lifetime", "protects", "time")
 """What the first description of a data set fixes for good."""
 
 

@@ -272,7 +272,9 @@ def conflicts(config: DeskConfig, lines: KeyLines) -> list[tuple[int | None, str
             if not same_budget and same_rows:
                 advice = f'state the same one: budget = "{one.budget or first}"'
                 found.append((line, f"{second} reads the rows of {named_first} under another budget; {advice}"))
-            differing = [key for key in _SHARED if getattr(one, key) != getattr(other, key)]
+            # On the same rows, another column of times would count a row in another period, whose budget is another.
+            shared = (*_SHARED, "time") if same_rows else _SHARED
+            differing = [key for key in shared if getattr(one, key) != getattr(other, key)]
             if same_budget and differing:
                 found.append((line, f"{second} shares the budget of {named_first}, so {differing[0]} must agree"))
     return found
@@ -288,6 +290,8 @@ def _same_rows(one: DataSetConfig, other: DataSetConfig) -> bool:
 def _database(dataset: DataSetConfig) -> tuple[str, ...]:
     """Return what identifies a table: the scheme, the server and database, and the name without the usual schema."""
     scheme, _, rest = dataset.source.partition("://")
+    if scheme.casefold() == "spark+local" or (scheme.casefold() == "spark" and "/" in _table(dataset)):
+        return "spark", "", _table(dataset)  # the address says where the query runs, and not where the rows are
     address = rest.rpartition("@")[2].partition("?")[0].casefold()
     host, slash, name = address.partition("/")
     host = re.sub(r":5432$", "", host) or "localhost"
@@ -301,12 +305,12 @@ def _table(dataset: DataSetConfig) -> str:
 
 
 def _toml(value: Any) -> str:
-    """Return a value in TOML; its strings are those of JSON."""
+    """Return a value in TOML; its strings are those of JSON, in which no character is written as two."""
     if isinstance(value, dict):
-        inside = ", ".join(f"{json.dumps(name)} = {_toml(each)}" for name, each in value.items())
+        inside = ", ".join(f"{_toml(name)} = {_toml(each)}" for name, each in value.items())
         return "{ " + inside + " }" if inside else "{}"
     if isinstance(value, list):
         return "[" + ", ".join(_toml(each) for each in value) + "]"
     if isinstance(value, bool):
         return "true" if value else "false"
-    return json.dumps(value) if isinstance(value, str) else repr(value)
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", r"\u007f") if isinstance(value, str) else repr(value)

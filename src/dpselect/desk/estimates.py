@@ -60,7 +60,9 @@ def words(guarantee: Guarantee, reach: str | None, otherwise: str | None = None)
     promise = str(guarantee).partition(": ")[2]
     strength = f"{guarantee.strength} protection (epsilon {shown_above(guarantee.epsilon)})"
     if guarantee.delta:
-        strength += f", if the data are of fewer than {math.floor(1 / guarantee.delta):,} people"
+        # As a fraction: a float can be so small that 1 / delta is infinite.
+        people = math.floor(1 / Fraction(repr(float(guarantee.delta))))
+        strength += f", if the data are of fewer than {people:,} people"
     return {
         "guarantee": f"This release {promise}.",
         "reach": _sentence(reach or otherwise),

@@ -247,7 +247,7 @@ class Ledger:
 
         return self._store().write(work, _confirm_new)[0]
 
-    def keep_answer(self, charge: Entry, answer: Mapping[str, Any]) -> dict[str, Any]:
+    def keep_answer(self, charge: Entry, answer: Mapping[str, Any]) -> Mapping[str, Any]:
         """Store the answer of a release that is answered once; return the answer that counts.
 
         When it returns, the answer is on the disk and may be shown. If another process was faster, its answer is
@@ -262,7 +262,7 @@ class Ledger:
 
         Returns
         -------
-        The stored answer.
+        The stored answer; the object `answer` itself if this call has stored it.
 
         Raises
         ------
@@ -273,15 +273,14 @@ class Ledger:
         """
         text = described("answer", answer)
 
-        def work(connection: sql.Connection, tip: Tip) -> tuple[dict[str, Any], list[Record]]:
+        def work(connection: sql.Connection, tip: Tip) -> tuple[Mapping[str, Any], list[Record]]:
             account, end = records.state(connection, charge.dataset, tip)
             found = records.under_key(connection, charge.dataset, charge.once or "")
             if CHARGE not in found or found[CHARGE].hash != charge.hash or end is None:
                 raise InvalidInput("charge", plain("an entry"), "must be an entry from `spend_once` of this ledger")
             if ANSWER in found:
                 return stored_answer(found[ANSWER]), []
-            record = answered(connection, tip, account, end, found[CHARGE], text)
-            return stored_answer(record), [record]
+            return answer, [answered(connection, tip, account, end, found[CHARGE], text)]
 
         return self._store().write(work, _confirm_new)[0]
 
