@@ -16,6 +16,9 @@ from typing import Any
 from dpselect.cli.app import COMMANDS, imported
 
 LISTED = Path(__file__).with_name("public_names.txt")
+MADE = ("model_config", "model_fields", "model_computed_fields")
+"""What Pydantic puts into its classes."""
+
 MODULES = ("", "privacy", "ledger", "forecast", "ranking", "multiselect", "service", "desk", "verify")
 
 
@@ -40,8 +43,9 @@ def names_of(module: str) -> Iterator[str]:
         else:
             yield shown
         if inspect.isclass(value) and value.__module__.startswith("dpselect"):
-            members = [each for each in dir(value) if not each.startswith("_")]
-            yield from (f"{shown}.{each}" for each in members if not hasattr(Exception, each))
+            ours = [kind for kind in value.__mro__ if kind.__module__.startswith("dpselect")]
+            members = {each for kind in ours for each in vars(kind) if not each.startswith("_")}
+            yield from (f"{shown}.{each}" for each in members if each not in MADE)
 
 
 def options_of(name: str, command: Any) -> Iterator[str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dpselect._format import three_digits
 from dpselect._text import facts_table, item_text
 from dpselect.mechanisms import Canonical, Discovery, Mechanism
 from dpselect.periods import Period
@@ -147,7 +147,9 @@ def protection(guarantee: Guarantee) -> str:
     """Return how strong a guarantee is, in the words of plan."""
     if not guarantee.delta:
         return guarantee.strength
-    return f"{guarantee.strength}, if the data are of fewer than 1/delta = {three_digits(1 / guarantee.delta)} people"
+    # As a fraction: a float can be so small that 1/delta is infinite.
+    people = math.floor(1 / Fraction(repr(float(guarantee.delta))))
+    return f"{guarantee.strength}, if the data are of fewer than 1/delta = {people:,} people"
 
 
 def _groups_fact(release: Release) -> str:

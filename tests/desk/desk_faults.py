@@ -21,12 +21,12 @@ from desks import RunningDesk, token_for
 
 from dpselect.charging import Charge, ChargeTarget
 from dpselect.desk import read_config
-from dpselect.desk.run import run
+from dpselect.desk.serving import run
 from dpselect.ledger import Ledger
 
 # A small process with everything loaded, from which servers are forked: they start in a tenth of the time.
 PROCESSES: Any = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["dpselect.desk.run", "pandas", "psycopg", "pyarrow.compute"])
+PROCESSES.set_forkserver_preload(["dpselect.desk.serving", "pandas", "psycopg", "pyarrow.compute"])
 
 COST = 2.0**-10
 QUESTION: dict[str, Any] = {"item": "film", "k": 6, "epsilon": COST, "ordered": True}

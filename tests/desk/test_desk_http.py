@@ -445,3 +445,19 @@ def test_a_process_serves_a_shared_desk_and_one_alone(tmp_path: Path) -> None:
         described = {"person": "viewer", "epsilon": 1.0, "items": {"film": "films.csv"}}
         assert desk.send("POST", "/v1/datasets/views/describe", described)[0] == 200
         assert desk.release(QUESTION)[0] == 201
+
+
+def test_everybodys_history_of_a_shared_budget_needs_a_token_for_all_its_data_sets(tmp_path: Path) -> None:
+    config = write_config(tmp_path)
+    (tmp_path / "pay.csv").write_text("grade,viewer\nA,v1\nB,v2\n")
+    (tmp_path / "grades.csv").write_text("grade\nA\nB\n")
+    with config.open("a") as file:
+        file.write(
+            '\n[datasets.pay]\nsource = "pay.csv"\nperson = "viewer"\nitems = { grade = "grades.csv" }\nepsilon = 2.0\n'
+            'budget = "views"\n'
+        )
+    with served(config) as desk:
+        path = f"{RELEASES}?everyone=true"
+        one, both = (token_for(config, "eve", scopes=["ask", "curate"], datasets=names) for names in (["views"], None))
+        assert desk.send("GET", path, token=one)[0] == 403
+        assert desk.send("GET", path, token=both)[0] == 200

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dpselect.desk.config import DeskConfig as DeskConfig
     from dpselect.desk.config import read_config as read_config
     from dpselect.desk.config import read_ledger_place as read_ledger_place
-    from dpselect.desk.run import run as run
+    from dpselect.desk.serving import run as run
     from dpselect.desk.shared import SharedDesk as SharedDesk
     from dpselect.desk.tokens import Token as Token
     from dpselect.desk.tokens import TokenStore as TokenStore
@@ -41,7 +41,7 @@ _MODULES = {
     "ensure_accounts": "accounts",
     "read_config": "config",
     "read_ledger_place": "config",
-    "run": "run",
+    "run": "serving",
 }
 
 __all__ = [
@@ -69,5 +69,5 @@ def __getattr__(name: str) -> Any:
         found = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     except ModuleNotFoundError:
         raise DpSelectError(f"the desk needs further packages: {how_to_install('serve')}") from None
-    globals()[name] = found  # the function `run` is meant, not the module of that name
+    globals()[name] = found
     return found

@@ -82,6 +82,10 @@ class AloneDesk:
             raise Refused(409, "describe the data set first: POST …/describe", code="not-described")
         return None if config is None else self._unpadded(name, config)
 
+    def sharing(self, budget: str) -> frozenset[str]:
+        """Return the names of the data sets that share a budget."""
+        return frozenset(name for name, config in self._config.datasets.items() if (config.budget or name) == budget)
+
     def describe(self, name: str, description: Description) -> DataSetState:
         """Keep what the curator states; the first description makes the budget, which never changes."""
         with self._lock:

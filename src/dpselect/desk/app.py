@@ -115,6 +115,9 @@ class Desk(Protocol):
     def dataset(self, name: str) -> DataSet | None:
         """Return a data set that can be asked about."""
 
+    def sharing(self, budget: str) -> frozenset[str]:
+        """Return the names of the data sets that share a budget."""
+
     def describe(self, name: str, description: shapes.Description) -> shapes.DataSetState:
         """Keep what the curator states of a data set; alone only."""
 
@@ -377,6 +380,8 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
     ) -> list[shapes.PastRelease]:
         """Return the caller's releases, or everybody's, the latest first."""
         dataset = named(name, who, CURATE if everyone else ASK)
+        if everyone and who.datasets is not None and not desk.sharing(dataset.budget) <= who.datasets:
+            raise Refused(403, "the data set shares its budget and history with one that the token does not allow")
         return [_in_words(each) for each in dataset.history(None if everyone else who.analyst)]
 
     @app.get("/v1/datasets/{name}/releases/{key:path}", responses=short)

@@ -74,6 +74,10 @@ class SharedDesk:
         """Return a data set."""
         return self._datasets.get(name)
 
+    def sharing(self, budget: str) -> frozenset[str]:
+        """Return the names of the data sets that share a budget."""
+        return frozenset(name for name, dataset in self._datasets.items() if dataset.budget == budget)
+
     def describe(self, name: str, description: Description) -> DataSetState:
         """Refuse: the configuration describes the data sets."""
         raise _configured()

@@ -31,7 +31,8 @@ export const keepToken = (token) => sessionStorage.setItem(TOKEN, token);
 export const forgetToken = () => sessionStorage.removeItem(TOKEN);
 
 export async function call(method, path, { body, key, signal } = {}) {
-  const headers = { Authorization: `Bearer ${sessionStorage.getItem(TOKEN) ?? ""}` };
+  const token = sessionStorage.getItem(TOKEN) ?? "";
+  const headers = { Authorization: `Bearer ${token}` };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (key !== undefined) headers["Idempotency-Key"] = key;
   let reply;
@@ -52,7 +53,8 @@ export async function call(method, path, { body, key, signal } = {}) {
     throw new Unreachable("No answer came from the desk. Is it still running, and is this machine connected?");
   }
   if (reply.ok) return answer;
-  if (reply.status === 401) tell("unauthorized");
+  // A late answer to a call with an older token, or with none, says nothing about the one that is used or typed now.
+  if (reply.status === 401 && token && token === sessionStorage.getItem(TOKEN)) tell("unauthorized");
   throw new Refused(reply.status, answer.error ?? {}, Number(reply.headers.get("Retry-After")) || null);
 }
 
