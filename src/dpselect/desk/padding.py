@@ -2,7 +2,8 @@
 
 How long an engine takes can depend on private rows. An answer therefore leaves `answer_after` seconds after its
 question; if the engine needs longer, at twice that, four times that, and so on, which the curator reads in the log. An
-observer learns which of these times it was, and nothing else.
+observer of one answer learns which of these times it was. Whoever repeats a question under its key at chosen moments
+can learn more about an engine that is slower than `answer_after`, which should therefore exceed what the engine needs.
 """
 
 from __future__ import annotations
