@@ -128,6 +128,14 @@ def test_data_sets_on_the_same_rows_must_agree_on_the_column_of_times(tmp_path: 
     assert set(read_config(tmp_path / "desk.toml").datasets) == {"views", "again"}
 
 
+def test_data_sets_on_the_same_rows_must_agree_on_the_column_of_people(tmp_path: Path) -> None:
+    """A budget is per person: what protects each viewer says nothing about each buyer of the same rows."""
+    write_config(tmp_path)
+    other = VIEWS.replace("datasets.views", "datasets.again").replace('"viewer"', '"buyer"') + 'budget = "views"\n'
+    told = refused(f'ledger = "x"\n{VIEWS}{other}', tmp_path)
+    assert "line 7: again shares the budget of views (line 2), so person must agree" in told
+
+
 def test_a_key_cannot_mean_two_files_of_one_name(tmp_path: Path) -> None:
     write_config(tmp_path)
     (tmp_path / "other").mkdir()
@@ -135,29 +143,112 @@ def test_a_key_cannot_mean_two_files_of_one_name(tmp_path: Path) -> None:
     assert "must not have the same name" in two(tmp_path, "other/views.csv", keys='budget = "views"\n')
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ("postgresql://ann:secret@localhost/shop", "postgres://bob:other@127.0.0.1:5432/shop?sslmode=disable"),
-        ("postgresql://db.example/shop", "postgresql://DB.example:5432/shop"),
-        ("duckdb://rows.duckdb", "duckdb://./link.duckdb"),
-        ("spark+local://2", "spark+local://4"),
-    ],
-)
-def test_two_data_sets_on_one_table_must_share_a_budget(tmp_path: Path, first: str, second: str) -> None:
-    with duckdb.connect(tmp_path / "rows.duckdb") as connection:
-        connection.execute("CREATE TABLE views (film TEXT, viewer TEXT)")
-    (tmp_path / "link.duckdb").symlink_to("rows.duckdb")
-    write_config(tmp_path)
-    names = ["people_views", '"people_views"'] if "spark" in first else ["views", "MAIN.views"]
-    names[1] = names[1].replace("MAIN", "public" if "postgres" in first else "main")
+def both(folder: Path, first: tuple[str, str], second: tuple[str, str], *, keys: tuple[str, str] = ("", "")) -> Path:
+    """Write a configuration of data sets a and b with these sources and tables."""
+    write_config(folder)
     parts = [
         VIEWS.replace("datasets.views", f"datasets.{name}").replace('"views.csv"', f"'{source}'\ntable = '{table}'")
-        for name, source, table in zip("ab", (first, second), names, strict=True)
+        + key
+        for name, (source, table), key in zip("ab", (first, second), keys, strict=True)
     ]
-    told = refused('ledger = "x"\n' + "".join(parts), tmp_path)
-    assert "b reads the rows of a (line 2) under another budget" in told
-    assert "secret" not in told
+    place = folder / "desk.toml"
+    place.write_text('ledger = "x"\n' + "".join(parts))
+    return place
+
+
+SHOP = "postgresql://h/shop"
+
+SAME = [
+    (
+        ("postgresql://ann:secret@localhost/shop", "v"),
+        ("postgres://bob:other@127.0.0.1:5432/shop?sslmode=disable", "v"),
+    ),
+    (("postgresql://db.example/shop", "v"), ("postgresql://DB.example:5432/shop", "public.v")),
+    ((SHOP, "v"), (SHOP, "shop.public.v")),
+    ((SHOP, "v"), ("postgresql://ann@h/shop", '"public"."v"')),
+    ((SHOP, "v"), ("postgresql:///shop?host=h", "v")),
+    ((SHOP, "v"), ("postgresql://h/s%68op", "v")),
+    ((SHOP, "v"), ("postgresql://shop@h", "v")),
+    (("postgresql://localhost/shop", "v"), ("postgresql:///shop", "v")),
+    (("postgresql://localhost/shop", "v"), ("postgresql://[::1]/shop", "v")),
+    (("duckdb://rows.duckdb", "views"), ("duckdb://./link.duckdb", "main.views")),
+    (("spark+local://2", "people_views"), ("spark+local://4", '"people_views"')),
+    (("spark+local://", "views"), ("spark+local://", "spark_catalog.default.views")),
+]
+
+UNSURE = [
+    ((SHOP, "v"), ("postgresql://10.0.0.7/shop", "v")),
+    ((SHOP, "v"), ("postgresql://h:6432/shop", "v")),
+    ((SHOP, "v"), (SHOP, "sales.v")),
+    ((SHOP, "v"), ("postgresql://h/?service=shop", "v")),
+    (("postgresql://localhost/shop", "v"), ("postgresql:///shop?host=/run/postgresql", "v")),
+    (("spark://one:7077", "v"), ("spark://two:7077", "v")),
+]
+
+OTHER = [
+    ((SHOP, "v"), (SHOP, "w")),
+    ((SHOP, "v"), ("postgresql://h/office", "v")),
+    ((SHOP, "public.v"), (SHOP, "sales.v")),
+    ((SHOP, "v"), ("spark://h:7077", "v")),
+    (("duckdb://rows.duckdb", "views"), ("duckdb://rows.duckdb", "other")),
+]
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    """Return the folder with a DuckDB file of two tables, and a link to it."""
+    with duckdb.connect(tmp_path / "rows.duckdb") as connection:
+        for table in ("views", "other"):
+            connection.execute(f"CREATE TABLE {table} (film TEXT, viewer TEXT)")
+    (tmp_path / "link.duckdb").symlink_to("rows.duckdb")
+    return tmp_path
+
+
+@pytest.mark.parametrize(("first", "second"), SAME)
+def test_two_data_sets_on_one_table_must_share_a_budget(
+    database: Path, first: tuple[str, str], second: tuple[str, str]
+) -> None:
+    for keys in (("", ""), ('budget = "one"\n', 'budget = "two"\n')):
+        place = both(database, first, second, keys=keys)
+        with pytest.raises(dps.InvalidInput, match=r"b reads the rows of a \(line 2\) under another budget") as caught:
+            read_config(place)
+        assert "secret" not in str(caught.value)
+    read_config(both(database, first, second, keys=("", 'budget = "a"\n')))
+
+
+@pytest.mark.parametrize(("first", "second"), UNSURE)
+def test_addresses_that_may_be_one_table_need_stated_budgets(
+    tmp_path: Path, first: tuple[str, str], second: tuple[str, str]
+) -> None:
+    place = both(tmp_path, first, second, keys=("", 'budget = "two"\n'))
+    with pytest.raises(dps.InvalidInput, match=r"b may read the rows of a \(line 2\).*state budget in both"):
+        read_config(place)
+    read_config(both(tmp_path, first, second, keys=('budget = "one"\n', 'budget = "two"\n')))
+
+
+@pytest.mark.parametrize(("first", "second"), OTHER)
+def test_another_table_may_have_a_budget_of_its_own(
+    database: Path, first: tuple[str, str], second: tuple[str, str]
+) -> None:
+    assert len(read_config(both(database, first, second)).datasets) == 2
+
+
+def test_the_settings_of_libpq_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGHOST", "h")
+    with pytest.raises(dps.InvalidInput, match="reads the rows of a"):
+        read_config(both(tmp_path, (SHOP, "v"), ("postgresql:///shop", "v")))
+
+
+def test_a_database_or_table_that_cannot_be_one_is_shown_with_its_line(tmp_path: Path) -> None:
+    for source, table, told in (
+        ("postgresql://ann:hunter2@h/shop?tabel=x", "v", "source must be postgresql://user@host"),
+        (SHOP, "a..b", "must be the name of a table"),
+    ):
+        with pytest.raises(dps.InvalidInput) as caught:
+            read_config(both(tmp_path, (SHOP, "w"), (source, table)))
+        assert "line 8: datasets.b: " in str(caught.value)
+        assert told in str(caught.value)
+        assert "hunter2" not in str(caught.value)
 
 
 def test_files_of_an_object_store_are_the_same_wherever_spark_runs(tmp_path: Path) -> None:
@@ -170,19 +261,6 @@ def test_files_of_an_object_store_are_the_same_wherever_spark_runs(tmp_path: Pat
     ]
     told = refused('ledger = "x"\n' + "".join(parts), tmp_path)
     assert told.count("under another budget") == 3
-
-
-def test_another_table_of_the_same_database_may_have_a_budget_of_its_own(tmp_path: Path) -> None:
-    write_config(tmp_path)
-    parts = [
-        VIEWS.replace("datasets.views", f"datasets.{name}").replace(
-            '"views.csv"', f'"postgresql://localhost/shop"\ntable = "{name}"'
-        )
-        for name in "ab"
-    ]
-    place = tmp_path / "desk.toml"
-    place.write_text('ledger = "x"\n' + "".join(parts))
-    assert len(read_config(place).datasets) == 2
 
 
 def opened(place: Path) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,8 +11,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from dpselect._toml import KeyLines, Place
+from dpselect.desk.same_rows import TableAddress, same_rows
 from dpselect.errors import InvalidInput, plain
-from dpselect.sources import Domain, check_not_rows, files_of, public_name, share_file
+from dpselect.sources import Domain, check_not_rows, files_of, public_name
 from dpselect.writing import write_whole
 
 UNKNOWN, IN_TABLE = "unknown", "table:"
@@ -68,6 +68,8 @@ class DataSetConfig(_Strict):
             raise ValueError("table must name the table of the database")
         if "://" not in self.source and self.table is not None:
             raise ValueError("table must be left out: the source is a file")
+        if self.table is not None:
+            TableAddress.of(self.source, self.table)
         return self
 
 
@@ -263,45 +265,27 @@ def conflicts(config: DeskConfig, lines: KeyLines) -> list[tuple[int | None, str
             number = lines.of(("datasets", first))
             named_first = first if number is None else f"{first} (line {number})"
             same_budget = (one.budget or first) == (other.budget or second)
-            same_rows = _same_rows(one, other)
+            is_same = same_rows(one.source, one.table, other.source, other.table)
             same_name = public_name(one.source, one.table) == public_name(other.source, other.table)
-            if same_budget and same_name and not same_rows:
+            if same_budget and same_name and not is_same:
                 # A key belongs to a budget, and a question does not know its folder or server.
                 text = f"{second} shares the budget of {named_first}, so its file or table must not have"
-                found.append((line, f"{text} the same name; rename one"))
-            if not same_budget and same_rows:
+                alike = "; write source and table alike if they are the same" if is_same is None else ""
+                found.append((line, f"{text} the same name; rename one{alike}"))
+            if not same_budget and is_same is None and not (one.budget and other.budget):
+                advice = "state budget in both: one name if a person can be in both, otherwise two"
+                text = f"{second} may read the rows of {named_first}, which their addresses do not tell"
+                found.append((line, f"{text}; {advice}"))
+            if not same_budget and is_same:
                 advice = f'state the same one: budget = "{one.budget or first}"'
                 found.append((line, f"{second} reads the rows of {named_first} under another budget; {advice}"))
-            # On the same rows, another column of times would count a row in another period, whose budget is another.
-            shared = (*_SHARED, "time") if same_rows else _SHARED
+            # On the same rows, another column of times would count a row in another period, whose budget is another;
+            # another column of people would make another unit of protection.
+            shared = _SHARED if is_same is False else (*_SHARED, "time", "person")
             differing = [key for key in shared if getattr(one, key) != getattr(other, key)]
             if same_budget and differing:
                 found.append((line, f"{second} shares the budget of {named_first}, so {differing[0]} must agree"))
     return found
-
-
-def _same_rows(one: DataSetConfig, other: DataSetConfig) -> bool:
-    if share_file(files_of(one.source, one.table), files_of(other.source, other.table)):
-        in_duckdb = one.source.lower().startswith("duckdb://")
-        return not in_duckdb or _table(one) == _table(other)
-    return one.table is not None and other.table is not None and _database(one) == _database(other)
-
-
-def _database(dataset: DataSetConfig) -> tuple[str, ...]:
-    """Return what identifies a table: the scheme, the server and database, and the name without the usual schema."""
-    scheme, _, rest = dataset.source.partition("://")
-    if scheme.casefold() == "spark+local" or (scheme.casefold() == "spark" and "/" in _table(dataset)):
-        return "spark", "", _table(dataset)  # the address says where the query runs, and not where the rows are
-    address = rest.rpartition("@")[2].partition("?")[0].casefold()
-    host, slash, name = address.partition("/")
-    host = re.sub(r":5432$", "", host) or "localhost"
-    host = "localhost" if host in ("127.0.0.1", "[::1]") else host
-    return scheme.casefold().partition("+")[0].replace("postgresql", "postgres"), host + slash + name, _table(dataset)
-
-
-def _table(dataset: DataSetConfig) -> str:
-    """Return the name of a table, without quotes and the usual schema."""
-    return re.sub(r"^(public|main)\.", "", (dataset.table or "").casefold().replace('"', ""))
 
 
 def _toml(value: Any) -> str:
