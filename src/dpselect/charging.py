@@ -75,8 +75,8 @@ _rehearsing: ContextVar[bool] = ContextVar("rehearsing", default=False)
 class Rehearsed:
     """A release within `rehearsal`, as it was about to be charged.
 
-    `left` is what the charge would leave of each data set; `repeated`, whether the key was used before, so that
-    the same question costs nothing more.
+    `left` is what the charge would leave of each data set; `repeated`, whether the question was asked under the key
+    before, so that it costs nothing more.
     """
 
     plan: Plan
@@ -220,7 +220,7 @@ class ChargeTarget:
         if self.ledger is None:
             return Rehearsed(plan, question, {}, repeated=False)
         with self.opened() as ledger:
-            if self.once is not None and ledger.find(self.dataset, self.once) is not None:
+            if self.once is not None and ledger.find(self.dataset, self.once, question, also=self.also) is not None:
                 left = {name: ledger.remaining(name, self.period) for name in self._datasets}
                 return Rehearsed(plan, question, left, repeated=True)
             try:

@@ -122,7 +122,11 @@ def test_a_dry_run_knows_the_key_and_the_last_release_that_fills_the_total() -> 
     done(line)
     shown = json.loads(done(f"{line} --dry-run --format json"))
     assert (shown["repeated"], shown["left"]["films"]["epsilon"]) == (True, 0.25)
-    assert "nothing more for the same question" in done(f"{line} --dry-run")
+    assert "nothing more, because this question was asked" in done(f"{line} --dry-run")
+    for other in ("-k 1", "--where 'film = 1'"):
+        refused = run(f"{line} {other} --dry-run")
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert "another question was asked under this key" in refused.stderr
     with Ledger("ledger.sqlite") as ledger:
         ledger.create("tenths", epsilon=1.0)
         for _ in range(9):

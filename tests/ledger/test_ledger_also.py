@@ -52,6 +52,28 @@ def test_a_repeated_question_charges_neither_again(ledger: Ledger) -> None:
     assert [ledger.spent(name) for name in BOTH] == [Budget(0.25), Budget(0.25)]
 
 
+def test_a_retry_after_a_crash_cannot_name_a_data_set_that_was_not_charged(ledger: Ledger) -> None:
+    ledger.create("books", epsilon=1.0)
+    cost, question = dps.Guarantee(0.25), {"k": 1}
+    charge = ledger.spend_once("films", cost, "key", question, also=["books", "films/ann"])
+    alone = ledger.spend_once("films", cost, "other key", question)
+    ledger.spend_once("books", cost, "other key", question)  # a release of its own, which is no part of that on films
+    for also in (["films/ann", "books"], ["books"], []):
+        assert ledger.spend_once("films", cost, "key", question, also=also) == charge
+        assert ledger.find("films", "key", question, also=also) == charge
+    for also in (["books"], ["films/ann"]):
+        for ask in (
+            lambda also=also: ledger.spend_once("films", cost, "other key", question, also=also),
+            lambda also=also: ledger.find("films", "other key", question, also=also),
+        ):
+            with pytest.raises(dps.InvalidInput, match="must name the data sets that were charged under this key"):
+                ask()
+    assert [ledger.remaining(name).epsilon for name in ("films", "books", "films/ann")] == [0.5, 0.5, 0.25]
+    # A stored answer is as public as before, whoever asks for it.
+    ledger.keep_answer(alone.entry, {"items": ["tea"]})
+    assert ledger.spend_once("films", cost, "other key", question, also=["books"]).answer == {"items": ["tea"]}
+
+
 def test_find_tells_charge_and_answer(ledger: Ledger) -> None:
     assert ledger.find("films", "key") is None
     charge = ledger.spend_once("films", dps.Guarantee(0.25), "key", {"k": 1}, also=["films/ann"])

@@ -89,7 +89,7 @@ def _charges(rehearsed: Rehearsed, guarantee: Guarantee) -> list[tuple[str, str]
         return [("Charge", "none, because no data set of a ledger is named")]
     cost = shown_cost(guarantee.epsilon, guarantee.delta)
     if rehearsed.repeated:
-        cost = "nothing more for the same question, because the key was used before; another question is refused"
+        cost = "nothing more, because this question was asked under this key before"
     return [
         ("Charge", f"{name!r}: {cost}; epsilon {shown_below(left.epsilon)} left after it")
         for name, left in rehearsed.left.items()

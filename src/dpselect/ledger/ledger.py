@@ -216,7 +216,7 @@ class Ledger:
         KeyReused
             If another question was asked under this key; nothing of it is shown.
         BudgetExceeded, InvalidInput, SourceError
-            As `spend`.
+            As `spend`; also if the key was charged, but not to all data sets in `also`, and has no answer yet.
 
         Examples
         --------
@@ -240,7 +240,7 @@ class Ledger:
             account, end = records.state(connection, dataset, tip)
             found = records.under_key(connection, dataset, note.once)
             if CHARGE in found:
-                check_same(found[CHARGE], question)
+                _check_found(connection, found, question, also)
                 return found_charge(found), []
             record, _ = charged(connection, tip, account, end, guarantee, note)
             return OnceCharge(record.entry()), [record, *_charged_also(connection, tip, also, guarantee, note)]
@@ -311,13 +311,21 @@ class Ledger:
 
         return self._store().read(work)
 
-    def find(self, dataset: str, once: str) -> OnceCharge | None:
-        """Return the charge under a key of a data set, with its answer if there is one; None if nothing was charged."""
+    def find(
+        self, dataset: str, once: str, question: Mapping[str, Any] | None = None, *, also: Sequence[str] = ()
+    ) -> OnceCharge | None:
+        """Return the charge under a key of a data set, with its answer if there is one; None if nothing was charged.
+
+        With a question, refuse what `spend_once` would refuse.
+        """
         dataset, once = checked_name(dataset), checked_key(once)
 
         def work(connection: sql.Connection) -> dict[str, Record]:
             records.state(connection, dataset)
-            return records.under_key(connection, dataset, once)
+            found = records.under_key(connection, dataset, once)
+            if question is not None and CHARGE in found:
+                _check_found(connection, found, question, also)
+            return found
 
         found = self._store().read(work)
         return found_charge(found) if CHARGE in found else None
@@ -518,6 +526,19 @@ def _charged_also(
         account, end = records.state(connection, checked_name(name))
         written.append(charged(connection, tip, account, end, guarantee, note.without_key())[0])
     return written
+
+
+def _check_found(
+    connection: sql.Connection, found: Mapping[str, Record], question: Mapping[str, Any], also: Sequence[str]
+) -> None:
+    """Refuse another question, and further data sets that were not charged for an answer that is still to be drawn."""
+    check_same(found[CHARGE], question)
+    if ANSWER not in found and not set(also) <= records.charged_with(connection, found[CHARGE], len(also)):
+        raise InvalidInput(
+            "dataset",
+            plain("another list of data sets"),
+            "must name the data sets that were charged under this key before; or choose another key",
+        )
 
 
 def _confirm_new(connection: sql.Connection, tip: Tip, result: tuple[Any, list[Record]]) -> None:

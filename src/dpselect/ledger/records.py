@@ -205,6 +205,20 @@ def under_key(connection: sql.Connection, dataset: str, key: str) -> dict[str, R
     return {record.kind: record for record in found}
 
 
+def charged_with(connection: sql.Connection, charge: Record, number: int) -> set[str]:
+    """Return up to a number of further data sets that were charged in the transaction of a charge with a key."""
+    following = entries.c.event.between(charge.event + 1, charge.event + number)
+    found = [Record(*row) for row in connection.execute(sql.select(entries).where(following))]
+    same = ("kind", "purpose", "parameters", "guarantee", "period")
+    return {
+        each.dataset
+        for each in found
+        if all(getattr(each, name) == getattr(charge, name) for name in same)
+        and not each.once
+        and each.hash == each.expected_hash()
+    }
+
+
 def unknown_dataset(connection: sql.Connection, dataset: str) -> InvalidInput:
     """Return the error for a name that the ledger does not have, with names that look like it or all names."""
     known = sorted(_names(connection))
