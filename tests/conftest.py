@@ -6,6 +6,7 @@ import gc
 import re
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,21 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Give temporary files a folder that is removed at the end: processes that tests kill leave theirs behind."""
+    tmp_path_factory.getbasetemp()  # this one stays where it is, for a look at it
+    with (
+        tempfile.TemporaryDirectory(prefix="dpselect-tests-", ignore_cleanup_errors=True) as folder,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("TMPDIR", folder)
+        patch.setattr(tempfile, "tempdir", folder)
+        yield
+
+
 @pytest.fixture(scope="session")
-def postgresql_server() -> Iterator[str]:
+def postgresql_server(_temporary_folder: None) -> Iterator[str]:
     """Yield the URL of a real PostgreSQL server, one per test process."""
     if sys.version_info >= (3, 13):
         pytest.importorskip("pgserver", reason="pgserver has no wheels for this version of Python")
@@ -36,7 +50,7 @@ def postgresql_server() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def spark_session() -> Iterator[Any]:
+def spark_session(_temporary_folder: None) -> Iterator[Any]:
     """Yield a real Spark session, one per test process."""
     before = set(Path().iterdir())
     with servers.spark() as session:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shlex
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 import dpselect
 from dpselect.charging import rehearsal
 from dpselect.cli import app
+from dpselect.cli.stdin import source_path
 from dpselect.ledger import Ledger
 
 ASKED = "--item film --person viewer -k 2 --epsilon 0.25"
@@ -91,6 +93,38 @@ def test_a_dry_run_writes_and_reads_nothing() -> None:
     assert not Path("out.json").exists()
 
 
+@pytest.mark.parametrize(
+    ("line", "header"),
+    [
+        (f"top - {ASKED} --domain films.csv --where \"seen = 'x'\"", "film,viewer,seen"),
+        (
+            "domain - --item film --person viewer --epsilon 0.25 --delta 1e-6 --max-items-per-person 2",
+            'film,viewer,"a\nb"',
+        ),
+        ("select - -k 2 --epsilon 0.25 --items-are-public", "item,count"),
+        ("rank - -k 1 --epsilon 1 --comparisons-per-pair 1 --max-degree 2 --domain players.csv", "winner,loser"),
+    ],
+)
+def test_of_standard_input_a_dry_run_needs_the_header_alone(line: str, header: str) -> None:
+    result = CliRunner().invoke(app, shlex.split(f"{line} --dry-run --format json"), input=f"{header}\nsecret,")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert json.loads(result.stdout)["asked"].get("table", "standard input") == "standard input"
+
+
+def test_nothing_behind_the_header_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = io.BytesIO(b'film,"a\nb",c\nHeat,1,2\n')
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(given))
+    with source_path("-", header_only=True) as path:
+        assert Path(path).read_bytes() == b'film,"a\nb",c\n'
+    assert given.read() == b"Heat,1,2\n"
+
+
+def test_a_dry_run_of_standard_input_refuses_a_column_that_is_not_there() -> None:
+    result = CliRunner().invoke(app, shlex.split(f"{TOP} --dry-run".replace("views.parquet", "-")), input="film,user\n")
+    assert result.exit_code == 2
+    assert "SOURCE standard input: the header has no column 'viewer'" in result.stderr
+
+
 def test_a_dry_run_leaves_nothing_behind() -> None:
     """A process of its own, in which DuckDB reports on standard error what was not closed."""
     start = "import sys, dpselect.cli as cli; sys.argv[0] = 'dpselect'; cli.main()"
@@ -106,7 +140,6 @@ def test_a_dry_run_leaves_nothing_behind() -> None:
         (f"{TOP} --dataset fims", 2, "fims"),
         (f"{TOP} --item fild", 2, "fild"),
         (f"{TOP} -k 13", 2, "-k must be at most 12"),
-        (f"top - {ASKED} --domain films.csv", 2, "--dry-run must have a source that can be opened twice"),
         ("select counts.csv -k 2 --epsilon 1", 2, "so say what is public"),
         ("rank games.csv -k 1 --epsilon 1 --comparisons-per-pair 1 --max-degree 2", 2, "--domain must be stated"),
     ],

@@ -68,7 +68,7 @@ def test_standard_input_is_read_like_a_file_and_nothing_stays_behind(line: str, 
 def test_errors_name_standard_input_quote_no_row_and_leave_nothing_behind(folder: Path, temporary: Path) -> None:
     result = piped(f"top - {TOP}".replace("viewer", "user"), ROWS, temporary)
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr.startswith("dpselect: SOURCE 'standard-input.csv': the header has no column 'user'")
+    assert result.stderr.startswith("dpselect: SOURCE standard input: the header has no column 'user'")
     assert "film 0" not in result.stderr
     assert list(temporary.iterdir()) == []
 

@@ -180,6 +180,7 @@ UNSURE = [
     ((SHOP, "v"), ("postgresql://10.0.0.7/shop", "v")),
     ((SHOP, "v"), ("postgresql://h:6432/shop", "v")),
     ((SHOP, "v"), (SHOP, "sales.v")),
+    ((SHOP, "v"), (f"{SHOP}?options=-csearch_path%3Dsales", "v")),
     ((SHOP, "v"), ("postgresql://h/?service=shop", "v")),
     (("postgresql://localhost/shop", "v"), ("postgresql:///shop?host=/run/postgresql", "v")),
     (("spark://one:7077", "v"), ("spark://two:7077", "v")),

@@ -120,8 +120,8 @@ def domain_command(
     check_answer(output, source, table=table, ledger=ledger)
     form = chosen_format(form, output)
     with (
-        stopped_before_charge(dry_run, source, form),
-        source_path(source) as path,
+        stopped_before_charge(dry_run, form),
+        source_path(source, header_only=dry_run) as path,
         engine_notes(),
         progress_bar("Weighing items") as progress,
     ):

@@ -9,14 +9,13 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from dpselect import Guarantee, InvalidInput
+from dpselect import Guarantee
 from dpselect._format import shown_below, shown_cost
 from dpselect._text import facts_table
 from dpselect.charging import Rehearsed, rehearsal
 from dpselect.cli.options import OUTPUT
 from dpselect.cli.output import Format, as_csv, as_json, as_text, publish
-from dpselect.cli.stdin import STANDARD_INPUT
-from dpselect.errors import plain
+from dpselect.cli.stdin import COPY
 
 DryRun = Annotated[
     bool,
@@ -31,7 +30,7 @@ _HASHES = ("domain", "groups")
 
 
 @contextlib.contextmanager
-def stopped_before_charge(dry_run: bool, source: str, form: Format) -> Iterator[None]:
+def stopped_before_charge(dry_run: bool, form: Format) -> Iterator[None]:
     """With --dry-run, end the release of the block where it would be charged, show it, and exit.
 
     The release takes its usual path up to there, so all that is checked before a row is read is checked.
@@ -39,8 +38,6 @@ def stopped_before_charge(dry_run: bool, source: str, form: Format) -> Iterator[
     if not dry_run:
         yield
         return
-    if source == STANDARD_INPUT:
-        raise InvalidInput("dry_run", plain("standard input"), "must have a source that can be opened twice")
     with rehearsal() as found:
         yield
     publish(_text(found[0], form), None)
@@ -50,6 +47,8 @@ def stopped_before_charge(dry_run: bool, source: str, form: Format) -> Iterator[
 def _text(rehearsed: Rehearsed, form: Format) -> str:
     plan = rehearsed.plan
     asked = {name: value for name, value in rehearsed.question.items() if name not in plan.question()}
+    if asked.get("table") == COPY:
+        asked["table"] = "standard input"
     if form is Format.json:
         return as_json(
             {

@@ -205,8 +205,8 @@ def rank_command(
     check_answer(output, source, table=table, domain=possible, ledger=ledger)
     form = chosen_format(form, output)
     with (
-        stopped_before_charge(dry_run, source, form),
-        source_path(source) as path,
+        stopped_before_charge(dry_run, form),
+        source_path(source, header_only=dry_run) as path,
         engine_notes(),
         progress_bar("Counting comparisons per pair") as progress,
     ):

@@ -145,7 +145,7 @@ def select_command(
     check_answer(output, file, domain=domain, ledger=ledger)
     form = chosen_format(form, output)
     moves = dpselect.COUNTS if sensitivity is None else dpselect.Sensitivity(*sensitivity)
-    with source_path(file) as path:
+    with source_path(file, header_only=dry_run) as path:
         possible = stated_list(
             domain,
             path,
@@ -157,7 +157,7 @@ def select_command(
             scores: Any = dpselect.Scores.from_histogram([0], [k if isinstance(k, int) and k > 0 else 1])
         else:
             scores = private_counts(path, item, count, domain, possible, negative=sensitivity is not None)
-    with stopped_before_charge(dry_run, file, form), engine_notes():
+    with stopped_before_charge(dry_run, form), engine_notes():
         release = dpselect.select(
             scores,
             k,

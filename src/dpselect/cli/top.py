@@ -151,8 +151,8 @@ def top_command(
     check_answer(output, source, table=table, domain=possible, groups=listed, ledger=ledger)
     form = chosen_format(form, output)
     with (
-        stopped_before_charge(dry_run, source, form),
-        source_path(source) as path,
+        stopped_before_charge(dry_run, form),
+        source_path(source, header_only=dry_run) as path,
         engine_notes(),
         progress_bar("Counting people per item") as progress,
     ):

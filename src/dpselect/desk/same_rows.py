@@ -84,7 +84,7 @@ def _server(source: str) -> tuple[tuple[str, ...], str | None]:
         raise InvalidInput("source", plain("another URL"), "must be postgresql://user@host:port/database") from None
     usual = {one.keyword.decode(): one.val.decode() for one in psycopg.pq.Conninfo.get_defaults() if one.val}
     known = {**usual, **{name: str(value) for name, value in stated.items() if value}}
-    host, port, *others = (known.get(name, "") for name in ("host", "port", "hostaddr", "service"))
+    host, port, *others = (known.get(name, "") for name in ("host", "port", "hostaddr", "options", "service"))
     server = ("" if _is_this_machine(host) else host.casefold(), port, *others)
     # Without a database, libpq takes the one of the service, or the one that is named like the user.
     return server, known.get("dbname") or (None if "service" in known else known.get("user"))
