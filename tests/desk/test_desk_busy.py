@@ -85,5 +85,9 @@ def test_a_look_alike_is_computed_apart_and_ends_when_its_client_is_gone(desk: R
         assert (status, error["error"]["code"]) == (429, "too-many-requests")
         assert "retry-after" in headers
         assert desk.release()[0] == 201
-    bob = token_for(desk.folder / "desk.toml", "bob")
-    assert desk.send("POST", ESTIMATE, small, token=bob)[0] == 200
+        # Another analyst does not wait for those of this one.
+        bob = token_for(desk.folder / "desk.toml", "bob")
+        assert desk.send("POST", ESTIMATE, small, token=bob)[0] == 200
+    while desk.send("POST", ESTIMATE, small)[0] == 429:  # until the desk notices that the clients are gone
+        pass
+    assert desk.send("POST", ESTIMATE, small)[0] == 200

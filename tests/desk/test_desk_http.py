@@ -314,7 +314,7 @@ def test_what_only_the_curators_own_desk_can_do_is_refused(desk: RunningDesk) ->
 def test_large_bodies_are_refused_whether_they_state_their_size_or_not(
     desk: RunningDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpselect.desk.app.LARGEST_BODY", 1000)
+    monkeypatch.setattr("dpselect.desk.door.LARGEST_BODY", 1000)
     head = f"POST {ESTIMATE} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {desk.token}\r\n"
     head += "Content-Type: application/json\r\n"
     assert b" 413 " in raw(desk, f"{head}Content-Length: 1001\r\n\r\n".encode())
@@ -334,7 +334,7 @@ def raw(desk: RunningDesk, request: bytes) -> bytes:
 
 
 def test_a_body_that_does_not_arrive_is_not_waited_for(desk: RunningDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpselect.desk.app.LONGEST_WAIT", 0.2)
+    monkeypatch.setattr("dpselect.desk.door.LONGEST_WAIT", 0.2)
     head = (
         f"POST {ESTIMATE} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{{"
     )

@@ -126,7 +126,10 @@ def test_the_history_does_not_show_an_answer_before_it_leaves(tmp_path: Path) ->
             found = desk.send("GET", path, token=token)[2]
             entry = found[0] if isinstance(found, list) else found
             assert (entry["key"], entry["answered"], entry["release"]) == ("key", False, None)
-        elsewhere.has_left("ann", "key")
+        with elsewhere.leaving("ann", "key"):
+            past = elsewhere.past("ann", "key")
+            assert past is not None
+            assert not past.answered
         past = elsewhere.past("ann", "key")
         assert past is not None
         assert past.answered

@@ -16,10 +16,11 @@ from pydantic import ValidationError
 import dpselect
 from dpselect._toml import KeyLines
 from dpselect.desk.accounts import ensure_accounts
-from dpselect.desk.app import ASK, CURATE, OWN, Caller, Refused
 from dpselect.desk.config import DataSetConfig, DeskConfig, conflicts, read_config, write_config
 from dpselect.desk.datasets import LOOKED, UNKNOWN, DataSet, once_key
+from dpselect.desk.door import ASK, CURATE, OWN, Caller
 from dpselect.desk.questions import DataSetState, Description, DiscoverQuestion, DomainFound, Mode
+from dpselect.desk.refusals import Refused
 from dpselect.desk.shared import LOOPBACK
 from dpselect.errors import DpSelectError, InvalidInput, SourceError
 from dpselect.ledger import Ledger

@@ -60,6 +60,7 @@ class DataSet:
         self.ledger = ledger
         self.budget = config.budget or name
         self._sizes: dict[str, int | None] = {}
+        self._on_their_way: set[str] = set()
         self._left: deque[str] = deque(maxlen=1000)
 
     def check(self) -> None:
@@ -141,9 +142,16 @@ class DataSet:
             once=once_key(analyst, key),
         )
 
-    def has_left(self, analyst: str, key: str) -> None:
-        """Let the history show an answer from now on."""
-        self._left.append(once_key(analyst, key))
+    @contextmanager
+    def leaving(self, analyst: str, key: str) -> Iterator[None]:
+        """Keep an answer out of the history for the block, at whose end it leaves."""
+        once = once_key(analyst, key)
+        self._on_their_way.add(once)
+        try:
+            yield
+            self._left.append(once)
+        finally:
+            self._on_their_way.remove(once)
 
     def was_charged(self, analyst: str, key: str) -> bool:
         """Whether a question under this key was charged, answered or not."""
@@ -297,8 +305,10 @@ class DataSet:
     def _is_on_its_way(self, charge: OnceCharge) -> bool:
         """Whether an answer is stored and has not left yet: when it was stored can depend on the rows.
 
-        The time at which it leaves is counted from the charge, since any process may have been asked.
+        If another process was asked, the time at which it leaves is counted from the charge.
         """
+        if charge.entry.once in self._on_their_way:
+            return True
         if charge.answered_at is None or not self.config.answer_after or charge.entry.once in self._left:
             return False
         elapsed = (charge.answered_at - charge.entry.time).total_seconds()

@@ -1,9 +1,21 @@
 """Answers leave at a fixed time after the question, so that the time of an answer tells nothing about the rows.
 
 How long an engine takes can depend on private rows. An answer therefore leaves `answer_after` seconds after its
-question; if the engine needs longer, at twice that, four times that, and so on, which the curator reads in the log. An
-observer of one answer learns which of these times it was. Whoever repeats a question under its key at chosen moments
-can learn more about an engine that is slower than `answer_after`, which should therefore exceed what the engine needs.
+question began to be computed; if the engine needs longer, at twice that, four times that, and so on, which the curator
+reads in the log. An observer of one answer learns which of these times it was.
+
+Repetitions and other questions tell no more, because every moment is public, or follows from moments at which earlier
+answers left (`charged`):
+
+* Until an answer leaves, the same question under its key waits for the same work, and leaves with it. Another question
+  under the key waits for that moment, and then begins like one that comes later.
+* Once it has left, the ledger holds the answer, and a repetition leaves `answer_after` seconds after it came.
+* At most so many releases are computed at the same time. One counts until its answer leaves, not until its engine is
+  done, so that whoever waits for its place learns nothing else.
+
+This is so within one process. Another process that shares the ledger draws again if it finds no answer yet, and returns
+the answer if it finds one: who can choose the process learns whether the engine was done. A question that failed after
+it was charged is computed again at each repetition, and each shows which of the times it needed.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from dpselect.desk.accounts import ensure_accounts
-from dpselect.desk.app import ASK, CURATE, Caller
 from dpselect.desk.config import DeskConfig, lines_of, refusal
 from dpselect.desk.datasets import DataSet
+from dpselect.desk.door import ASK, CURATE, Caller
 from dpselect.desk.questions import DataSetState, Description, DiscoverQuestion, DomainFound, Mode
 from dpselect.desk.tokens import TokenStore
 from dpselect.errors import DpSelectError, InvalidInput

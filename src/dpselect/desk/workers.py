@@ -9,10 +9,14 @@ import json
 import sys
 from typing import Any
 
+from dpselect.desk.room import FairRoom
 from dpselect.errors import InvalidInput, plain
 
-MOST_WORKERS = 1
+MOST_WORKERS = 2
 """Curves that are computed at the same time; others wait."""
+
+MOST_TRIES = 4
+"""Curves that one analyst may have under way, waiting ones included."""
 
 LONGEST = 120.0
 """Seconds after which a computation is ended."""
@@ -22,11 +26,11 @@ class Workers:
     """Runs `worker` in processes of their own; a cancelled task ends its process."""
 
     def __init__(self) -> None:
-        self._room = asyncio.Semaphore(MOST_WORKERS)
+        self._room = FairRoom(MOST_WORKERS, MOST_TRIES)
 
-    async def run(self, task: dict[str, Any]) -> dict[str, Any]:
+    async def run(self, task: dict[str, Any], analyst: str) -> dict[str, Any]:
         """Return the curve of a task."""
-        async with self._room:
+        async with self._room.place(analyst):
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
