@@ -14,6 +14,7 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator
+from html import escape
 from typing import Any
 
 import click
@@ -30,6 +31,7 @@ LINK = re.compile(r"^ *[*-] +\[[^\]]+\]\(([^)#]+\.md)\)|^\| *\[[^\]]+\]\(([^)#]+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register what is done to pages before they are parsed, and after."""
     app.connect("source-read", fill)
+    app.connect("doctree-resolved", keep_punctuation)
     app.connect("build-finished", write_entrance)
     app.add_html_math_renderer("mathml", (write_formula, None), (write_formula, None))
     return {"parallel_read_safe": True}
@@ -133,12 +135,53 @@ def cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
+def keep_punctuation(app: Sphinx, tree: nodes.document, page: str) -> None:
+    """Give each formula the brackets and the punctuation that touch it, so that no line ends between them."""
+    for formula in list(tree.findall(nodes.math)):
+        place = formula.parent.index(formula)
+        before, after = (formula.parent[at] if 0 <= at < len(formula.parent) else None for at in (place - 1, place + 1))
+        if isinstance(before, nodes.Text) and (found := re.search(r"[(\"]+$", before)):
+            formula["before"] = found[0]
+            before.parent.replace(before, nodes.Text(before[: found.start()]))
+        if isinstance(after, nodes.Text) and (found := re.match(r"[^\s\w]+", after)):
+            formula["after"] = found[0]
+            after.parent.replace(after, nodes.Text(after[found.end() :]))
+
+
 def write_formula(writer: Any, node: Any) -> None:
-    """Write a formula as MathML, which browsers show by themselves."""
+    """Write a formula as MathML, which browsers show by themselves; a long one may break after a relation or a sum."""
     as_block = isinstance(node, nodes.math_block)
-    formula = tex2mathml(node.astext(), as_block=as_block)
-    writer.body.append(f'<div class="math">{formula}</div>' if as_block else formula)
+    # A prime has a superscript of its own, so that x'_i has both above each other.
+    pieces = broken(node.astext().replace("'", r"^{\prime}"), RELATIONS, 30)
+    pieces = [part for piece in pieces for part in broken(piece, SUMS, 60)]
+    mathml = [tex2mathml(piece) for piece in pieces]
+    mathml[0] = escape(node.get("before", "")) + mathml[0]
+    mathml[-1] += escape(node.get("after", ""))
+    written = " ".join(f'<span class="formula">{piece}</span>' for piece in mathml)
+    written = re.sub(r"<mo>([{}⌊⌋⌈⌉])</mo>", r'<mo stretchy="false">\1</mo>', written)
+    written = re.sub(r"(<mi>[a-z]{2,}</mi>)(?=\s*<m[is])", r'\1<mspace width="0.17em"></mspace>', written)
+    if as_block:
+        written = '<div class="math">' + written.replace("<math ", '<math displaystyle="true" ') + "</div>"
+    writer.body.append(written)
     raise nodes.SkipNode
+
+
+RELATIONS = {"=", "<", ">", r"\le", r"\ge", r"\in", r"\propto", r"\sim", ",", ";"}
+SUMS = {"+", "-", r"\cdot", "/"}
+OPENING, CLOSING = {*"([{", r"\lbrace", r"\lfloor", r"\lceil"}, {*")]}", r"\rbrace", r"\rfloor", r"\rceil"}
+
+
+def broken(formula: str, after: set[str], short: int) -> list[str]:
+    """Divide a formula that is not short after some of its operators, but not within brackets."""
+    if len(formula) < short:
+        return [formula]
+    pieces, depth = [""], 0
+    for token in re.findall(r"\\[A-Za-z]+|.", formula, re.DOTALL):
+        pieces[-1] += token
+        depth += (token in OPENING) - (token in CLOSING)
+        if depth == 0 and token in after and pieces[-1].strip() != token:
+            pieces.append("")
+    return [piece for piece in pieces if piece.strip()]
 
 
 ENTRANCE = """<!doctype html>
