@@ -38,6 +38,8 @@ from dpselect.sources import (
     Counts,
     Domain,
     Groups,
+    HeldCounts,
+    KeptCounts,
     PeriodFilter,
     check_not_rows,
     fresh_key,
@@ -199,49 +201,75 @@ def top(
         period=period,
         unfinished=unfinished,
     )
+    target = ChargeTarget.of(ledger, dataset, purpose, once, seed=seed, period=question.period_name)
+    rows = TopRows(table, item=item, person=person, table_name=table_name, where=where)
+    return release_top(question, rows, target, bit_source(seed_or_none(seed)), progress=progress)
+
+
+@dataclass(frozen=True)
+class TopRows:
+    """Where people's rows are, and which of them are read; see `top`."""
+
+    table: Any
+    item: str
+    person: str
+    table_name: str | None = None
+    where: str | None = None
+
+
+def release_top(
+    question: TopQuestion,
+    rows: TopRows,
+    target: ChargeTarget,
+    bits: BitSource,
+    *,
+    progress: Callable[[float | None], None] | None = None,
+    kept: KeptCounts | None = None,
+) -> Release:
+    """Return the release of a settled question: charged before any row is read, then drawn and published.
+
+    `kept` may hold the counts of earlier questions; the release is the same.
+    """
     possible, contribution, grouping, during = question.domain, question.contribution, question.groups, question.during
     plan = question.plan
-    check_not_rows(table, table_name, possible)
+    check_not_rows(rows.table, rows.table_name, possible)
     if grouping is not None:
-        check_not_rows(table, table_name, grouping.listed)
-    if ledger is not None and plan.guarantee.neighbours.startswith(WHERE_OTHERS_HAVE_THE_SAME):
+        check_not_rows(rows.table, rows.table_name, grouping.listed)
+    if target.ledger is not None and plan.guarantee.neighbours.startswith(WHERE_OTHERS_HAVE_THE_SAME):
         raise InvalidInput(
             "domain",
             possible.number,
             "must list the items if a ledger is charged: with a number alone, a person who alone has an item is not "
             "covered; list the items, or give max_items_per_person and delta",
         )
-    target = ChargeTarget.of(
-        ledger, dataset, purpose, once, seed=seed, period=None if during is None else during.period.name
-    )
-    bits = bit_source(seed_or_none(seed))
     if isinstance(plan.mechanism, Discovered):
         return top_of_discovered(
             plan,
             target,
             contribution,
             bits,
-            table,
-            item=item,
-            person=person,
-            table_name=table_name,
-            where=where,
+            rows.table,
+            item=rows.item,
+            person=rows.person,
+            table_name=rows.table_name,
+            where=rows.where,
             during=during,
             progress=progress,
         )
     if possible.number is not None:
         plan.mechanism.check_size(possible.number)
-    with open_counts(
-        table,
-        item=item,
-        person=person,
+    opened = open_counts if kept is None else kept.open_counts
+    with opened(
+        rows.table,
+        item=rows.item,
+        person=rows.person,
         domain=possible,
         k=plan.mechanism.k,
         contribution=contribution,
         groups=grouping,
         key="" if contribution.max_items_per_person is None and grouping is None else fresh_key(bits),
-        table_name=table_name,
-        where=where,
+        table_name=rows.table_name,
+        where=rows.where,
         during=during,
         progress=progress,
     ) as counts:
@@ -251,16 +279,16 @@ def top(
             secure=bits.secure,
             asked=lambda: {
                 "command": "top",
-                "table": public_name(table, table_name),
-                "item": item,
-                "person": person,
-                "value": value,
-                "weight": weight,
-                "where": where,
-                "time": time,
-                "unfinished": unfinished,
+                "table": public_name(rows.table, rows.table_name),
+                "item": rows.item,
+                "person": rows.person,
+                "value": contribution.value,
+                "weight": contribution.weight,
+                "where": rows.where,
+                "time": None if during is None else during.column,
+                "unfinished": during is not None and during.unfinished,
                 "domain": counts.domain_digest(),
-                "by": by,
+                "by": None if grouping is None else grouping.by,
                 "groups": counts.groups_digest(),
             },
         )
@@ -281,6 +309,11 @@ class TopQuestion:
     groups: Groups | None
     during: PeriodFilter | None
     plan: ReleasePlan
+
+    @property
+    def period_name(self) -> str | None:
+        """The name of the period that is read, if there is one."""
+        return None if self.during is None else self.during.period.name
 
     @classmethod
     def of(
@@ -372,7 +405,7 @@ def _mechanism_for(domain: Domain, mechanism: str | Mechanism, pool: int | None)
     )
 
 
-def _from_histograms(plan: ReleasePlan, counts: Counts, bits: BitSource) -> list[Release]:
+def _from_histograms(plan: ReleasePlan, counts: Counts | HeldCounts, bits: BitSource) -> list[Release]:
     """Return the release of each group of a known domain; without groups, one."""
     drawn = [plan.draw(plan.seen(Scores.from_histogram(*histogram)), bits) for histogram in counts.histograms()]
     chosen = counts.chosen([(plan.scores_of(members).tolist(), members.indexes.tolist()) for members, _ in drawn])
@@ -383,10 +416,11 @@ def _from_histograms(plan: ReleasePlan, counts: Counts, bits: BitSource) -> list
     ]
 
 
-def _from_pools(plan: ReleasePlan, counts: Counts, bits: BitSource) -> list[Release]:
+def _from_pools(plan: ReleasePlan, counts: Counts | HeldCounts, bits: BitSource) -> list[Release]:
     """Return the release of each group of an unknown domain, from the items of its pool and the one after them."""
     mechanism = plan.mechanism
     assert isinstance(mechanism, PooledDomain)
+    assert isinstance(counts, Counts)  # those of unknown domains are not kept
     size = mechanism.pool_size
     releases = []
     for items, scores in counts.pools(size + 1):

@@ -24,7 +24,7 @@ from dpselect.desk.refusals import Refused
 from dpselect.desk.shared import LOOPBACK
 from dpselect.errors import DpSelectError, InvalidInput, SourceError
 from dpselect.ledger import Ledger
-from dpselect.sources import Domain, check_not_rows, column_names
+from dpselect.sources import Domain, KeptCounts, check_not_rows, column_names
 from dpselect.writing import csv_bytes, write_whole
 
 CURATOR = "curator"
@@ -60,6 +60,7 @@ class AloneDesk:
             else DeskConfig(ledger=str((folder / LEDGER).absolute()), datasets={})
         )
         self._ledger = Ledger(self._config.ledger)
+        self._kept = KeptCounts()
         if self._config.datasets:
             ensure_accounts(self._config, self._ledger)
         described = {Path(each.source).resolve() for each in self._config.datasets.values()}
@@ -117,7 +118,7 @@ class AloneDesk:
         Returns what was published, and whether it is the stored answer.
         """
         config = self._config.datasets[name]
-        dataset = DataSet(name, config, self._ledger)
+        dataset = DataSet(name, config, self._ledger, self._kept)
         dataset.check_period(asked.period)
         names = _columns(config.source)
         if names is not None and asked.item not in names:
@@ -186,7 +187,7 @@ class AloneDesk:
         """Refuse columns, lists and conditions that cannot be used, before the budget is made."""
         try:
             self._check_columns(config)
-            dataset = DataSet(name, config, self._ledger)
+            dataset = DataSet(name, config, self._ledger, self._kept)
             for column in config.items:
                 dataset.size_of(column)
             dataset.check()
@@ -216,7 +217,7 @@ class AloneDesk:
 
     def _unpadded(self, name: str, config: DataSetConfig) -> DataSet:
         """Return a data set whose answers leave at once: alone, whoever sees the time has the rows."""
-        return DataSet(name, config.model_copy(update={"answer_after": 0.0}), self._ledger)
+        return DataSet(name, config.model_copy(update={"answer_after": 0.0}), self._ledger, self._kept)
 
     def _state(self, name: str) -> DataSetState:
         config = self._config.datasets[name]

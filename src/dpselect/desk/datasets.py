@@ -18,13 +18,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import dpselect
-from dpselect._top import TopQuestion
+from dpselect._top import TopQuestion, TopRows, release_top
+from dpselect.charging import ChargeTarget
 from dpselect.desk.padding import leaves_at
 from dpselect.desk.questions import BudgetState, DataSetState, PastRelease, Question, QuestionsAllowed
 from dpselect.errors import InvalidInput, SourceError, plain
 from dpselect.ledger import Entry, Ledger, OnceCharge
 from dpselect.periods import Period
-from dpselect.sources import Contribution, Counts, Domain, Groups, PeriodFilter, open_counts, read_columns
+from dpselect.sampling import bit_source
+from dpselect.sources import (
+    Contribution,
+    Counts,
+    Domain,
+    Groups,
+    KeptCounts,
+    PeriodFilter,
+    open_counts,
+    read_columns,
+)
 
 if TYPE_CHECKING:
     from dpselect.desk.config import DataSetConfig
@@ -52,12 +63,15 @@ class DataSet:
         What the curator states about it.
     ledger : Ledger
         The ledger that holds its budget.
+    kept : KeptCounts
+        The counts of earlier questions, which all data sets of the desk share.
     """
 
-    def __init__(self, name: str, config: DataSetConfig, ledger: Ledger) -> None:
+    def __init__(self, name: str, config: DataSetConfig, ledger: Ledger, kept: KeptCounts) -> None:
         self.name = name
         self.config = config
         self.ledger = ledger
+        self._kept = kept
         self.budget = config.budget or name
         self._sizes: dict[str, int | None] = {}
         self._on_their_way: set[str] = set()
@@ -133,14 +147,16 @@ class DataSet:
     def release(self, asked: Question, analyst: str, key: str) -> dpselect.Release:
         """Answer a question once under the analyst's key, charged to the data set and to the analyst."""
         also = self._analyst_account(analyst)
-        return dpselect.top(
-            self.config.source,
-            **self._arguments(asked),
-            ledger=self.ledger,
-            dataset=[self.budget] if also is None else [self.budget, also],
-            purpose=self._purpose(asked),
-            once=once_key(analyst, key),
+        arguments = self._arguments(asked)
+        rows = TopRows(self.config.source, **{name: arguments[name] for name in _OF_THE_SOURCE})
+        target = ChargeTarget.of(
+            self.ledger,
+            [self.budget] if also is None else [self.budget, also],
+            self._purpose(asked),
+            once_key(analyst, key),
+            period=asked.period,
         )
+        return release_top(self.question(asked), rows, target, bit_source(None), kept=self._kept)
 
     @contextmanager
     def leaving(self, analyst: str, key: str) -> Iterator[None]:

@@ -12,6 +12,7 @@ from dpselect.desk.questions import DataSetState, Description, DiscoverQuestion,
 from dpselect.desk.tokens import TokenStore
 from dpselect.errors import DpSelectError, InvalidInput
 from dpselect.ledger import Ledger
+from dpselect.sources import KeptCounts
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -33,7 +34,8 @@ class SharedDesk:
         self._ledger = Ledger(config.ledger)
         ensure_accounts(config, self._ledger)
         self._tokens = TokenStore(config.ledger)
-        self._datasets = {name: DataSet(name, each, self._ledger) for name, each in config.datasets.items()}
+        kept = KeptCounts()
+        self._datasets = {name: DataSet(name, each, self._ledger, kept) for name, each in config.datasets.items()}
         self.hosts = LOOPBACK | {host, *config.hosts}
         self.requests_per_minute = config.requests_per_minute
         self.offered: list[str] = []

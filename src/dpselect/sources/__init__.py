@@ -14,6 +14,7 @@ from dpselect.sources.domain import UNKNOWN, Domain, Unknown
 from dpselect.sources.files import column_names, read_columns
 from dpselect.sources.groups import Groups
 from dpselect.sources.identity import check_not_rows, files_of, has_unknown_files, share_file
+from dpselect.sources.kept import HeldCounts, KeptCounts
 from dpselect.sources.paths import would_read
 from dpselect.sources.rows import public_name
 from dpselect.sources.times import PeriodFilter
@@ -25,6 +26,8 @@ __all__ = [
     "Counts",
     "Domain",
     "Groups",
+    "HeldCounts",
+    "KeptCounts",
     "PeriodFilter",
     "Unknown",
     "Unseen",

@@ -53,6 +53,8 @@ class Counts:
         The groups, which are public.
     sizes : list of int or None
         The number of items that was stated or listed for each group, which is public; None for an unknown domain.
+    unit : Fraction
+        The unit of the scores, which is public.
     """
 
     def __init__(
@@ -73,7 +75,7 @@ class Counts:
         self._read = read
         self._domain = domain
         self._listing = listing
-        self._unit = unit
+        self.unit = unit
         self._shows_whole_floats_as_integers = shows_whole_floats_as_integers
         self._seen_at_zero = [0] * len(sizes)
 
@@ -134,7 +136,28 @@ class Counts:
         self._seen_at_zero[group] = items.get(0, 0)
         items[0] = self._seen_at_zero[group] + unseen
         scores = sorted((score for score in items if items[score]), reverse=True)
-        return in_numbers(scores, self._unit), [items[score] for score in scores]
+        return in_numbers(scores, self.unit), [items[score] for score in scores]
+
+    def ranked(self) -> Any:
+        """Return an Arrow table (item, text, score) of all listed items, group by group, highest score first.
+
+        Scores are in units. Tied items are in the order in which `chosen` counts them.
+        """
+        import ibis
+        import pyarrow
+
+        assert self._listing is not None
+        listed = self._listing.table
+        with self._engine.uploaded(pyarrow.table({"place": range(len(self.sizes))})) as places:
+            if not self._listing.by_group:
+                listed = listed.cross_join(places.select(group=places.place))
+            scored = self._scored.select(in_group="group", seen="item", score="score")
+            every = listed.left_join(scored, [listed.group == scored.in_group, listed.key == scored.seen])
+            name = ibis.coalesce(every.key.cast("string"), every.text)
+            every = every.mutate(score=ibis.coalesce(every.score, 0), unseen=every.score.isnull(), name=name)
+            order = [every.group, every.score.desc(), every.unseen, self._engine.digest(every.name), every.name]
+            ranked = every.order_by([*order, every.text])
+            return self._engine.columns(ranked.select("text", item="key", score=ranked.score.cast("int64")))
 
     def highest(self, number: int) -> tuple[list[Any], list[Any]]:
         """Return the items with the highest scores above 0, at most `number`, and their scores, highest first.
@@ -158,7 +181,7 @@ class Counts:
         for row in rows:
             found[int(row["group"])].append(row)
         return [
-            ([self._label(row) for row in part], in_numbers([int(row["score"]) for row in part], self._unit))
+            ([self._label(row) for row in part], in_numbers([int(row["score"]) for row in part], self.unit))
             for part in found
         ]
 
@@ -189,7 +212,7 @@ class Counts:
     def chosen(self, asked: Sequence[tuple[Sequence[Any], Sequence[int]]]) -> list[list[Any]]:
         """Return the items at the scores and indexes asked for in each group."""
         places = [
-            [(group, int(Fraction(score) / self._unit), int(index)) for score, index in zip(*part, strict=True)]
+            [(group, int(Fraction(score) / self.unit), int(index)) for score, index in zip(*part, strict=True)]
             for group, part in enumerate(asked)
         ]
         every = {place for part in places for place in part}
@@ -338,7 +361,7 @@ def open_counts(
             listed, size = listed_items(stack, embedded, source, domain, item, of[item].type(), keys)
             listing = Listing(listed)
             sizes = _sizes(engine, listed, number) if listing.by_group else [size] * number
-        _check_k(k, sizes, labels)
+        check_k(k, sizes, labels)
         if listing is not None and contribution.max_items_per_person is not None:
             # Items outside the list are dropped before some of a person's items are kept.
             rows = rows.semi_join(listing.table, listing.matches(rows))
@@ -381,7 +404,7 @@ def _sizes(engine: Engine, listed: Any, groups: int) -> list[int | None]:
     return [found.get(group, 0) for group in range(groups)]
 
 
-def _check_k(k: int, sizes: Sequence[int | None], groups: list[Any] | None) -> None:
+def check_k(k: int, sizes: Sequence[int | None], groups: list[Any] | None) -> None:
     """Refuse a domain, or a group, with fewer than k items; their number is public."""
     for group, size in enumerate(sizes):
         if size is not None and k > size:
