@@ -73,6 +73,8 @@ def _text(number: Decimal) -> str:
     sign, digits, _ = number.as_tuple()
     if not number:
         return "0"
+    if number.is_infinite():
+        return f"{'-' if sign else ''}infinity"
     text = "".join(map(str, digits)).rstrip("0")
     place = number.adjusted()
     minus = "-" if sign else ""

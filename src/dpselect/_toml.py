@@ -1,14 +1,51 @@
-"""Where a key stands in a TOML text, so that errors can name the line."""
+"""TOML files: what they state, and where a key stands in the text, so that errors can name the line."""
 
 from __future__ import annotations
 
 import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from dpselect.errors import InvalidInput
 
 _TABLE_HEADER = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
 _KEY = re.compile(r"""\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*=""")
 _KEY_PART = re.compile(r"""[A-Za-z0-9_-]+|"([^"]*)"|'([^']*)'""")
 
 Place = tuple[str, ...]
+
+
+def read_toml(path: Path) -> tuple[dict[str, Any], str]:
+    """Return what a TOML file states, and its text.
+
+    Raises
+    ------
+    InvalidInput
+        If the file cannot be read or is not valid; TOML limits integers to 64 bits.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise InvalidInput("config", str(path), "must be a TOML file in UTF-8 that can be read") from None
+    problem = "an integer must be within 64 bits"
+    try:
+        stated = tomllib.loads(text)
+        if not _has_huge_integer(stated):
+            return stated, text
+    except tomllib.TOMLDecodeError as error:
+        problem = str(error)
+    except ValueError:  # Python does not read integers of thousands of digits
+        pass
+    except RecursionError:
+        problem = "it is nested too deeply"
+    raise InvalidInput("config", str(path), f"it is not valid TOML: {problem}")
+
+
+def _has_huge_integer(value: Any) -> bool:
+    if isinstance(value, dict | list):
+        return any(map(_has_huge_integer, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, int) and not -(2**63) <= value < 2**63
 
 
 class KeyLines:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from dpselect._toml import KeyLines
+from dpselect._toml import KeyLines, read_toml
 from dpselect.cli.options import OUTPUT
 from dpselect.cli.output import Verbosity, detail, set_verbosity
 from dpselect.errors import InvalidInput
@@ -99,13 +98,7 @@ def with_common_options(function: Callable[..., None]) -> Callable[..., None]:
 
 def stated_options(path: Path, context: typer.Context) -> dict[str, Any]:
     """Return what a configuration states for a command: texts as on the command line, by the names of parameters."""
-    try:
-        text = path.read_text(encoding="utf-8")
-        stated = tomllib.loads(text)
-    except (OSError, UnicodeDecodeError):
-        raise InvalidInput("config", str(path), "must be a TOML file in UTF-8 that can be read") from None
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidInput("config", str(path), f"it is not valid TOML: {error}") from None
+    stated, text = read_toml(path)
     place = _place(context)
     options = {_option(param): param for param in context.command.params if param.param_type_name == "option"}
 

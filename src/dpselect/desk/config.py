@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from dpselect._toml import KeyLines, Place
+from dpselect._toml import KeyLines, Place, read_toml
 from dpselect.desk.same_rows import TableAddress, same_rows
 from dpselect.errors import InvalidInput, plain
 from dpselect.sources import Domain, check_not_rows, files_of, public_name
@@ -130,14 +129,7 @@ def lines_of(path: Path) -> KeyLines:
 
 def _stated(path: Path) -> tuple[DeskConfig, KeyLines]:
     """Return what a file states, checked by itself, and the lines of its keys."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise InvalidInput("config", str(path), "must be a TOML file in UTF-8 that can be read") from None
-    try:
-        stated = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidInput("config", str(path), f"it is not valid TOML: {error}") from None
+    stated, text = read_toml(path)
     lines = KeyLines(text)
     try:
         config = DeskConfig.model_validate(_located(stated, path.absolute().parent))

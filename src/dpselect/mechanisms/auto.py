@@ -80,14 +80,14 @@ def automatic(
     return canonical if best is oneshot and not ordered else best
 
 
-def automatic_for_unknown(k: Any, max_items_per_person: int | None, pool: int | None, *, counts: bool) -> str:
+def automatic_for_unknown(k: Any, max_items_per_person: Any, pool: Any, *, counts: bool) -> str:
     """Return the name of the mechanism that "auto" means on an unknown domain (docs/discovery.md has the evidence).
 
     The noise of "restricted" grows with √k, the threshold of "discovered" with √m, for at most m items per person: the
     latter is taken if k >= m. A discovery only counts people, and has no pool.
     """
-    possible = counts and max_items_per_person is not None and pool is None and isinstance(k, int)
-    return "discovered" if possible and k >= (max_items_per_person or 1) else "restricted"
+    possible = counts and isinstance(max_items_per_person, int) and pool is None and isinstance(k, int)
+    return "discovered" if possible and k >= max_items_per_person else "restricted"
 
 
 def noisy_vectors(shared: dict[str, Any], max_items_per_person: int, delta: float) -> list[NoisyVector]:

@@ -14,7 +14,7 @@ from typing import Any
 from dpselect._numbers import float_below, positive_number
 from dpselect.errors import InvalidInput
 from dpselect.privacy.composition import epsilon_of_rounds, simple_epsilon_of_rounds
-from dpselect.privacy.conversion import float_above, rho_of_range
+from dpselect.privacy.conversion import SMALLEST_EPSILON, float_above, rho_of_range
 from dpselect.privacy.guarantee import Guarantee, probability_of_failure
 from dpselect.sampling.balls import ball, working_precision
 
@@ -44,7 +44,7 @@ def range_per_round(epsilon: float, delta: float, k: int) -> Fraction:
     It is rounded down, and at least ε/k, which plain addition allows. Mathematics, section 6.
     """
     plainly = Fraction(epsilon) / k
-    if delta <= 0:
+    if delta <= 0 or plainly < Fraction(SMALLEST_EPSILON):
         return plainly
     simple = _simple_range(epsilon, delta, k, plainly)
 

@@ -12,7 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from dpselect._numbers import finite_number, positive_integer
+from dpselect._numbers import INTEGER_LIMIT, finite_number, positive_integer
 from dpselect.errors import InvalidInput, plain
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
 from dpselect.sampling import BitSource
@@ -228,7 +228,7 @@ def kept_at_random(
             f"max_{choose}s_per_person", most, "must be left out on this engine, which has no function md5"
         )
     rows = placed_at_random(engine, rows, key, choose=choose, within=within)
-    return rows.filter(rows.place < most).drop("place")
+    return rows.filter(rows.place < min(most, INTEGER_LIMIT)).drop("place")
 
 
 def placed_at_random(engine: Engine, rows: Any, key: str, *, choose: str, within: Sequence[str]) -> Any:
