@@ -106,6 +106,8 @@ def test_noise_and_mechanism_are_used(folder: Path) -> None:
     for mechanism in ("canonical", "joint"):
         result = run(*top_line(**{"--mechanism": mechanism, "--format": "json"}), "--no-margin")
         assert json.loads(result.stdout)["mechanism"]["margin"] is False
+    result = run(*top_line(**{"--mechanism": "canonical", "--format": "json"}), "--rounded")
+    assert json.loads(result.stdout)["mechanism"]["rounded"] is True
     refused = run(*top_line(**{"--mechanism": "oneshot"}), "--no-margin")
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert refused.stderr.endswith("must be left out unless the mechanism is canonical, joint or restricted\n")

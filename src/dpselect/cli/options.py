@@ -187,6 +187,14 @@ NoMargin = Annotated[
         rich_help_panel=MECHANISM,
     ),
 ]
+Rounded = Annotated[
+    bool,
+    typer.Option(
+        "--rounded",
+        help="Round the losses of the mechanism canonical, as its paper does.",
+        rich_help_panel=MECHANISM,
+    ),
+]
 InnerMechanism = Annotated[
     str | None,
     typer.Option(
@@ -348,10 +356,10 @@ def ledger_place(ledger: str | None, dataset: str | None) -> str | None:
     return LEDGER if ledger is None and dataset else ledger
 
 
-def mechanism_options(*, no_margin: bool, **given: Any) -> dict[str, Any]:
+def mechanism_options(*, no_margin: bool, rounded: bool, **given: Any) -> dict[str, Any]:
     """Return the options of the mechanism that were given on the command line."""
-    stated = {name: value for name, value in given.items() if value is not None}
-    return {**stated, "margin": False} if no_margin else stated
+    given |= {"margin": False if no_margin else None, "rounded": True if rounded else None}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def domain_of(text: str) -> str | Path:

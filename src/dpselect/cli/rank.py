@@ -31,6 +31,7 @@ from dpselect.cli.options import (
     OutputFormat,
     PeriodName,
     Purpose,
+    Rounded,
     Seed,
     Source,
     TableName,
@@ -154,6 +155,7 @@ def rank_command(
     noise: Noise = None,
     gamma: GammaOption = None,
     no_margin: NoMargin = False,
+    rounded: Rounded = False,
     values: Annotated[
         float | None,
         typer.Option(
@@ -219,7 +221,7 @@ def rank_command(
             max_degree=max_degree,
             damping=ranking.DEFAULT_DAMPING if damping is None else damping,
             mechanism=mechanism,
-            options=mechanism_options(noise=noise, gamma=gamma, no_margin=no_margin),
+            options=mechanism_options(noise=noise, gamma=gamma, no_margin=no_margin, rounded=rounded),
             max_votes_per_person=max_votes_per_person,
             domain=possible,
             domain_column=domain_column,

@@ -35,6 +35,7 @@ from dpselect.cli.options import (
     PoolOption,
     Protects,
     Purpose,
+    Rounded,
     Seed,
     TestShare,
     Unfinished,
@@ -112,6 +113,7 @@ def select_command(
     noise: Noise = None,
     gamma: GammaOption = None,
     no_margin: NoMargin = False,
+    rounded: Rounded = False,
     inner: InnerMechanism = None,
     test_share: TestShare = None,
     values: Values = None,
@@ -165,7 +167,7 @@ def select_command(
             delta=delta,
             mechanism=_mechanism(mechanism, domain, k, max_items_per_person, pool, counts=moves == dpselect.COUNTS),
             options=mechanism_options(
-                noise=noise, gamma=gamma, no_margin=no_margin, inner=inner, test_share=test_share
+                noise=noise, gamma=gamma, no_margin=no_margin, rounded=rounded, inner=inner, test_share=test_share
             ),
             aim=aim,
             sensitivity=moves,

@@ -36,6 +36,7 @@ from dpselect.cli.options import (
     PoolOption,
     Protects,
     Purpose,
+    Rounded,
     Seed,
     Source,
     TableName,
@@ -123,6 +124,7 @@ def top_command(
     noise: Noise = None,
     gamma: GammaOption = None,
     no_margin: NoMargin = False,
+    rounded: Rounded = False,
     inner: InnerMechanism = None,
     test_share: TestShare = None,
     values: Values = None,
@@ -181,7 +183,7 @@ def top_command(
             pool=pool,
             mechanism=mechanism,
             options=mechanism_options(
-                noise=noise, gamma=gamma, no_margin=no_margin, inner=inner, test_share=test_share
+                noise=noise, gamma=gamma, no_margin=no_margin, rounded=rounded, inner=inner, test_share=test_share
             ),
             ordered=ordered,
             lowest=lowest,
