@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ROUNDING_ALLOWANCE = Fraction(1, 10**9)
 """A release that exceeds the remaining budget by at most this share of its cost is reduced to the remaining budget."""
 
-_REDUCED = "reduced_to"
+REDUCED = "reduced_to"
 """The parameter of an entry with a key that holds the epsilon and delta to which the request was reduced."""
 
 Asked = Callable[[], Mapping[str, Any]]
@@ -279,7 +279,7 @@ class ChargeTarget:
                     raise
                 assert fitting.budget is not None
                 reduced = dict(zip(("epsilon", "delta"), fitting.budget, strict=True))
-                parameters = {**fitting.describe(), _REDUCED: reduced}
+                parameters = {**fitting.describe(), REDUCED: reduced}
                 found = ledger.spend_once(self.dataset, _charged(fitting), *arguments, parameters, **where)
         if found.answer is not None:
             return Charge(plan, self, found.entry, found.answer)
@@ -325,7 +325,7 @@ def _check_rebuilds(mechanism: Mechanism | Discovery) -> None:
 
 def _plan_of(plan: PlanType, entry: Entry) -> PlanType:
     """Return the plan that was charged under a key, which may be the reduced one of an earlier attempt."""
-    reduced = entry.parameters.get(_REDUCED)
+    reduced = entry.parameters.get(REDUCED)
     charged = plan if reduced is None else plan.with_budget(**reduced)
     if _charged(charged) != entry.guarantee:
         raise InvalidInput(

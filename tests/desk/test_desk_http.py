@@ -13,6 +13,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 from desks import COUNTRIES, FILMS, QUESTION, RunningDesk, running, served, token_for, write_config, write_data
 
+import dpselect as dps
 from dpselect.ledger import Ledger
 
 ESTIMATE, PREVIEW, RELEASES = (f"/v1/datasets/views/{call}" for call in ("estimate", "preview", "releases"))
@@ -447,17 +448,49 @@ def test_a_process_serves_a_shared_desk_and_one_alone(tmp_path: Path) -> None:
         assert desk.release(QUESTION)[0] == 201
 
 
-def test_everybodys_history_of_a_shared_budget_needs_a_token_for_all_its_data_sets(tmp_path: Path) -> None:
-    config = write_config(tmp_path)
-    (tmp_path / "pay.csv").write_text("grade,viewer\nA,v1\nB,v2\n")
-    (tmp_path / "grades.csv").write_text("grade\nA\nB\n")
+def with_shared_budget(folder: Path) -> Path:
+    """Write a configuration of two data sets with one budget, "views" and "pay"."""
+    config = write_config(folder)
+    (folder / "pay.csv").write_text("grade,viewer\nA,v1\nB,v2\n")
+    (folder / "grades.csv").write_text("grade\nA\nB\n")
     with config.open("a") as file:
         file.write(
             '\n[datasets.pay]\nsource = "pay.csv"\nperson = "viewer"\nitems = { grade = "grades.csv" }\nepsilon = 2.0\n'
             'budget = "views"\n'
         )
+    return config
+
+
+def test_everybodys_history_of_a_shared_budget_needs_a_token_for_all_its_data_sets(tmp_path: Path) -> None:
+    config = with_shared_budget(tmp_path)
     with served(config) as desk:
         path = f"{RELEASES}?everyone=true"
         one, both = (token_for(config, "eve", scopes=["ask", "curate"], datasets=names) for names in (["views"], None))
         assert desk.send("GET", path, token=one)[0] == 403
         assert desk.send("GET", path, token=both)[0] == 200
+
+
+def test_ones_own_history_is_of_one_data_set_though_it_shares_its_budget(tmp_path: Path) -> None:
+    config = with_shared_budget(tmp_path)
+    with served(config) as desk:
+        assert desk.release({**QUESTION, "purpose": "pay: not a data set"}, key="film")[0] == 201
+        asked = {"item": "grade", "k": 1, "epsilon": 0.25}
+        assert desk.send("POST", "/v1/datasets/pay/releases", asked, key="grade")[0] == 201
+        pay = token_for(config, datasets=["pay"])
+        found = {name: desk.send("GET", f"/v1/datasets/{name}/releases")[2] for name in ("views", "pay")}
+        assert [(each["key"], each["dataset"]) for each in found["views"]] == [("film", "views")]
+        assert [(each["key"], each["question"]) for each in found["pay"]] == [("grade", "grade")]
+        assert desk.send("GET", "/v1/datasets/pay/releases/film", token=pay)[0] == 404
+        assert desk.send("POST", "/v1/datasets/pay/releases", asked, key="film", token=pay)[0] == 409
+        curator = token_for(config, "cleo", scopes=["ask", "curate"])
+        everybody = desk.send("GET", f"{RELEASES}?everyone=true", token=curator)[2]
+        assert [each["dataset"] for each in everybody] == ["pay", "views"]
+
+
+def test_an_entry_that_names_no_data_set_is_in_the_history_of_all_that_share_its_budget(tmp_path: Path) -> None:
+    config = with_shared_budget(tmp_path)
+    with served(config) as desk, Ledger(tmp_path / "ledger.sqlite") as ledger:
+        ledger.spend_once("views", dps.Guarantee(0.25), "ann:old", {"k": 1}, purpose="weekly; film by country")
+        for name in ("views", "pay"):
+            [past] = desk.send("GET", f"/v1/datasets/{name}/releases")[2]
+            assert (past["purpose"], past["dataset"], past["question"]) == ("weekly", "", "film by country")

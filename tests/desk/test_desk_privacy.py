@@ -169,10 +169,20 @@ def test_a_data_set_that_vanishes_is_a_clear_error_that_says_whether_it_was_char
         assert desk.send("GET", f"{RELEASES}/key")[0] == 404
         (tmp_path / "away.csv").rename(tmp_path / "views.csv")
         assert desk.release()[0] == 201
-        # The answer is not lost: the history has it.
+
+
+@pytest.mark.parametrize("change", [{}, {"by": "country", "filter": "adults", "values": 0.5, "ordered": True}])
+def test_a_stored_answer_needs_no_source(tmp_path: Path, change: dict[str, Any]) -> None:
+    question = {**QUESTION, **change}
+    with served(write_config(tmp_path)) as desk:
+        status, first = desk.release({**question, "purpose": "weekly"})
+        assert status == 201
         (tmp_path / "views.csv").unlink()
-        assert desk.release()[0] == 503
-        assert desk.send("GET", f"{RELEASES}/key")[2]["answered"]
+        assert desk.release(question) == (200, first)
+        for other in ({"k": 4}, {"epsilon": 0.5}, {"filter": None if change else "adults"}, {"ordered": not change}):
+            status, error = desk.release({**question, **other})
+            assert (status, error["error"]["charged"]) == (503, True)
+        assert desk.release(question, key="new")[1]["error"]["charged"] is False
 
 
 def test_a_public_list_that_vanishes_is_the_fault_of_the_source(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import dpselect
 from dpselect._toml import KeyLines
 from dpselect.desk.accounts import ensure_accounts
 from dpselect.desk.config import DataSetConfig, DeskConfig, conflicts, read_config, write_config
-from dpselect.desk.datasets import LOOKED, UNKNOWN, DataSet, once_key
+from dpselect.desk.datasets import UNKNOWN, DataSet, once_key
 from dpselect.desk.door import ASK, CURATE, OWN, Caller
 from dpselect.desk.questions import DataSetState, Description, DiscoverQuestion, DomainFound, Mode
 from dpselect.desk.refusals import Refused
@@ -138,7 +138,7 @@ class AloneDesk:
             period=asked.period,
             ledger=self._ledger,
             dataset=dataset.budget,
-            purpose=f"which items of {asked.item} exist{f'; {LOOKED}' if config.looked else ''}",
+            purpose=dataset.purpose(f"which items of {asked.item} exist"),
             once=once_key(CURATOR, key),
         )
         if len(found.items) > 0:

@@ -6,6 +6,8 @@ public lists of items and groups, and the ledger. No row is read for them.
 
 from __future__ import annotations
 
+import json
+import re
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,12 +21,13 @@ import numpy as np
 
 import dpselect
 from dpselect._top import TopQuestion, TopRows, release_top
-from dpselect.charging import ChargeTarget
+from dpselect.charging import REDUCED, ChargeTarget
 from dpselect.desk.padding import leaves_at
 from dpselect.desk.questions import BudgetState, DataSetState, PastRelease, Question, QuestionsAllowed
-from dpselect.errors import InvalidInput, SourceError, plain
+from dpselect.errors import InvalidInput, KeyReused, SourceError, plain
 from dpselect.ledger import Entry, Ledger, OnceCharge
 from dpselect.periods import Period
+from dpselect.release import ReleasePlan
 from dpselect.sampling import bit_source
 from dpselect.sources import (
     Contribution,
@@ -145,18 +148,28 @@ class DataSet:
         return settled
 
     def release(self, asked: Question, analyst: str, key: str) -> dpselect.Release:
-        """Answer a question once under the analyst's key, charged to the data set and to the analyst."""
+        """Answer a question once under the analyst's key, charged to the data set and to the analyst.
+
+        If the source fails, the answer that is stored under the key is still returned.
+        """
         also = self._analyst_account(analyst)
         arguments = self._arguments(asked)
         rows = TopRows(self.config.source, **{name: arguments[name] for name in _OF_THE_SOURCE})
         target = ChargeTarget.of(
             self.ledger,
             [self.budget] if also is None else [self.budget, also],
-            self._purpose(asked),
+            self.purpose(_in_short(asked), asked.purpose),
             once_key(analyst, key),
             period=asked.period,
         )
-        return release_top(self.question(asked), rows, target, bit_source(None), kept=self._kept)
+        settled = self.question(asked)
+        try:
+            return release_top(settled, rows, target, bit_source(None), kept=self._kept)
+        except (InvalidInput, SourceError) as error:
+            stored = None if isinstance(error, KeyReused) else self._stored(asked, settled.plan, analyst, key)
+            if stored is None:
+                raise
+            return stored
 
     @contextmanager
     def leaving(self, analyst: str, key: str) -> Iterator[None]:
@@ -174,11 +187,11 @@ class DataSet:
         return self.ledger.find(self.budget, once_key(analyst, key)) is not None
 
     def history(self, analyst: str | None) -> list[PastRelease]:
-        """Return the releases of an analyst, or of everybody, the latest first."""
+        """Return the releases of an analyst from this data set, or everybody's under its budget, the latest first."""
         entries = [
             entry
             for entry in reversed(self.ledger.entries(self.budget))
-            if analyst is None or (entry.once or "").startswith(f"{analyst}:")
+            if analyst is None or ((entry.once or "").startswith(f"{analyst}:") and self._is_of_this(entry))
         ]
         found = [
             (entry, self.ledger.find(self.budget, entry.once) if entry.once else None) for entry in entries[:_HISTORY]
@@ -186,9 +199,9 @@ class DataSet:
         return [self._past(entry, charge) for entry, charge in found]
 
     def past(self, analyst: str, key: str) -> PastRelease | None:
-        """Return the release of an analyst under a key."""
+        """Return the release of an analyst from this data set under a key."""
         found = self.ledger.find(self.budget, once_key(analyst, key))
-        return None if found is None else self._past(found.entry, found)
+        return None if found is None or not self._is_of_this(found.entry) else self._past(found.entry, found)
 
     def generated(self, asked: Question) -> tuple[dpselect.Release, int]:
         """Answer a question on generated rows of the declared shape; return the answer and the number of people."""
@@ -294,22 +307,40 @@ class DataSet:
         if period is None and every is not None:
             raise InvalidInput("period", plain("none"), f"must name a {every}, as the budget is one per period")
 
-    def _purpose(self, asked: Question) -> str:
-        """Return the note for the ledger: what the analyst says it is for, and what was looked at before."""
-        parts = [asked.item, asked.by and f"by {asked.by}", asked.filter and f"where {asked.filter}", asked.period]
-        question = " ".join(part for part in parts if part)
-        return "; ".join(part for part in (asked.purpose, question, LOOKED if self.config.looked else "") if part)
+    def purpose(self, question: str, stated: str = "") -> str:
+        """Return the note for the ledger: what the analyst says it is for, what is asked, and if rows were looked at.
+
+        The name of the data set stands before what is asked, since data sets can share a budget.
+        """
+        return "; ".join(filter(None, (stated, f"{self.name}: {question}", LOOKED if self.config.looked else "")))
+
+    def _stored(self, asked: Question, plan: ReleasePlan, analyst: str, key: str) -> dpselect.Release | None:
+        """Return the answer that is stored under a key if the entry of its charge tells that it is to this question."""
+        found = self.ledger.find(self.budget, once_key(analyst, key))
+        if found is None or found.answer is None:
+            return None
+        parameters = dict(found.entry.parameters)
+        if reduced := parameters.pop(REDUCED, None):
+            plan = plan.with_budget(**reduced)
+        told = (*_noted(found.entry)[1:], parameters)
+        if told != (self.name, _in_short(asked), json.loads(json.dumps(plan.describe()))):
+            return None
+        return plan.answer_of(found.answer)
+
+    def _is_of_this(self, entry: Entry) -> bool:
+        """Whether an entry is of this data set, or does not say of which of those that share its budget."""
+        return _noted(entry)[1] in (self.name, "")
 
     def _past(self, entry: Entry, charge: OnceCharge | None) -> PastRelease:
         analyst, _, key = (entry.once or "").partition(":")
         answer = None if charge is None or self._is_on_its_way(charge) else charge.answer
-        parts = [part for part in entry.purpose.split("; ") if part != LOOKED]
-        question = parts.pop() if key and parts else ""
+        purpose, dataset, question = _noted(entry)
         return PastRelease(
             key=key,
             analyst=analyst,
             time=entry.time.isoformat(),
-            purpose="; ".join(parts),
+            purpose=purpose,
+            dataset=dataset,
             question=question,
             guarantee=entry.guarantee.to_dict(),
             parameters=dict(entry.parameters),
@@ -390,6 +421,23 @@ class DataSet:
 
 
 _OF_THE_SOURCE = {"item", "person", "table_name", "where"}
+
+
+def _in_short(asked: Question) -> str:
+    """Return what is asked in a few words."""
+    parts = [asked.item, asked.by and f"by {asked.by}", asked.filter and f"where {asked.filter}", asked.period]
+    return " ".join(filter(None, parts))
+
+
+def _noted(entry: Entry) -> tuple[str, str, str]:
+    """Return from a note what the analyst said, the data set ("" if it is not named), and what was asked.
+
+    An entry without a key is not from the desk, and says neither.
+    """
+    parts = [part for part in entry.purpose.split("; ") if part != LOOKED]
+    last = parts.pop() if entry.once and parts else ""
+    named = re.fullmatch(r"([A-Za-z0-9_-]{1,60}): (.*)", last)
+    return "; ".join(parts), named[1] if named else "", named[2] if named else last
 
 
 def once_key(analyst: str, key: str) -> str:

@@ -167,12 +167,13 @@ class Preview(BaseModel):
 
 
 class PastRelease(BaseModel):
-    """A release as the ledger recorded it; `question` is empty if it was asked elsewhere than at the desk."""
+    """A release as the ledger recorded it; `question` and `dataset` are empty if it was asked elsewhere."""
 
     key: str
     analyst: str
     time: str
     purpose: str
+    dataset: str
     question: str
     guarantee: dict[str, Any]
     parameters: dict[str, Any]

@@ -14,13 +14,14 @@ function titleOf(question, k) {
   return text && text[0].toUpperCase() + text.slice(1);
 }
 
-function entry({ key, analyst, time, purpose, guarantee, parameters, question, answered, looked, release, words }) {
+function entry({ key, analyst, time, purpose, dataset, guarantee, parameters, question, answered, looked, release, words }) {
   const tags = [];
   if (looked) tags.push(make("span", { class: "tag warn" }, "parameters chosen after looking"));
   if (!answered) tags.push(make("span", { class: "tag bad" }, "charged, not answered"));
   const title = titleOf(question, parameters.k) || purpose || "Release";
   const facts = [when(time), `epsilon ${above(guarantee.epsilon)}${guarantee.delta ? `, delta ${above(guarantee.delta)}` : ""}`];
   if (element("everyone").checked && !alone()) facts.push(analyst);
+  if (dataset && dataset !== state.dataset.name) facts.push(`data set ${dataset}`);
   if (purpose && purpose !== title) facts.push(purpose);
   const head = make("span", { class: "history-head" }, make("span", {}, title), make("span", { class: "hint" }, facts.join(" · ")), ...tags);
   if (!release) return make("li", {}, head);
@@ -29,7 +30,7 @@ function entry({ key, analyst, time, purpose, guarantee, parameters, question, a
     if (!details.open || details.childElementCount > 1) return;
     const table = make("div");
     const full = { ...release, words };
-    details.append(table, guaranteeBox(full, looked), downloads(full, { dataset: state.dataset.name, title, purpose, time, key, looked, analyst }));
+    details.append(table, guaranteeBox(full, looked), downloads(full, { dataset: dataset || state.dataset.name, title, purpose, time, key, looked, analyst }));
     showRelease(table, full, { heading: "h4" });
   });
   return make("li", {}, details);
