@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup
 
-.PHONY: help setup demo docs test test-long fuzz mutants browser check bench format clean
+.PHONY: help setup demo docs linkcheck test test-long fuzz mutants browser check bench format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -35,6 +35,9 @@ docs: $(VENV)/.docs  ## build the manual as pages with search, in build/docs
 	@echo "Building the manual ..."
 	@$(BIN)/python -m sphinx -c docs -b html -q -W --keep-going . build/docs
 	@echo "The manual is in build/docs: open build/docs/index.html in a browser."
+
+linkcheck: $(VENV)/.docs  ## follow every link of the manual to elsewhere; needs a network
+	@$(BIN)/python -m sphinx -c docs -b linkcheck -q . build/linkcheck
 
 test: $(VENV)/.test browser  ## run the tests
 	@echo "Running the tests ..."

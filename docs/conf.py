@@ -39,6 +39,10 @@ toc_object_entries_show_parents = "hide"
 add_module_names = False
 python_use_unqualified_type_names = True
 
+# Addresses of a server that the reader runs.
+linkcheck_ignore = [r"http://(localhost|127\.0\.0\.1)[:/]"]
+linkcheck_timeout = 20
+
 html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"dpselect {release}"
