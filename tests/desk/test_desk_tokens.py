@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import dpselect as dps
 from dpselect.cli import app
-from dpselect.desk import TokenStore
+from dpselect.desk import SharedDesk, TokenStore, read_config
 from dpselect.ledger import Ledger
 from servers import fresh_database
 
@@ -104,6 +104,36 @@ def test_a_budget_is_made_with_the_token_and_never_changes(tmp_path: Path) -> No
         assert running.release(key="a")[0] == 201
         second = desk(config, "create", "ann").stdout.strip()
         assert running.release(key="b", token=second)[0] == 409
+
+
+@pytest.mark.parametrize("known", [["--epsilon", "0.25"], []], ids=["with a budget", "with a token"])
+def test_an_analyst_has_one_spelling_so_that_no_other_one_escapes_the_budget(tmp_path: Path, known: list[str]) -> None:
+    config = write_config(tmp_path)
+    desk(config, "create", "ann", *known)
+    for extra in ([], ["--epsilon", "0.25"]):
+        told = " ".join(desk(config, "create", "Ann", *extra, status=2).output.split())
+        assert "the desk knows 'ann', which differs only in case; write it so" in told
+    assert [token["analyst"] for token in listed(config)] == ["ann"]
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        assert "views/Ann" not in {account.dataset for account in ledger.accounts()}
+    desk(config, "create", "ann")
+    desk(config, "create", "anna")
+    if not known:
+        for token in listed(config):
+            desk(config, "revoke", token["id"])
+        desk(config, "create", "Ann")
+
+
+def test_a_desk_does_not_start_with_a_token_for_another_spelling_of_an_analyst_with_a_budget(tmp_path: Path) -> None:
+    SharedDesk(read_config(write_config(tmp_path)))
+    config = write_config(tmp_path, analysts={"ann": 0.25})
+    token = token_for(config, "Ann")
+    identity = token.split("_")[1]
+    with pytest.raises(dps.InvalidInput, match=f"it is of 'Ann', and 'ann'.* has a budget; .*revoke {identity}"):
+        SharedDesk(read_config(config))
+    desk(config, "revoke", identity)
+    token_for(config, "ann")
+    SharedDesk(read_config(config))
 
 
 @pytest.mark.parametrize(

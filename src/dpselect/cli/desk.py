@@ -152,7 +152,15 @@ def create_command(
     """
     import re
 
-    from dpselect.desk import TokenStore, analyst_account, check_days, ensure_account, ensure_accounts, read_config
+    from dpselect.desk import (
+        TokenStore,
+        analyst_account,
+        check_days,
+        check_spelling,
+        ensure_account,
+        ensure_accounts,
+        read_config,
+    )
     from dpselect.ledger import Ledger
 
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,60}", analyst):
@@ -164,12 +172,14 @@ def create_command(
             raise dpselect.InvalidInput("dataset", name, f"must be one of {', '.join(settings.datasets)}")
     with Ledger(settings.ledger) as ledger:
         ensure_accounts(settings, ledger)
+        tokens = TokenStore(settings.ledger)
+        check_spelling(analyst, settings, ledger, tokens)
         for name in dataset or settings.datasets if epsilon is not None else []:
             described = settings.datasets[name]
             account = analyst_account(described.budget or name, analyst)
             ensure_account(ledger, account, described, epsilon or 0.0)
     scopes = ["ask", "curate"] if curator else ["ask"]
-    text, token = TokenStore(settings.ledger).create(analyst, scopes=scopes, datasets=dataset or None, days=days)
+    text, token = tokens.create(analyst, scopes=scopes, datasets=dataset or None, days=days)
     until = "never expires" if token.expires is None else f"expires on {token.expires:%Y-%m-%d}"
     note(f"token {token.id} of {analyst}, which {until}; it is shown once:")
     typer.echo(text)

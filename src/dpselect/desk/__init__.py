@@ -8,13 +8,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dpselect.errors import DpSelectError, how_to_install
+from dpselect._lazy import loader
 
 if TYPE_CHECKING:
     from dpselect.desk.accounts import analyst_account as analyst_account
+    from dpselect.desk.accounts import check_spelling as check_spelling
     from dpselect.desk.accounts import ensure_account as ensure_account
     from dpselect.desk.accounts import ensure_accounts as ensure_accounts
     from dpselect.desk.alone import AloneDesk as AloneDesk
@@ -36,6 +36,7 @@ _MODULES = {
     "TokenStore": "tokens",
     "analyst_account": "accounts",
     "check_days": "tokens",
+    "check_spelling": "accounts",
     "create_app": "app",
     "ensure_account": "accounts",
     "ensure_accounts": "accounts",
@@ -61,13 +62,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Load the module of a public name when it is first used."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        found = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-    except ModuleNotFoundError:
-        raise DpSelectError(f"the desk needs further packages: {how_to_install('serve')}") from None
-    globals()[name] = found
-    return found
+__getattr__ = loader(__name__, _MODULES, "the desk", "serve")

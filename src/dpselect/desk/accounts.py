@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dpselect.desk.config import DataSetConfig, DeskConfig
+from dpselect.desk.tokens import TokenStore
 from dpselect.errors import InvalidInput
 from dpselect.ledger import Account, Ledger
+from dpselect.ledger.names import alike
 
 
 def analyst_account(budget: str, analyst: str) -> str:
@@ -25,6 +27,46 @@ def ensure_accounts(config: DeskConfig, ledger: Ledger) -> None:
         ensure_account(ledger, budget, dataset, dataset.epsilon)
         for analyst, epsilon in dataset.analysts.items():
             ensure_account(ledger, analyst_account(budget, analyst), dataset, epsilon)
+
+
+def check_spelling(analyst: str, config: DeskConfig, ledger: Ledger, tokens: TokenStore) -> None:
+    """Refuse a new token for a name that differs only in case from one that has a budget or a token.
+
+    Raises
+    ------
+    InvalidInput
+        If there is such a name: its limit would not hold for the other spelling.
+    """
+    known = {*_with_budget(config, ledger), *(token.analyst for token in tokens.all() if token.state == "valid")}
+    if others := alike(analyst, known - {analyst}):
+        raise InvalidInput("analyst", analyst, f"the desk knows {others}, which differs only in case; write it so")
+
+
+def check_tokens(config: DeskConfig, ledger: Ledger, tokens: TokenStore) -> None:
+    """Refuse tokens of names that differ only in case from one that has a budget.
+
+    Raises
+    ------
+    InvalidInput
+        If a valid token has such a name.
+    """
+    known = _with_budget(config, ledger)
+    for token in tokens.all():
+        others = alike(token.analyst, known - {token.analyst})
+        if others and token.state == "valid":
+            raise InvalidInput(
+                "token",
+                token.id,
+                f"it is of {token.analyst!r}, and {others}, which differs only in case, has a budget; revoke it with "
+                f"`dpselect desk token revoke {token.id}`, and make a token for the name with the budget",
+            )
+
+
+def _with_budget(config: DeskConfig, ledger: Ledger) -> set[str]:
+    """Return the analysts who have a budget of their own in a data set of the desk."""
+    budgets = {dataset.budget or name for name, dataset in config.datasets.items()}
+    names = [account.dataset.partition("/") for account in ledger.accounts()]
+    return {analyst for budget, _, analyst in names if analyst and budget in budgets}
 
 
 def ensure_account(ledger: Ledger, name: str, dataset: DataSetConfig, epsilon: float) -> Account:

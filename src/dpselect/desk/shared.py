@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dpselect.desk.accounts import ensure_accounts
+from dpselect.desk.accounts import check_tokens, ensure_accounts
 from dpselect.desk.config import DeskConfig, lines_of, refusal
 from dpselect.desk.datasets import DataSet
 from dpselect.desk.door import ASK, CURATE, Caller
@@ -23,7 +23,8 @@ class SharedDesk:
     Parameters
     ----------
     config : DeskConfig
-        The configuration, checked; accounts that the ledger lacks are made, others must agree with it.
+        The configuration, checked; accounts that the ledger lacks are made, others must agree with it. A token must
+        not be of another spelling of an analyst with a budget.
     host : str
         The address that the service listens on, by which it may be called.
     """
@@ -34,6 +35,7 @@ class SharedDesk:
         self._ledger = Ledger(config.ledger)
         ensure_accounts(config, self._ledger)
         self._tokens = TokenStore(config.ledger)
+        check_tokens(config, self._ledger, self._tokens)
         kept = KeptCounts()
         self._datasets = {name: DataSet(name, each, self._ledger, kept) for name, each in config.datasets.items()}
         self.hosts = LOOPBACK | {host, *config.hosts}

@@ -8,10 +8,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dpselect.errors import DpSelectError, how_to_install
+from dpselect._lazy import loader
 
 if TYPE_CHECKING:
     from dpselect.service.app import Guard as Guard
@@ -55,11 +54,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Load the module of a public name when it is first used."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-    except ModuleNotFoundError:
-        raise DpSelectError(f"the service needs further packages: {how_to_install('serve')}") from None
+__getattr__ = loader(__name__, _MODULES, "the service", "serve")
