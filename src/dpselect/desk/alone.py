@@ -187,10 +187,7 @@ class AloneDesk:
         """Refuse columns, lists and conditions that cannot be used, before the budget is made."""
         try:
             self._check_columns(config)
-            dataset = DataSet(name, config, self._ledger, self._kept)
-            for column in config.items:
-                dataset.size_of(column)
-            dataset.check()
+            DataSet(name, config, self._ledger, self._kept).check()
         except InvalidInput as error:
             raise Refused(400, str(error), field=error.argument) from None
         except SourceError as error:

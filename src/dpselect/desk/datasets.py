@@ -94,6 +94,9 @@ class DataSet:
             question = Question(item=item or items[0], k=1, epsilon=1.0, by=by, filter=name, period=period)
             with self._opened(question):
                 pass
+        for column, listed in self.config.items.items():
+            if listed != UNKNOWN and not listed.startswith("table:"):
+                public_list(listed, column)
         for name in self.config.like:
             self.like(name)
 

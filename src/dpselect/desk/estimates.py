@@ -55,6 +55,13 @@ def estimate(dataset: DataSet, asked: EstimateQuestion, analyst: str, curve: dic
     )
 
 
+def warm_up() -> None:
+    """Load what estimates need, so that the first one takes no longer than others."""
+    for delta in (0.0, 1e-6):
+        asked = EstimateQuestion(item="item", k=10, epsilon=1.0, delta=delta)
+        _public_curve(asked, TopQuestion.of(k=10, epsilon=1.0, delta=delta, domain=list(range(20))), 20)
+
+
 def words(guarantee: Guarantee, reach: str | None, otherwise: str | None = None) -> dict[str, str | None]:
     """Return a sentence about the guarantee, one about what the answer can tell apart, one about its strength."""
     promise = str(guarantee).partition(": ")[2]

@@ -12,6 +12,7 @@ import uvicorn
 from dpselect.desk.alone import AloneDesk
 from dpselect.desk.app import create_app
 from dpselect.desk.config import read_config
+from dpselect.desk.estimates import warm_up
 from dpselect.desk.shared import LOOPBACK, SharedDesk
 from dpselect.errors import InvalidInput
 from dpselect.service import listening_socket, page_address, server_settings
@@ -59,6 +60,7 @@ def run(
             raise InvalidInput("files", str(files[0]), "must be left out with --config, which names the data sets")
         desk = SharedDesk(read_config(Path(config)), host=host)
         desk.check(Path(config))
+    warm_up()
     with listening_socket(host, port) as listening:
         address = page_address(listening) + (f"#token={desk.token}" if isinstance(desk, AloneDesk) else "")
         ready(address)
