@@ -374,7 +374,8 @@ class Ledger:
 
     def account(self, dataset: str) -> Account:
         """Return what was agreed for a data set, and where its chain ends."""
-        return self.statement(dataset, last=0).account
+        dataset = checked_name(dataset)
+        return self._store().read(lambda connection: records.state(connection, dataset)[0])
 
     def accounts(self) -> list[Account]:
         """Return all data sets, by name."""
@@ -510,10 +511,12 @@ _ABANDONED: list[LedgerStore] = []
 
 
 def _statement(connection: sql.Connection, account: Account, spent: Amount, last: int | None) -> Statement:
+    if last == 0:
+        return Statement(account, spent, [], records.number_of_answers(connection, account.dataset))
     answered = records.answered_keys(connection, account.dataset)
     charges = records.charges_of(connection, account.dataset, last)
     entries = [record.entry(answered=record.once in answered) for record in charges]
-    periods = records.latest_periods(connection, account, PERIODS_SHOWN) if account.every and last != 0 else {}
+    periods = records.latest_periods(connection, account, PERIODS_SHOWN) if account.every else {}
     return Statement(account, spent, entries, len(answered), periods)
 
 

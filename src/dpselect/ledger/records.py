@@ -59,6 +59,7 @@ _LAST_IN_PERIOD = sql.select(_found).where(
 _ANSWERED = sql.select(entries.c.once).where(
     entries.c.dataset == sql.bindparam("name"), entries.c.kind == ANSWER, schema.has_key
 )
+_NUMBER_OF_ANSWERS = _ANSWERED.with_only_columns(sql.func.count())
 _APPEND = sql.insert(entries).execution_options(preserve_rowcount=True)
 _CREATE = sql.insert(accounts).execution_options(preserve_rowcount=True)
 _MOVE_HEAD = (
@@ -195,6 +196,11 @@ def latest_periods(connection: sql.Connection, account: Account, number: int) ->
 def answered_keys(connection: sql.Connection, dataset: str) -> set[str]:
     """Return the keys under which a data set keeps an answer."""
     return set(connection.execute(_ANSWERED, {"name": dataset}).scalars())
+
+
+def number_of_answers(connection: sql.Connection, dataset: str) -> int:
+    """Return how many answers a data set keeps."""
+    return int(connection.execute(_NUMBER_OF_ANSWERS, {"name": dataset}).scalar_one())
 
 
 def under_key(connection: sql.Connection, dataset: str, key: str) -> dict[str, Record]:
