@@ -17,7 +17,7 @@ import pyarrow
 import pytest
 
 from dpselect.privacy import COUNTS
-from dpselect.release import ReleasePlan, ReleaseRequest
+from dpselect.request import ReleasePlan, ReleaseRequest
 from dpselect.sources import Contribution, Domain, Groups, counts, open_counts
 from dpselect.sources.duckdb import EmbeddedEngine, embedded_engine
 

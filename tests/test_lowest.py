@@ -18,7 +18,7 @@ from dpselect.cli import app
 from dpselect.ledger import Ledger
 from dpselect.mechanisms.base import Law
 from dpselect.privacy import Guarantee, Sensitivity
-from dpselect.release import ReleasePlan, ReleaseRequest
+from dpselect.request import ReleasePlan, ReleaseRequest
 from dpselect.scores import Scores
 from dpselect.verify import Domain, check_privacy, check_sampler
 

@@ -14,7 +14,8 @@ import pytest
 import dpselect as dps
 from dpselect.charging import ChargeTarget, _asked_for
 from dpselect.ledger import Budget, Ledger
-from dpselect.release import PUBLIC, ReleaseRequest, StatedDomain
+from dpselect.release import PUBLIC, StatedDomain
+from dpselect.request import ReleaseRequest
 from dpselect.sampling import bit_source
 
 EVEN = {f"item {number}": 0 for number in range(10_000)}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import dpselect as dps
 from dpselect.ledger import Ledger
-from dpselect.release import ReleaseRequest
+from dpselect.request import ReleaseRequest
 from dpselect.values import GAUSSIAN, LAPLACE, ValueNoise, epsilon_beside
 from dpselect.verify import Domain, check_privacy
 from values_law import WithValues

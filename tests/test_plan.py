@@ -21,7 +21,7 @@ from dpselect.ledger.rules import Budget
 from dpselect.privacy import Ledger
 from dpselect.privacy.conversion import largest_rho
 from dpselect.privacy.naming import delta_of_naming
-from dpselect.release import ReleaseRequest
+from dpselect.request import ReleaseRequest
 from dpselect.values import value_noise
 
 VOTES = {"tea": 4120, "coffee": 3980, "water": 190, "juice": 87}

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import dpselect as dps
 from dpselect.cli import app
 from dpselect.mechanisms import NoisyVector
-from dpselect.release import ReleaseRequest
+from dpselect.request import ReleaseRequest
 from dpselect.sampling import SeededBits
 from dpselect.values import IncludedValues, value_noise
 

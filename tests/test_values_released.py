@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import dpselect as dps
 from dpselect.cli import app
-from dpselect.release import ReleaseRequest
+from dpselect.request import ReleaseRequest
 from dpselect.values import ValueNoise
 
 VOTES = {"tea": 4120, "coffee": 3980, "water": 190, "juice": 87}

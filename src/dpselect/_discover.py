@@ -18,7 +18,8 @@ from dpselect.items import item_of, plain_item
 from dpselect.mechanisms import Discovered, Discovery
 from dpselect.periods import Period, protected_unit
 from dpselect.privacy.guarantee import Guarantee
-from dpselect.release import UNKNOWN, Release, ReleasePlan, StatedDomain, plain_argument
+from dpselect.release import UNKNOWN, Release, StatedDomain
+from dpselect.request import ReleasePlan, plain_argument
 from dpselect.sampling import BitSource, bit_source
 from dpselect.scores import Scores
 from dpselect.sources import Contribution, PeriodFilter, Weights, fresh_key, open_weights, public_name

@@ -19,15 +19,8 @@ from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, Gaussian, Laplace, Mechanis
 from dpselect.privacy.guarantee import WHERE_OTHERS_HAVE_THE_SAME
 from dpselect.ranking.bounds import DEFAULT_DAMPING, Bounds
 from dpselect.ranking.walk import Pairs, Walk, stationary
-from dpselect.release import (
-    PUBLIC,
-    ROWS,
-    Release,
-    ReleasePlan,
-    ReleaseRequest,
-    StatedDomain,
-    check_covers,
-)
+from dpselect.release import PUBLIC, ROWS, Release, StatedDomain
+from dpselect.request import ReleasePlan, ReleaseRequest, check_covers
 from dpselect.sampling import BitSource, bit_source
 from dpselect.scores import Scores
 from dpselect.sources import Domain, PeriodFilter, check_not_rows, fresh_key, public_name

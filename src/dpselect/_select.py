@@ -14,7 +14,8 @@ from dpselect.items import digest_of, plain_item
 from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, Mechanism, UnknownDomain
 from dpselect.periods import asked_period
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
-from dpselect.release import PUBLIC, UNKNOWN, Release, ReleaseRequest, StatedDomain
+from dpselect.release import PUBLIC, UNKNOWN, Release, StatedDomain
+from dpselect.request import ReleaseRequest
 from dpselect.sampling import bit_source
 from dpselect.scores import Scores
 

@@ -21,16 +21,8 @@ from dpselect.mechanisms import (
 )
 from dpselect.mechanisms.unknown import Pool
 from dpselect.privacy.guarantee import WHERE_OTHERS_HAVE_THE_SAME
-from dpselect.release import (
-    NUMBER,
-    PUBLIC,
-    UNKNOWN,
-    Release,
-    ReleasePlan,
-    ReleaseRequest,
-    StatedDomain,
-    check_covers,
-)
+from dpselect.release import NUMBER, PUBLIC, UNKNOWN, Release, StatedDomain
+from dpselect.request import ReleasePlan, ReleaseRequest, check_covers
 from dpselect.sampling import BitSource, bit_source
 from dpselect.scores import Scores
 from dpselect.sources import (

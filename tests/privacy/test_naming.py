@@ -17,7 +17,7 @@ from dpselect.ledger import Ledger
 from dpselect.privacy.guarantee import WHERE_OTHERS_HAVE_THE_SAME
 from dpselect.privacy.naming import delta_of_naming
 from dpselect.privacy.sensitivity import COUNTS
-from dpselect.release import ReleaseRequest
+from dpselect.request import ReleaseRequest
 from dpselect.values import ValueNoise
 
 ITEMS, K, EPSILON = 4, 2, 1.0

@@ -11,7 +11,7 @@ import pytest
 from dpselect.errors import InvalidInput
 from dpselect.privacy import COUNTS, Guarantee, compose
 from dpselect.privacy.groups import Share, cost_of_groups, share_of_group
-from dpselect.release import ReleasePlan, ReleaseRequest
+from dpselect.request import ReleasePlan, ReleaseRequest
 
 
 def plan(mechanism: str, groups: int | None, epsilon: float = 1.0, delta: float = 0.0, **more: Any) -> ReleasePlan:

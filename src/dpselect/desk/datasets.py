@@ -27,7 +27,7 @@ from dpselect.desk.questions import BudgetState, DataSetState, PastRelease, Ques
 from dpselect.errors import InvalidInput, KeyReused, SourceError, plain
 from dpselect.ledger import Entry, Ledger, OnceCharge
 from dpselect.periods import Period
-from dpselect.release import ReleasePlan
+from dpselect.request import ReleasePlan
 from dpselect.sampling import bit_source
 from dpselect.sources import (
     Contribution,

@@ -13,7 +13,7 @@ from dpselect.forecast.plan import scaled_to
 from dpselect.items import plain_item
 from dpselect.mechanisms import Mechanism
 from dpselect.privacy.sensitivity import COUNTS, Sensitivity
-from dpselect.release import ReleaseRequest
+from dpselect.request import ReleaseRequest
 from dpselect.scores import Scores
 
 

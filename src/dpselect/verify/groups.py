@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from dpselect.mechanisms import Mechanism
 from dpselect.privacy import COUNTS, Guarantee, Sensitivity
-from dpselect.release import ReleasePlan, ReleaseRequest
+from dpselect.request import ReleasePlan, ReleaseRequest
 from dpselect.sampling import BitSource, bit_source, uniform_sequence
 from dpselect.scores import Scores
 from dpselect.verify.domain import Chosen, Domain
