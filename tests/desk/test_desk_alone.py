@@ -163,17 +163,41 @@ def test_groups_can_be_typed_in_and_never_replace_a_file_of_the_curator(desk: Ru
     assert (status, list(charts["groups"])) == (201, ["DE", "FR"])
 
 
-def test_a_typed_list_does_not_replace_an_offered_file(tmp_path: Path) -> None:
+def test_a_list_never_replaces_a_file_of_the_curator(tmp_path: Path) -> None:
     write_data(tmp_path)
     (tmp_path / "views-country.csv").write_bytes((tmp_path / "views.csv").read_bytes())
     with alone(tmp_path, "views.csv", "views-country.csv") as desk:
-        status, error = describe(desk, groups={"country": ["DE"]})
-        assert (status, error["error"]["code"]) == (409, "in-use")
-        assert describe(desk, delta=1e-5)[0] == 200
-        status, error = discover(desk, "list", item="country")
-        assert (status, error["error"]["code"]) == (409, "in-use")
-        assert facts(desk)["budget"]["remaining"] == 2.0
+        for _ in range(2):
+            status, state = describe(desk, groups={"country": ["DE"]}, delta=1e-5)
+            assert (status, state["source"]["groups"]) == (200, {"country": "views-country-2.csv"})
+        assert discover(desk, "list", item="country")[1]["file"] == "views-country-3.csv"
+        assert facts(desk)["source"]["groups"] == {"country": "views-country-2.csv"}
     assert (tmp_path / "views-country.csv").read_bytes() == (tmp_path / "views.csv").read_bytes()
+
+
+def test_a_refused_description_leaves_the_lists_as_they_were(desk: RunningDesk) -> None:
+    assert describe(desk, groups={"country": ["DE", "FR"]})[0] == 200
+    before = {path: path.read_bytes() for path in desk.folder.glob("*.csv")}
+    for change in (
+        {"people": 0},
+        {"epsilon": 3.0},
+        {"filters": {"adults": "agee > 3"}},
+        {"items": {"film": "none.csv"}},
+    ):
+        assert describe(desk, **{"groups": {"country": ["PL"]}, **change})[0] in (400, 409)
+        assert {path: path.read_bytes() for path in desk.folder.glob("*.csv")} == before
+    assert list(desk.release({**QUESTION, "by": "country"})[1]["groups"]) == ["DE", "FR"]
+
+
+def test_columns_whose_names_look_alike_in_a_file_name_have_a_list_each(tmp_path: Path) -> None:
+    write_data(tmp_path)
+    lines = (tmp_path / "views.csv").read_text().replace("film,viewer,age,country,day", "film,viewer,age,a b,a-b")
+    (tmp_path / "views.csv").write_text(lines)
+    with alone(tmp_path, "views.csv", "films.csv") as desk:
+        assert describe(desk, groups={"a b": ["DE"], "a-b": ["2025-11-01"]})[0] == 200
+        for column, group in (("a b", "DE"), ("a-b", "2025-11-01")):
+            status, charts = desk.release({**QUESTION, "by": column}, key=column.replace(" ", ""))
+            assert (status, list(charts["groups"])) == (201, [group])
 
 
 def test_one_file_under_several_names_has_one_budget(tmp_path: Path) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hmac
+import itertools
 import os
 import re
 import secrets
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -96,19 +98,20 @@ class AloneDesk:
                 raise Refused(404, "no such data set; GET /v1/datasets lists them")
             kept = {} if before is None else before.model_dump()
             stated = description.model_dump()
-            stated["groups"] = {
-                column: self._list_file(name, column, listed) for column, listed in description.groups.items()
-            }
-            stated["items"] = {column: self._path(listed) for column, listed in description.items.items()}
-            stated["groups"] = {column: self._path(listed) for column, listed in stated["groups"].items()}
-            source = str(self._undescribed[name].absolute()) if before is None else before.source
             if before is not None:
                 changed = [field for field in _FIXED if stated[field] != getattr(before, field)]
                 if changed:
                     raise Refused(
                         409, f"{changed[0]} was fixed when the data set was described", code="fixed", field=changed[0]
                     )
-            self._keep(name, {**kept, **stated, "source": source})
+            stated["items"] = {column: self._path(listed) for column, listed in description.items.items()}
+            source = str(self._undescribed[name].absolute()) if before is None else before.source
+            with self._new_lists() as write:
+                stated["groups"] = {
+                    column: self._path(listed) if isinstance(listed, str) else str(write(name, column, listed))
+                    for column, listed in description.groups.items()
+                }
+                self._keep(name, {**kept, **stated, "source": source})
             self._undescribed.pop(name, None)
             return self._state(name)
 
@@ -123,7 +126,6 @@ class AloneDesk:
         names = _columns(config.source)
         if names is not None and asked.item not in names:
             raise Refused(400, f"item: must be a column of the file ({', '.join(names)})", field="item")
-        file = self._list_place(name, asked.item)
         found = dpselect.discover(
             config.source,
             item=asked.item,
@@ -141,12 +143,14 @@ class AloneDesk:
             purpose=dataset.purpose(f"which items of {asked.item} exist"),
             once=once_key(CURATOR, key),
         )
+        file = ""
         if len(found.items) > 0:
-            with self._lock:
-                listed = self._list_file(name, asked.item, [str(item) for item in found.items])
+            with self._lock, self._new_lists() as write:
+                listed = write(name, asked.item, [str(item) for item in found.items])
                 now = self._config.datasets[name]  # something else may have been stated meanwhile
-                self._keep(name, {**now.model_dump(), "items": {**now.items, asked.item: listed}})
-        told = DomainFound(items=len(found.items), file=file.name, guarantee=found.guarantee.to_dict())
+                self._keep(name, {**now.model_dump(), "items": {**now.items, asked.item: str(listed)}})
+                file = listed.name
+        told = DomainFound(items=len(found.items), file=file, guarantee=found.guarantee.to_dict())
         return told, found.repeated
 
     def remember_look(self, name: str) -> None:
@@ -259,21 +263,31 @@ class AloneDesk:
             found[next(each for each in names if each not in taken)] = path
         return found
 
-    def _list_file(self, name: str, column: str, listed: str | list[str]) -> str:
-        """Return the path of a public list; one that was typed in, or discovered, is written beside desk.toml."""
-        if isinstance(listed, str):
-            return listed
-        path = self._list_place(name, column)
-        write_whole(path, csv_bytes([column], [[each] for each in listed]))
-        return str(path.absolute())
+    @contextmanager
+    def _new_lists(self) -> Iterator[Callable[[str, str, list[str]], Path]]:
+        """Yield a function that writes a public list beside desk.toml; if the block fails, new files go again.
 
-    def _list_place(self, name: str, column: str) -> Path:
-        """Return where a list is written; refuse to replace a file of the curator."""
-        path = self._folder / f"{name}-{_file_part(column)}.csv"
-        sources = [Path(each.source) for each in self._config.datasets.values()]
-        if path.resolve() in {each.resolve() for each in (*sources, *map(Path, self.offered))}:
-            raise Refused(409, f"{path.name} is a file of yours that the list would replace; rename it", code="in-use")
-        return path
+        No file is replaced: a list that differs from the file of its name gets a name with the next number.
+        """
+        new: list[Path] = []
+
+        def write(name: str, column: str, listed: list[str]) -> Path:
+            content = csv_bytes([column], [[each] for each in listed])
+            numbers = ("" if number == 1 else f"-{number}" for number in itertools.count(1))
+            folder, start = self._folder.absolute(), f"{name}-{_file_part(column)}"
+            places = (folder / f"{start}{number}.csv" for number in numbers)
+            path = next(each for each in places if not each.exists() or _holds(each, content))
+            if not path.exists():
+                new.append(path)
+                write_whole(path, content)
+            return path
+
+        try:
+            yield write
+        except BaseException:
+            for path in new:
+                path.unlink(missing_ok=True)
+            raise
 
     def _path(self, listed: str) -> str:
         """Return a list as the configuration names it: files by their absolute paths."""
@@ -294,6 +308,11 @@ def _columns(source: str) -> list[str] | None:
         return column_names(source)
     except InvalidInput:
         return None
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    """Whether a file has this content."""
+    return path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content
 
 
 def _file_part(name: str) -> str:

@@ -184,7 +184,7 @@ class PastRelease(BaseModel):
 
 
 class DomainFound(BaseModel):
-    """A list of items that was published, and the file that holds it."""
+    """A list of items that was published, and the file that holds it, "" if there are none."""
 
     items: int
     file: str

@@ -243,7 +243,10 @@ async function discover(event) {
     element("open-discover").setAttribute("aria-expanded", "false");
     say("discover-status", "");
     tell("reload");
-    say("question-status", `The list was published: ${whole(found.items)} items, in ${found.file}, for epsilon ${above(found.guarantee.epsilon)}. It is now the list of items.`, "good");
+    const cost = `for epsilon ${above(found.guarantee.epsilon)}`;
+    say("question-status", found.items
+      ? `The list was published: ${whole(found.items)} items, in ${found.file}, ${cost}. It is now the list of items.`
+      : `No item has enough people to be listed, ${cost}. The list of items stays as it was.`, found.items ? "good" : "bad");
   } catch (error) {
     if (!isOpen(error)) clearPending();
     say("discover-status", isOpen(error) ? `${sentence(error)} Press the button again: the same key is used, and nothing is charged twice.` : "", "bad");
