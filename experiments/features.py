@@ -121,21 +121,24 @@ def rows(
 def figure(rows: list[dict[str, Any]]) -> Figure:
     """Draw the error in the server's dimensions against k, a panel for each d', and what the offsets alone cost."""
     name = rows[0]["data"]
-    dimensions = sorted({row["d'"] for row in rows})
+    dimensions, falls = sorted({row["d'"] for row in rows}), []
     drawn, axes = panels(1, len(dimensions), height=2.9, sharey=True)
     for place, count in zip(axes.flat, dimensions, strict=True):
         epsilons = sorted({row["ε"] for row in rows})
         for epsilon, style in zip(epsilons, greys(len(epsilons)), strict=True):
             own = [row for row in rows if (row["data"], row["d'"], row["ε"]) == (name, count, epsilon)]
-            line(place, [row["k"] for row in own], [row["error in d'"] for row in own], style, f"epsilon = {epsilon:g}")
+            errors = [row["error in d'"] for row in own]
+            line(place, [row["k"] for row in own], errors, style, f"epsilon = {epsilon:g}")
             theory = [row["of the offsets"] for row in own]
             place.plot([row["k"] for row in own], theory, color="0.6", linewidth=0.8, label="_")
+        falls.append(f"{errors[0] / errors[-1]:.2g} times for d' = {count}")
         place.plot([], [], color="0.6", linewidth=0.8, label="the offsets alone")
         place.set_title(f"{name}, d' = {count}", fontsize=10)
         place.set_xlabel("k", fontsize=9)
         log_axis(place)
         log_axis(place, "y")
     axes[0, 0].set_ylabel("mean error in d' dimensions", fontsize=9)
-    set_title(drawn, "The error falls with k, more slowly the more dimensions the server searches")
+    title = f"From k = {own[0]['k']} to {own[-1]['k']} at epsilon = {epsilon:g} the error falls {', '.join(falls)}"
+    set_title(drawn, title)
     legend(drawn, axes[0, 0], columns=4)
     return drawn

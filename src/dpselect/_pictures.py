@@ -12,6 +12,8 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dpselect.errors import InvalidInput, how_to_install, plain
 
 if TYPE_CHECKING:
@@ -19,19 +21,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LOOKS = {
-    "canonical": ("#0064ad", "o"),
-    "joint": ("#00795c", "s"),
-    "oneshot": ("#c65102", "^"),
-    "peeling": ("#7b3294", "D"),
-    "laplace": ("#8a6d00", "P"),
-    "gaussian": ("#b5225e", "X"),
-    "gamma": ("#5b4a3f", "v"),
-    "lipschitz": ("#5f5fc4", "h"),
-    "restricted": ("#0083a0", "p"),
-    "limited": ("#b03a2e", "<"),
-    "top-stable": ("#5f7300", ">"),
+    "canonical": ("#00407a", "o"),
+    "joint": ("#3a9fa7", "s"),
+    "oneshot": ("#df781b", "^"),
+    "peeling": ("#7b1cd0", "D"),
+    "laplace": ("#00758b", "P"),
+    "gaussian": ("#870a0c", "X"),
+    "gamma": ("#c7313a", "v"),
+    "lipschitz": ("#904ff2", "h"),
+    "restricted": ("#6d92de", "p"),
+    "limited": ("#6d4801", "<"),
+    "top-stable": ("#43931c", ">"),
 }
-"""Colour and marker of each mechanism, chosen to differ for colour-blind readers too."""
+"""Colour and marker of each mechanism: far apart, for colour-blind readers too, among those that one picture shows."""
 
 GREYS = (("#000000", "o"), ("#4d4d4d", "s"), ("#6b6b6b", "^"), ("#808080", "D"), ("#333333", "v"))
 """Colour and marker of lines that stand for no mechanism, in order."""
@@ -51,8 +53,8 @@ FORMS: dict[str, Any] = {
 THIN, THICK = 1.4, 2.6
 """Width of a line, and of the line that is emphasised: the default."""
 
-_CORNER, _LETTERS = 0.1, 9.4
-"""Radius of the corners in inches, and letters of a title in an inch."""
+_CORNER, _LETTERS, _LINE = 0.1, 9.4, 14.0
+"""Radius of the corners in inches, letters of a title in an inch, and points from one label to the next."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,25 @@ def lighten(axes: Axes) -> None:
     axes.grid(True, which="major", color="0.9", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def label_ends(axes: Axes) -> None:
+    """Write the label of each line beside its last point, moved up or down where two would overlap.
+
+    The scales and limits of the axes must be set before.
+    """
+    lines: list[Any] = [line for line in axes.lines if not str(line.get_label()).startswith("_")]
+    figure: Any = axes.get_figure()
+    room = _LINE / 72 / (axes.get_position().height * figure.get_size_inches()[1])
+    ends = axes.transData.transform([line.get_xydata()[-1] for line in lines])
+    heights = axes.transAxes.inverted().transform(ends)[:, 1]
+    order, steps = np.argsort(heights), room * np.arange(len(lines))
+    places = np.maximum.accumulate(heights[order] - steps) + steps
+    places -= (places - heights[order]).mean()
+    for line, place in zip([lines[one] for one in order], places, strict=True):
+        arrow = {"arrowstyle": "-", "color": line.get_color(), "linewidth": 0.8, "shrinkA": 0, "shrinkB": 3}
+        where: dict[str, Any] = {"xytext": (1.06, place), "textcoords": "axes fraction", "va": "center"}
+        axes.annotate(line.get_label(), line.get_xydata()[-1], fontsize=9, arrowprops=arrow, **where)
 
 
 def set_title(figure: Figure, title: str) -> None:

@@ -192,7 +192,7 @@ class Reader:
         """Run a block of Python; return what it printed."""
         printed = io.StringIO()
         code = compile("\n" * example.line + self.here(example.text), str(example.page), "exec")
-        with contextlib.chdir(self.folder), contextlib.redirect_stdout(printed):
+        with contextlib.chdir(self.shell.run("pwd")[0].strip()), contextlib.redirect_stdout(printed):
             exec(code, self.names)
         return printed.getvalue()
 
@@ -278,6 +278,15 @@ def test_few_examples_are_excused_and_each_says_why() -> None:
     kinds = Counter(example.kind for example in every)
     assert set(kinds) <= set(KINDS)
     assert kinds["not run"] + kinds["not compared"] <= len(every) // 10, kinds
+
+
+def test_every_program_on_a_page_is_run_or_says_why_not() -> None:
+    for page in PAGES:
+        started = {example.line for example in examples(page)}
+        for number, line in enumerate(page.read_text().splitlines(), 1):
+            assert line not in ("```py", "```sh", "```bash", "```js", "```toml") or number in started, (
+                f"{page}:{number}"
+            )
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import numpy as np
 
 import dpselect as dps
 from dpselect._format import three_digits
-from dpselect._pictures import greys, look
+from dpselect._pictures import greys, label_ends, look
 from dpselect.forecast import forecast, success_bound
 from dpselect.reproduce.data import Data
 from dpselect.reproduce.drawing import legend, line, log_axis, panels
@@ -181,7 +181,7 @@ def _draw_scale(rows: list[Row]) -> Figure:
     axes[0, 0].set(xlabel="k", ylabel="scale of the noise on each count")
     log_axis(axes[0, 0])
     log_axis(axes[0, 0], "y")
-    legend(figure, axes[0, 0], columns=1)
+    label_ends(axes[0, 0])
     return figure
 
 
