@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
 import re
+import shutil
 import signal
 import sys
 import tempfile
 from collections.abc import Iterator
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +31,14 @@ def pytest_configure() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Give temporary files a folder that is removed at the end: processes that tests kill leave theirs behind."""
     tmp_path_factory.getbasetemp()  # this one stays where it is, for a look at it
-    with (
-        tempfile.TemporaryDirectory(prefix="dpselect-tests-", ignore_cleanup_errors=True) as folder,
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        patch.setenv("TMPDIR", folder)
-        patch.setattr(tempfile, "tempdir", folder)
-        yield
+    folder = tempfile.mkdtemp(prefix="dpselect-tests-")
+    os.chmod(folder, 0o711)  # some tests are about other users
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
+    # After multiprocessing has removed its own folder, which has the priority -100.
+    Finalize(None, shutil.rmtree, (folder,), {"ignore_errors": True}, exitpriority=-200)
 
 
 @pytest.fixture(scope="session")
