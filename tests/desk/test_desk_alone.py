@@ -21,9 +21,9 @@ DESCRIPTION: dict[str, Any] = {"person": "viewer", "epsilon": 2.0, "items": {"fi
 
 
 @contextlib.contextmanager
-def alone(folder: Path, *files: str) -> Iterator[RunningDesk]:
+def alone(folder: Path, *files: str, ledger: str | None = None) -> Iterator[RunningDesk]:
     """Serve a folder as its curator does; paths are as they would be typed there."""
-    desk = AloneDesk(folder, [folder / file for file in files])
+    desk = AloneDesk(folder, [folder / file for file in files], ledger)
     with served_app(create_app(desk)) as url:
         yield RunningDesk(url, desk.token, folder)
 
@@ -319,3 +319,24 @@ def test_everything_is_kept_beside_the_data(desk: RunningDesk) -> None:
     assert {name for name in written if not name.startswith("ledger.sqlite")} == {"desk.toml"}
     assert desk.token not in (desk.folder / "desk.toml").read_text()
     assert json.dumps(DESCRIPTION["items"]["film"])[1:-1] in (desk.folder / "desk.toml").read_text()
+
+
+def test_budgets_are_in_the_ledger_that_is_named_and_stay_there(tmp_path: Path) -> None:
+    write_data(tmp_path)
+    with alone(tmp_path, "views.csv", ledger="budgets.sqlite") as desk:
+        assert describe(desk)[0] == 200
+        assert desk.release()[0] == 201
+        assert facts(desk)["source"]["ledger"] == "budgets.sqlite"
+    assert not (tmp_path / "ledger.sqlite").exists()
+    for ledger in (None, "./budgets.sqlite", str(tmp_path / "budgets.sqlite")):
+        with alone(tmp_path, "views.csv", ledger=ledger) as desk:
+            assert facts(desk)["budget"]["remaining"] == 1.75
+    with pytest.raises(dps.InvalidInput, match=r"must be that of desk.toml \(budgets.sqlite\), where the budgets are"):
+        AloneDesk(tmp_path, [], "ledger.sqlite")
+
+
+def test_a_ledger_that_desk_toml_must_not_hold_is_refused(tmp_path: Path) -> None:
+    for ledger in ("postgresql://ann:hunter2@127.0.0.1/shop", "dbname=shop password=hunter2", ""):
+        with pytest.raises(dps.InvalidInput, match="ledger") as caught:
+            AloneDesk(tmp_path, [], ledger)
+        assert "hunter2" not in str(caught.value)

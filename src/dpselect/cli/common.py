@@ -75,15 +75,32 @@ Config = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
+Defaults = Annotated[
+    str | None,
+    typer.Option(
+        "--defaults",
+        callback=_with_defaults,
+        is_eager=True,
+        expose_value=False,
+        envvar="DPSELECT_CONFIG",
+        show_envvar=False,
+        help="TOML file with values for these options. Default: dpselect.toml, if there is one.",
+        metavar="FILE",
+        rich_help_panel=OUTPUT,
+    ),
+]
+"""What --config is otherwise, for commands whose --config is another file."""
+
 _COMMON: dict[str, tuple[Any, Any]] = {"quiet": (Quiet, False), "verbose": (Verbose, False), "config": (Config, None)}
 
 
 def with_common_options(function: Callable[..., None]) -> Callable[..., None]:
     """Return a command's function with these options; one that has a --config of its own keeps it."""
     signature = inspect.signature(function, eval_str=True)
+    common = _COMMON | ({"defaults": (Defaults, None)} if "config" in signature.parameters else {})
     added = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for name, (kind, default) in _COMMON.items()
+        for name, (kind, default) in common.items()
         if name not in signature.parameters
     ]
 
@@ -113,9 +130,14 @@ def stated_options(path: Path, context: typer.Context) -> dict[str, Any]:
             problem = f"line {line}: {key} is not a section; a section has the name of a command: {known}"
             raise InvalidInput("config", str(path), problem)
     found: dict[str, Any] = {}
+    # The unnamed command of a group shares its section with the sections of the group's other commands.
+    parent: Any = context.parent and context.parent.command
+    sections = () if context.info_name else parent.commands
     for key, value in _section(stated, place).items():
+        if key in sections and isinstance(value, dict):
+            continue
         name = key.replace("_", "-")
-        if name not in options or name in ("config", "help"):
+        if name not in options or name in ("config", "defaults", "help"):
             raise refused(key, f"{' '.join(place)} has no option {key}; see dpselect {' '.join(place)} --help")
         found[str(options[name].name)] = _as_given(options[name], value, functools.partial(refused, key))
     return found
@@ -127,7 +149,7 @@ def _place(context: typer.Context) -> tuple[str, ...]:
     while context.parent is not None:
         names.insert(0, context.info_name or "")
         context = context.parent  # type: ignore[assignment]
-    return tuple(names)
+    return tuple(filter(None, names))
 
 
 def _section(stated: Mapping[str, Any], place: tuple[str, ...]) -> Mapping[str, Any]:

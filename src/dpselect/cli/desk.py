@@ -59,6 +59,7 @@ def desk_command() -> None:
 
 @desk_commands.command("open", epilog=EXAMPLES)
 def open_command(
+    context: typer.Context,
     sources: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -78,18 +79,30 @@ def open_command(
         int, typer.Option(parser=whole_number, help="Port to listen on; 0 takes a free one.", metavar="N")
     ] = 8417,
     browser: Annotated[bool, typer.Option("--browser", help="Open the page in a browser.")] = False,
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            help="Alone, where budgets are kept: a file or URL. Default: ledger.sqlite. Later it must be the same.",
+            envvar="DPSELECT_LEDGER",
+            metavar="PLACE",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Open the curator's page: describe, estimate, preview and release, under a budget.
 
     Alone, it serves this machine only. Budgets are kept in ledger.sqlite and
     what you state about the data in desk.toml, both in the working folder.
-    With --config it serves analysts, whose tokens `dpselect desk token` makes.
-    Stop it with Ctrl-C.
+    With --config it serves analysts, whose tokens `dpselect desk token` makes;
+    that file names the ledger. Stop it with Ctrl-C.
     """
     from dpselect.desk import run
 
     if not isinstance(port, int) or not 0 <= port < 65536:
         raise dpselect.InvalidInput("port", port, "must be a whole number from 0 to 65535")
+    source = context.get_parameter_source("ledger")
+    if config is not None and (source is None or source.name != "COMMANDLINE"):
+        ledger = None  # the environment and dpselect.toml name that of commands without a file of their own
     files = list(sources or [])
     for file in files:
         if not file.exists():
@@ -97,7 +110,7 @@ def open_command(
     if config is None and not files and not Path("desk.toml").exists():
         files = _demo_files()
     signal.signal(signal.SIGTERM, _stopped)
-    run(files, config=config, host=host, port=port, open_browser=browser, ready=_announce)
+    run(files, config=config, ledger=ledger, host=host, port=port, open_browser=browser, ready=_announce)
 
 
 def _stopped(number: int, frame: Any) -> None:

@@ -24,8 +24,8 @@ from dpselect.desk.door import ASK, CURATE, OWN, Caller
 from dpselect.desk.questions import DataSetState, Description, DiscoverQuestion, DomainFound, Mode
 from dpselect.desk.refusals import Refused
 from dpselect.desk.shared import LOOPBACK
-from dpselect.errors import DpSelectError, InvalidInput, SourceError
-from dpselect.ledger import Ledger
+from dpselect.errors import DpSelectError, InvalidInput, SourceError, has_password
+from dpselect.ledger import Ledger, url_of
 from dpselect.sources import Domain, KeptCounts, check_not_rows, column_names
 from dpselect.writing import csv_bytes, write_whole
 
@@ -44,23 +44,27 @@ class AloneDesk:
         The working folder, which holds desk.toml and ledger.sqlite.
     offered : sequence of Path
         The files named on the command line: data, and public lists.
+    ledger : str, optional
+        The path or URL of the ledger; by default that of desk.toml, or ledger.sqlite in the folder. Budgets do not
+        move: if there is a desk.toml, it must be the same.
+
+    Raises
+    ------
+    InvalidInput
+        If the configuration or the ledger cannot be used.
     """
 
     mode: Mode = "alone"
     requests_per_minute = 0
 
-    def __init__(self, folder: Path, offered: Sequence[Path] = ()) -> None:
+    def __init__(self, folder: Path, offered: Sequence[Path] = (), ledger: str | None = None) -> None:
         self.token = secrets.token_urlsafe(32)
         self.hosts = LOOPBACK
         self._folder = folder
         self._place = folder / CONFIG
         self._lock = threading.Lock()
         self.offered = [str(path) for path in offered]
-        self._config = (
-            read_config(self._place)
-            if self._place.exists()
-            else DeskConfig(ledger=str((folder / LEDGER).absolute()), datasets={})
-        )
+        self._config = self._configured(ledger)
         self._ledger = Ledger(self._config.ledger)
         self._kept = KeptCounts()
         if self._config.datasets:
@@ -168,6 +172,27 @@ class AloneDesk:
         except DpSelectError:
             return False
         return True
+
+    def _configured(self, ledger: str | None) -> DeskConfig:
+        """Return what desk.toml states, or a configuration without data sets if there is none."""
+        if ledger is not None and has_password(ledger):
+            raise InvalidInput(
+                "ledger", ledger, f"must have no password, as {CONFIG} would hold it; use a password file (~/.pgpass)"
+            )
+        wanted = LEDGER if ledger is None else ledger
+        url_of(wanted)  # an error if there can be no ledger
+        place = wanted if "://" in wanted else str((self._folder / wanted).absolute())
+        if not self._place.exists():
+            return DeskConfig(ledger=place, datasets={})
+        config = read_config(self._place)
+        if ledger is not None and Path(place).resolve() != Path(config.ledger).resolve():
+            raise InvalidInput(
+                "ledger",
+                ledger,
+                f"must be that of {CONFIG} ({self._shown(config.ledger)}), where the budgets are; name it, or leave "
+                "--ledger and DPSELECT_LEDGER out",
+            )
+        return config
 
     def _keep(self, name: str, stated: dict[str, Any]) -> None:
         """Check and write the configuration with a data set described like this, and make its budget."""

@@ -25,6 +25,7 @@ def run(
     files: Sequence[str | os.PathLike[str]] = (),
     *,
     config: str | os.PathLike[str] | None = None,
+    ledger: str | None = None,
     host: str = "127.0.0.1",
     port: int = 8417,
     open_browser: bool = False,
@@ -38,6 +39,8 @@ def run(
         Alone: the files that the page offers.
     config : path, optional
         The configuration of a shared desk.
+    ledger : str, optional
+        Alone: the path or URL of the ledger; by default that of desk.toml, or ledger.sqlite.
     host, port
         Where to listen; alone only on loopback. Port 0 takes a free one.
     open_browser : bool
@@ -54,8 +57,10 @@ def run(
     if config is None:
         if host not in LOOPBACK:
             raise InvalidInput("host", host, "must be 127.0.0.1 without --config: the desk alone is for this machine")
-        desk = AloneDesk(Path.cwd(), [Path(file) for file in files])
+        desk = AloneDesk(Path.cwd(), [Path(file) for file in files], ledger)
     else:
+        if ledger is not None:
+            raise InvalidInput("ledger", ledger, "must be left out with --config, which names the ledger")
         if files:
             raise InvalidInput("files", str(files[0]), "must be left out with --config, which names the data sets")
         desk = SharedDesk(read_config(Path(config)), host=host)
