@@ -144,7 +144,7 @@ class DataSet:
         arguments = self._arguments(asked)
         if not asked.purpose.isprintable():
             raise InvalidInput("purpose", asked.purpose, "must have printable characters only")
-        settled = TopQuestion.of(**{name: arguments[name] for name in arguments if name not in _OF_THE_SOURCE})
+        settled = _settled(**{name: arguments[name] for name in arguments if name not in _OF_THE_SOURCE})
         size = self.size_of(asked.item)
         if size is not None and asked.k > size:
             raise InvalidInput("k", asked.k, f"must be at most {size} (the number of items in the list)")
@@ -441,6 +441,10 @@ def _noted(entry: Entry) -> tuple[str, str, str]:
     last = parts.pop() if entry.once and parts else ""
     named = re.fullmatch(r"([A-Za-z0-9_-]{1,60}): (.*)", last)
     return "; ".join(parts), named[1] if named else "", named[2] if named else last
+
+
+_settled = lru_cache(maxsize=256, typed=True)(TopQuestion.of)
+"""Each question is asked for several times: for its estimate, its checks and its release."""
 
 
 def once_key(analyst: str, key: str) -> str:

@@ -7,11 +7,11 @@ that they have not changed; databases are asked each time.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from dpselect._arrays import Array
 from dpselect.errors import SourceError
 from dpselect.sources.contributions import in_numbers
 from dpselect.sources.counts import CHANGED, Counts, Histogram, check_k, open_counts, shown_item
@@ -64,15 +65,14 @@ class HeldCounts:
 
     def histograms(self) -> list[Histogram]:
         """Return the histogram of each group."""
-        return self._histograms
+        return [(in_numbers(units.tolist(), self._unit), items.tolist()) for units, items, _ in self._levels]
 
     def chosen(self, asked: Sequence[tuple[Sequence[Any], Sequence[int]]]) -> list[list[Any]]:
         """Return the items at the scores and indexes asked for in each group."""
         items = []
-        for (scores, indexes), (values, numbers), start in zip(asked, self._histograms, self._starts, strict=True):
-            ends = np.cumsum(numbers)
-            firsts = dict(zip(values, (start + ends - numbers).tolist(), strict=True))
-            places = [firsts[score] + index for score, index in zip(scores, indexes, strict=True)]
+        for (scores, indexes), (units, _, starts) in zip(asked, self._levels, strict=True):
+            wanted = np.array([int(Fraction(score) / self._unit) for score in scores], np.int64)
+            places = starts[np.searchsorted(-units, -wanted)] + np.asarray(indexes, np.int64)
             found = self._ranked.select(["item", "text"]).take(places).to_pylist()
             items.append([shown_item(row, self._domain, False) for row in found])
         return items
@@ -85,11 +85,11 @@ class HeldCounts:
     @property
     def size_in_memory(self) -> int:
         """The number of bytes of the items and scores."""
-        return int(self._ranked.nbytes)
+        return int(self._ranked.nbytes) + sum(part.nbytes for level in self._levels for part in level)
 
     def let_go(self) -> None:
         """Keep what was read, without the engine that read it."""
-        _ = self._digests, self._histograms
+        _ = self._digests, self._levels
         self._counts = None
 
     @cached_property
@@ -105,18 +105,14 @@ class HeldCounts:
         return ranked
 
     @cached_property
-    def _starts(self) -> list[int]:
-        """The first row of each group."""
-        return list(itertools.accumulate(map(_stated, self.sizes), initial=0))[:-1]
-
-    @cached_property
-    def _histograms(self) -> list[Histogram]:
-        scores = self._ranked.column("score").to_numpy()
-        found = []
-        for part in np.split(scores, self._starts[1:]):
-            values, numbers = np.unique(part, return_counts=True)
-            found.append((in_numbers(values[::-1].tolist(), self._unit), numbers[::-1].tolist()))
-        return found
+    def _levels(self) -> list[tuple[Array, Array, Array]]:
+        """The distinct scores of each group in units, highest first, how many items have each, and the first of them."""
+        scores, start, levels = self._ranked.column("score").to_numpy(), 0, []
+        for size in map(_stated, self.sizes):
+            units, items = (part[::-1].copy() for part in np.unique(scores[start : start + size], return_counts=True))
+            levels.append((units, items, start + np.cumsum(items) - items))
+            start += size
+        return levels
 
     @property
     def _of_engine(self) -> Counts:
