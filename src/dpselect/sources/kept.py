@@ -29,8 +29,8 @@ from dpselect.sources.groups import Groups
 from dpselect.sources.identity import files_of
 from dpselect.sources.rows import is_url
 
-MOST_ITEMS = 1_000_000
-"""Items, in all groups together, above which the counts of one question are not kept."""
+MOST_ITEMS = 200_000
+"""Items, in all groups together, above which counts are not kept: to read them all would delay the first answer."""
 
 MOST_BYTES = 128 << 20
 """Memory of all counts that are kept together."""
@@ -106,7 +106,7 @@ class HeldCounts:
 
     @cached_property
     def _levels(self) -> list[tuple[Array, Array, Array]]:
-        """The distinct scores of each group in units, highest first, how many items have each, and the first of them."""
+        """For each group: its distinct scores in units, highest first; how many items have each; where they start."""
         scores, start, levels = self._ranked.column("score").to_numpy(), 0, []
         for size in map(_stated, self.sizes):
             units, items = (part[::-1].copy() for part in np.unique(scores[start : start + size], return_counts=True))
