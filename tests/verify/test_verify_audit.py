@@ -24,9 +24,9 @@ from typer.testing import CliRunner, Result
 import dpselect as dps
 from dpselect.cli import verify as command
 from dpselect.errors import InvalidInput
-from dpselect.verify import Evidence, Probe, open_audit, registry, run_audit
+from dpselect.verify import Evidence, Probe, audit_signals, open_audit, registry, run_audit
 from dpselect.verify.audit import POWER, audit, interval, lower_bounds
-from dpselect.verify.audit_select import BROKEN, SELECTIONS, Selection
+from dpselect.verify.audit_select import BROKEN, BROKEN_RANKINGS, RANKINGS, SELECTIONS, Selection
 from dpselect.verify.audit_tables import (
     CROWDS,
     GROUPED,
@@ -40,6 +40,7 @@ from dpselect.verify.audit_tables import (
 )
 from dpselect.verify.broken.exact import with_factor
 
+BROKEN_PROBES = [each.probe(40) for each in BROKEN]
 SMALL = Effort(copies=20, calls=1, single_calls=4)
 
 
@@ -108,7 +109,7 @@ def tossed(probability: float, runs: int, with_person: bool, numbers: Iterator[i
 def test_the_event_is_found_and_bounds_the_true_ratio_from_below() -> None:
     """P = 0.5 and Q = 0.1 are an epsilon of 1.61; with P = 0.1 there is nothing to be found."""
     row = audit(Probe("coins", "biased", partial(tossed, 0.5, 20_000)), seeds(), 1e-7)
-    assert row.evidence.runs == 15_000
+    assert row.evidence.runs == 17_500
     assert 1.4 < row.evidence.lower_bound < math.log(5)
     assert not row.passed
     fair = audit(Probe("coins", "fair", partial(tossed, 0.1, 20_000)), seeds(), 1e-7)
@@ -152,6 +153,31 @@ def test_every_mechanism_is_asked_and_passes() -> None:
     assert all(row.passed for row in rows)
     asked = {each.mechanism_name for each in SELECTIONS}
     assert asked >= set(registry.UNDER_TEST) | set(registry.UNKNOWN_UNDER_TEST) | {"auto"}
+
+
+@pytest.mark.slow
+def test_signals_of_every_kind_are_audited_and_a_misused_client_is_found() -> None:
+    asked = [*audit_signals.SESSIONS, *audit_signals.BROKEN]
+    rows = run_audit([each.probe(400) for each in asked], seed=6)
+    assert all(row.passed for row in rows)
+    assert [row.evidence.delta for row in rows if row.evidence.delta] == [0.01]
+    assert {row.evidence.epsilon for row in rows if not row.evidence.delta} == {2.0}
+
+
+@pytest.mark.slow
+def test_other_processes_give_the_same_rows_in_the_same_order() -> None:
+    asked = [audit_signals.SESSIONS[0].probe(40), Probe("coins", "biased", partial(tossed, 0.5, 40)), *BROKEN_PROBES]
+    together = run_audit(asked, seed=3, processes=2)
+    alone = run_audit(asked, seed=3)
+    assert [row.probe.name for row in together] == [probe.name for probe in asked]
+    assert [row.evidence for row in together] == [row.evidence for row in alone]
+
+
+@pytest.mark.slow
+def test_rankings_are_audited_and_the_claim_for_one_comparison_fails_for_a_person_with_many() -> None:
+    sound, broken = run_audit([RANKINGS[0].probe(8), BROKEN_RANKINGS[0].probe(60)], seed=8)
+    assert (sound.passed, broken.passed) == (True, True)
+    assert broken.evidence.epsilon == 1.0 < broken.evidence.lower_bound
 
 
 @pytest.mark.slow
@@ -204,7 +230,7 @@ def test_an_engine_whose_packages_are_missing_is_skipped_with_the_reason(monkeyp
 
 
 def test_a_mechanism_that_is_not_audited_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"must be one of canonical, joint, .* in an audit"), open_audit("ranking"):
+    with pytest.raises(InvalidInput, match=r"must be one of canonical, joint, .* in an audit"), open_audit("groups"):
         pass
 
 
@@ -223,6 +249,7 @@ def test_the_command_reports_claims_bounds_power_and_verdicts(monkeypatch: pytes
     assert "1 of 1 claims are compatible with the answers, 1 of 1 broken mechanisms" in " ".join(result.stdout.split())
     found = json.loads(run("--seed", "7", "--format", "json").stdout)
     assert (found["passed"], found["error"], found["power"]) == (True, 1e-6, 0.95)
+    assert (found["seed"], found["answers"]) == (7, 6400)
     first = found["audit"][0]
     assert (first["asked"], first["question"], first["epsilon"], first["answers"]) == ("select", "one-shot", 2.0, 1600)
     assert 0 < first["lower_bound"] < 2 < first["detects_epsilon"]
@@ -241,7 +268,7 @@ def test_the_command_reports_claims_bounds_power_and_verdicts(monkeypatch: pytes
 def test_a_row_that_fails_fails_the_command(
     selection: Selection, verdict: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry, "selections", lambda *_, **__: [])
+    monkeypatch.setattr(registry, "SELECTIONS", [])
     monkeypatch.setattr(registry, "BROKEN", [selection])
     monkeypatch.setattr(registry, "QUICK_ANSWERS", 1200)
     result = run("--seed", "1")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import time
+from typing import Any, NamedTuple
 
 import typer
 from rich import box
@@ -15,24 +17,48 @@ from dpselect.verify import ERROR, POWER, Audited, open_audit, run_audit
 _FAILED = 1
 
 
+class _Run(NamedTuple):
+    """What the report states about itself: the seed, the answers on all inputs, and the time they took."""
+
+    seed: int | None
+    answers: int
+    seconds: float
+    processor_seconds: float
+
+    def __str__(self) -> str:
+        """Say it in a line."""
+        drawn = "randomness of the operating system" if self.seed is None else f"seed {self.seed}"
+        minutes, computed = (f"{seconds / 60:.1f}" for seconds in (self.seconds, self.processor_seconds))
+        return f"{self.answers:,} answers, {drawn}, {minutes} minutes ({computed} of one processor)"
+
+
+def _computed() -> float:
+    """Return the processor seconds of this process and of those that it started and that have ended."""
+    return sum(os.times()[:4])
+
+
 def audit_command(mechanism: str | None, *, quick: bool, seed: int | None, form: Format) -> None:
     """Run the audit, print its report, and exit with status 1 if a row fails."""
+    began, computed = time.perf_counter(), _computed()
     with open_audit(mechanism, quick=quick) as (probes, skipped), progress_bar("Asking") as progress:
-        rows = run_audit(probes, seed=seed, progress=progress)
+        rows = run_audit(probes, seed=seed, processes=0 if quick else os.cpu_count() or 1, progress=progress)
+    answers = 2 * sum(row.answers for row in rows)
+    run = _Run(seed, answers, time.perf_counter() - began, _computed() - computed)
     for engine, reason in skipped.items():
         note(f"{engine} is not audited: {reason}")
-    publish(_report(rows, skipped, form), None)
+    publish(_report(rows, run, skipped, form), None)
     failed = sum(not row.passed for row in rows)
     if failed:
         failure(f"{failed} of {len(rows)} rows failed; do not publish results of the mechanisms concerned")
         raise typer.Exit(_FAILED)
 
 
-def _report(rows: list[Audited], skipped: dict[str, str], form: Format) -> str:
+def _report(rows: list[Audited], run: _Run, skipped: dict[str, str], form: Format) -> str:
     plain = [_row(row) for row in rows]
     if form is Format.json:
         passed = all(row.passed for row in rows)
-        return as_json({"passed": passed, "error": ERROR, "power": POWER, "skipped": skipped, "audit": plain})
+        stated = {"passed": passed, "error": ERROR, "power": POWER, **run._asdict()}
+        return as_json({**stated, "skipped": skipped, "audit": plain})
     if form is Format.csv:
         return as_csv(plain)
     sound = [row for row in rows if not row.probe.flaw]
@@ -43,7 +69,7 @@ def _report(rows: list[Audited], skipped: dict[str, str], form: Format) -> str:
         f"A sound claim is called broken in any row with probability {ERROR:g} at most; a violation of the size in the "
         f"column detects is found with probability {POWER:g}."
     )
-    return as_text(_table(rows), "", Text(summary))
+    return as_text(Text(str(run)), "", _table(rows), "", Text(summary))
 
 
 def _row(row: Audited) -> dict[str, Any]:

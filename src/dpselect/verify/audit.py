@@ -1,6 +1,6 @@
 """The audit: what releases alone say about epsilon, with no look at code, laws or noise.
 
-The same question is asked many times on two neighbouring inputs, through the public functions. A quarter of the answers
+The same question is asked many times on two neighbouring inputs, through the public functions. An eighth of the answers
 choose an event; the others bound its probabilities P and Q on the two inputs by Clopper–Pearson intervals. A mechanism
 that is (ε, δ)-private has `P <= e^ε Q + δ`, so that `ε >= ln((P − δ) / Q)`: if the lower bound exceeds the claim, the
 claim is wrong.
@@ -11,9 +11,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import repeat
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -28,7 +31,7 @@ ERROR = 1e-6
 POWER = 0.95
 """The probability with which a row finds a violation of the size that it states."""
 
-CHOOSING = 4
+CHOOSING = 8
 """One in so many answers helps to choose the event."""
 
 Answers = Callable[[bool, Iterator[int | None]], tuple[Guarantee, list[Hashable]]]
@@ -51,12 +54,15 @@ class Probe:
         Asks it on one of the inputs.
     flaw
         What is wrong with a deliberately broken mechanism, which the audit must reject; empty for all others.
+    portable
+        Whether another process can ask it: it holds no engine and can be pickled.
     """
 
     door: str
     name: str
     answers: Answers
     flaw: str = ""
+    portable: bool = False
 
 
 @dataclass(frozen=True)
@@ -185,7 +191,7 @@ def audit(probe: Probe, seeds: Iterator[int | None], error: float) -> Audited:
     """Ask a question on both inputs, and compare the answers with the guarantee that the releases state."""
     claim, without = probe.answers(False, seeds)
     _, with_person = probe.answers(True, seeds)
-    used = len(without) // CHOOSING
+    used = max(len(without) // CHOOSING, 1)
     swapped, event = chosen_event(without[:used], with_person[:used], claim, error)
     sides = [sum(answer in event for answer in side[used:]) for side in (without, with_person)]
     first, second = sides[::-1] if swapped else sides
@@ -220,7 +226,11 @@ def chosen_event(
 
 
 def run_audit(
-    probes: Sequence[Probe], *, seed: int | None = None, progress: Callable[[float], None] = lambda share: None
+    probes: Sequence[Probe],
+    *,
+    seed: int | None = None,
+    processes: int = 0,
+    progress: Callable[[float], None] = lambda share: None,
 ) -> list[Audited]:
     """Ask all questions.
 
@@ -231,6 +241,8 @@ def run_audit(
     seed
         Makes the answers reproducible; by default they are drawn from the randomness of the operating system, as those
         that are published.
+    processes
+        How many further processes ask the questions that are portable; by default this one asks everything.
     progress
         Called with the share that is done before each question.
 
@@ -252,18 +264,32 @@ def run_audit(
     >>> row.probe.name, row.evidence.epsilon, row.passed
     ('one-shot', 2.0, True)
     """
-    numbers = repeat(None) if seed is None else _seeds(seed)
-    rows = []
-    for place, probe in enumerate(probes):
-        progress(place / len(probes))
-        try:
-            rows.append(audit(probe, numbers, ERROR / len(probes)))
-        except DpSelectError as error:
-            raise SourceError(f"the audit stopped at {probe.door}, {probe.name}: {error}") from error
-    return rows
+    error = ERROR / len(probes)
+    asked: list[Callable[[], Audited]] = []
+    with ProcessPoolExecutor(processes, get_context("spawn")) if processes else nullcontext() as pool:
+        for place, probe in enumerate(probes):
+            arguments = (probe, None if seed is None else (seed, place), error)
+            asked.append(
+                pool.submit(_asked, *arguments).result if pool and probe.portable else partial(_asked, *arguments)
+            )
+        # What other processes ask goes on while this one asks the rest.
+        order = sorted(range(len(probes)), key=lambda place: probes[place].portable and bool(pool))
+        rows: dict[int, Audited] = {}
+        for place in order:
+            progress(len(rows) / len(probes))
+            rows[place] = asked[place]()
+    return [rows[place] for place in range(len(probes))]
 
 
-def _seeds(seed: int) -> Iterator[int]:
+def _asked(probe: Probe, seed: Sequence[int] | None, error: float) -> Audited:
+    """Ask one question; its answers depend on no other question."""
+    try:
+        return audit(probe, repeat(None) if seed is None else _seeds(seed), error)
+    except DpSelectError as failure:
+        raise SourceError(f"the audit stopped at {probe.door}, {probe.name}: {failure}") from failure
+
+
+def _seeds(seed: Sequence[int]) -> Iterator[int]:
     numbers = np.random.default_rng(seed)
     while True:
         yield int(numbers.integers(2**63))

@@ -21,7 +21,7 @@ import dpselect as dps
 from dpselect.privacy import Guarantee
 from dpselect.verify import servers
 from dpselect.verify.audit import Probe
-from dpselect.verify.audit_select import HALVED, TESTED, seen
+from dpselect.verify.audit_select import TESTED, Halved, seen
 
 IN_PERIOD, BEFORE = datetime.date(2024, 5, 15), datetime.date(2024, 5, 7)
 PERIOD = "2024-W20"
@@ -124,6 +124,12 @@ _ANN = (Row("ann", "a"), Row("ann", "a"))
 _ASKED: dict[str, Any] = {"k": 1, "epsilon": 2.0, "domain": ["a", "b"]}
 
 GROUPED = Crowd("one item", _ASKED, _BOTH, _ANN)
+CHOSEN = Crowd(
+    "an unknown domain, automatic choice",
+    {"k": 1, "epsilon": 1.0, "delta": 0.1, "domain": dps.UNKNOWN, "max_items_per_person": 1},
+    (),
+    (Row("ann", "own"), Row("ann", "another")),
+)
 UNKNOWN = Crowd(
     "an unknown domain",
     {"domain": dps.UNKNOWN, "mechanism": dps.Restricted(**TESTED)},
@@ -133,7 +139,7 @@ UNKNOWN = Crowd(
 VALUES = Crowd("with values", {**_ASKED, "values": 0.5}, (Row("bob", "a"),), (Row("ann", "b"),))
 BROKEN = Crowd(
     "one item, broken",
-    {"domain": ["a", "b"], "mechanism": HALVED(k=1, epsilon=2.0)},
+    {"domain": ["a", "b"], "mechanism": Halved(k=1, epsilon=2.0)},
     _BOTH,
     _ANN,
     flaw="the noise is half of what the claim needs",
@@ -176,6 +182,7 @@ CROWDS = [
         parts=2,
     ),
     UNKNOWN,
+    CHOSEN,
     Crowd(
         "a domain by its number",
         {"k": 1, "epsilon": 1.0, "delta": 0.1, "domain": 100, "max_items_per_person": 1},
@@ -269,7 +276,7 @@ def _started(name: str, stack: contextlib.ExitStack, folder: Path) -> Engine:
     return partial(_spark, stack.enter_context(servers.spark()), folder)
 
 
-FULL, FULL_OF_FILES = Effort(1600, 1, 0), Effort(1600, 2, 400)
+FULL, FULL_OF_FILES = Effort(1600, 1, 0), Effort(1600, 2, 300)
 
 
 def table_probes(engines: Mapping[str, Engine], *, quick: bool) -> list[Probe]:

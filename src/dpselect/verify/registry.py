@@ -10,9 +10,9 @@ from typing import Any
 
 from dpselect.errors import InvalidInput
 from dpselect.scores import Scores
-from dpselect.verify import discovery, groups, ranking, signals
+from dpselect.verify import audit_signals, discovery, groups, ranking, signals
 from dpselect.verify.audit import Probe
-from dpselect.verify.audit_select import BROKEN, selections
+from dpselect.verify.audit_select import BROKEN, BROKEN_RANKINGS, RANKINGS, SELECTIONS
 from dpselect.verify.audit_tables import open_engines, table_probes
 from dpselect.verify.boundaries import BORDERS, SIGNAL_WORDS, answer_words
 from dpselect.verify.broken import TWINS, Result, Twin
@@ -283,7 +283,13 @@ def verify_all(name: str | None = None, *, quick: bool = False) -> list[Result |
 
 
 ANSWERS, QUICK_ANSWERS = 5000, 2000
-"""How often the audit asks `select` on each input."""
+"""How often the audit asks `select` or a client on each input."""
+
+RANKED_ANSWERS, BROKEN_RANKED_ANSWERS = 300, 100
+"""How often it asks `rank`, which takes a hundred times as long."""
+
+AUDITED = [*dict.fromkeys(each.mechanism_name for each in SELECTIONS), ranking.NAME, signals.NAME]
+"""The names that an audit knows: the mechanisms, "auto", rankings and multi-selection."""
 
 
 @contextlib.contextmanager
@@ -312,13 +318,30 @@ def open_audit(name: str | None = None, *, quick: bool = False) -> Iterator[tupl
     ...     [probe.name for probe in probes if not probe.flaw]
     ['peeling', 'peeling, gumbel', 'peeling, laplace', 'peeling, gumbel, with delta']
     """
-    runs = QUICK_ANSWERS if quick else ANSWERS
-    chosen = [each.probe(runs) for each in (*selections(name, quick=quick), *BROKEN)]
+    if name not in (None, *AUDITED):
+        raise InvalidInput("mechanism", name, f"must be one of {', '.join(AUDITED)} in an audit")
+    chosen = _without_tables(name, quick)
     if name is not None:
         yield chosen, {}
         return
     with open_engines(quick=quick) as (engines, skipped):
         yield [*chosen, *table_probes(engines, quick=quick)], skipped
+
+
+def _without_tables(name: str | None, quick: bool) -> list[Probe]:
+    """Return the questions about one mechanism, or about all; quick: the first about each, and none to `rank`."""
+    runs = QUICK_ANSWERS if quick else ANSWERS
+    asked = [each for each in SELECTIONS if name in (None, each.mechanism_name)]
+    if quick:
+        asked = list({each.mechanism_name: each for each in reversed(asked)}.values())[::-1]
+    probes = [each.probe(runs) for each in (*asked, *BROKEN)]
+    if name in (None, signals.NAME):
+        sessions = audit_signals.SESSIONS[:1] if quick else audit_signals.SESSIONS
+        probes += [each.probe(runs) for each in (*sessions, *audit_signals.BROKEN)]
+    if name == ranking.NAME or (name is None and not quick):
+        probes += [each.probe(RANKED_ANSWERS) for each in RANKINGS]
+        probes += [each.probe(BROKEN_RANKED_ANSWERS) for each in BROKEN_RANKINGS]
+    return probes
 
 
 def _names(name: str | None) -> list[str]:
