@@ -57,19 +57,25 @@ def range_per_round(epsilon: float, delta: float, k: int) -> Fraction:
 def _simple_range(epsilon: float, delta: float, k: int, plainly: Fraction) -> Fraction:
     """Return the largest r by the routes other than optimal composition, found by bisection."""
 
-    def allowed(width: float) -> bool:
-        return simple_epsilon_of_rounds(((width, k),), Fraction(delta)) <= epsilon
+    def excess(width: float) -> float:
+        return simple_epsilon_of_rounds(((width, k),), Fraction(delta)) - epsilon
 
     low = float(plainly)
-    if not allowed(math.nextafter(low, math.inf) * (1 + 2.0**-_BISECTIONS)):
+    if excess(math.nextafter(low, math.inf) * (1 + 2.0**-_BISECTIONS)) > 0:
         return plainly
     high = 2 * low
-    while allowed(high):
+    while excess(high) <= 0:
         low, high = high, 2 * high
+    # What false position finds first decides most of the bisections.
+    near = _last_allowed(excess, low)
+    far = near * (1 + 4 * _TOLERANCE)
+    if excess(far) <= 0:
+        far = high
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
-        low, high = (middle, high) if allowed(middle) else (low, middle)
-    return max(Fraction(low) if allowed(low) else plainly, plainly)
+        fits = middle <= near or (middle < far and excess(middle) <= 0)
+        low, high = (middle, high) if fits else (low, middle)
+    return max(Fraction(low) if excess(low) <= 0 else plainly, plainly)
 
 
 def _last_allowed(excess: Callable[[float], float], low: float) -> float:
