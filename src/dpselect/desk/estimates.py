@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -26,6 +27,9 @@ EPSILONS = tuple(float(f"{each:.3g}") for each in np.geomspace(0.01, 10, 25))
 
 _STEEP = 0.1
 """A rise of the probability between two points that asks for more points."""
+
+_NOTHING = 1e-12
+"""A probability below which a curve is at its foot."""
 
 USUAL_PROBABILITY = 0.9
 
@@ -103,7 +107,7 @@ def _public_curve(asked: EstimateQuestion, settled: TopQuestion, size: int) -> d
     epsilons = EPSILONS if _is_pure(mechanism) else EPSILONS[::4]
     if asked.lead is not None:
         curve = forecast.success(_worst_case(asked, size), mechanism)
-        values = curve.chances([each * ratio for each in epsilons])
+        values = _rising([each * ratio for each in epsilons], curve.chance)
         between = _where_steep(epsilons, values) if _is_pure(mechanism) else ()
         values += curve.chances([each * ratio for each in between])
         epsilons += between
@@ -124,6 +128,14 @@ def _public_curve(asked: EstimateQuestion, settled: TopQuestion, size: int) -> d
         "value_label": label,
         "at": {"epsilon": asked.epsilon, "value": at},
     }
+
+
+def _rising(epsilons: list[float], chance: Callable[[float], float]) -> list[float]:
+    """Return the probability at each ε; below one where it is next to nothing, it is not computed."""
+    values: list[float] = []
+    for epsilon in reversed(epsilons):
+        values.append(0.0 if values and values[-1] < _NOTHING else chance(epsilon))
+    return values[::-1]
 
 
 def _where_steep(epsilons: tuple[float, ...], values: list[float]) -> tuple[float, ...]:
