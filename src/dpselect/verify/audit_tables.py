@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import os
 import tempfile
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ from dpselect.privacy import Guarantee
 from dpselect.verify import servers
 from dpselect.verify.audit import Probe
 from dpselect.verify.audit_select import TESTED, Halved, seen
+
+SPARK = "Spark"
+"""The engine whose session belongs to one process."""
 
 IN_PERIOD, BEFORE = datetime.date(2024, 5, 15), datetime.date(2024, 5, 7)
 PERIOD = "2024-W20"
@@ -73,6 +77,7 @@ class Crowd:
             self.name,
             partial(self._answers, engine, effort),
             self.flaw,
+            portable=door != f"top, {SPARK}",
         )
 
     def _answers(
@@ -82,7 +87,7 @@ class Crowd:
         calls = effort.calls if self.parts or self.discovers else effort.single_calls
         rows = [*self.others, *(self.person if with_person else ())]
         question = {
-            **engine("crowds", [self._cells(row, copy) for copy in range(copies) for row in rows]),
+            **engine(f"crowds_{os.getpid()}", [self._cells(row, copy) for copy in range(copies) for row in rows]),
             **self.asked,
         }
         found: list[Hashable] = []
@@ -217,10 +222,11 @@ def _csv(folder: Path, name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
 def _duckdb(folder: Path, name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
     import duckdb
 
-    with duckdb.connect(str(folder / "crowds.duckdb")) as connection:
+    file = folder / f"{name}.duckdb"
+    with duckdb.connect(str(file)) as connection:
         connection.register("given", _table(rows))
         connection.execute(f"CREATE OR REPLACE TABLE {name} AS SELECT * FROM given")
-    return {"table": f"duckdb://{folder / 'crowds.duckdb'}", "table_name": name}
+    return {"table": f"duckdb://{file}", "table_name": name}
 
 
 def _postgresql(url: str, name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -243,7 +249,7 @@ def _spark(session: Any, folder: Path, name: str, rows: list[dict[str, Any]]) ->
     return {"table": session.read.parquet(str(folder / f"{name}.parquet"))}
 
 
-WANTED = {"PostgreSQL": ("pgserver", "psycopg"), "Spark": ("pyspark",)}
+WANTED = {"PostgreSQL": ("pgserver", "psycopg"), SPARK: ("pyspark",)}
 """The packages that an engine needs."""
 
 
@@ -276,7 +282,7 @@ def _started(name: str, stack: contextlib.ExitStack, folder: Path) -> Engine:
     return partial(_spark, stack.enter_context(servers.spark()), folder)
 
 
-FULL, FULL_OF_FILES = Effort(1600, 1, 0), Effort(1600, 2, 300)
+FULL, FULL_OF_FILES = Effort(1600, 1, 0), Effort(1600, 1, 200)
 
 
 def table_probes(engines: Mapping[str, Engine], *, quick: bool) -> list[Probe]:

@@ -285,7 +285,7 @@ def verify_all(name: str | None = None, *, quick: bool = False) -> list[Result |
 ANSWERS, QUICK_ANSWERS = 5000, 2000
 """How often the audit asks `select` or a client on each input."""
 
-RANKED_ANSWERS, BROKEN_RANKED_ANSWERS = 300, 100
+RANKED_ANSWERS, BROKEN_RANKED_ANSWERS = 200, 100
 """How often it asks `rank`, which takes a hundred times as long."""
 
 AUDITED = [*dict.fromkeys(each.mechanism_name for each in SELECTIONS), ranking.NAME, signals.NAME]
