@@ -173,7 +173,7 @@ def test_other_processes_give_the_same_rows_in_the_same_order() -> None:
     assert [row.evidence for row in together] == [row.evidence for row in alone]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_rankings_are_audited_and_the_claim_for_one_comparison_fails_for_a_person_with_many() -> None:
     sound, broken = run_audit([RANKINGS[0].probe(8), BROKEN_RANKINGS[0].probe(60)], seed=8)
     assert (sound.passed, broken.passed) == (True, True)
