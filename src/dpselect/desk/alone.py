@@ -234,6 +234,8 @@ class AloneDesk:
                 if column == config.person:
                     raise InvalidInput(field, column, "must be another column than the person's")
                 listed = columns[column]
+                if listed != UNKNOWN and not listed.startswith("table:") and not Path(listed).exists():
+                    raise InvalidInput(field, Path(listed).name, "there is no such file in the folder of this desk")
                 try:
                     check_not_rows(config.source, config.table, Domain.of(listed))
                 except InvalidInput:
