@@ -248,6 +248,9 @@ def test_estimates_say_cost_quality_and_what_the_rest_buys(desk: RunningDesk) ->
     assert status == 200
     assert (estimate["cost"]["epsilon"], estimate["domain_size"]) == (0.25, len(FILMS))
     assert estimate["curve"]["kind"] == "success"
+    assert estimate["curve"]["value_label"] == (
+        f"least probability of exactly the right {QUESTION['k']}, if the last leads the rest by 20 people"
+    )
     values = [point["value"] for point in estimate["curve"]["points"]]
     assert values == sorted(values)
     needed = estimate["needed"]["epsilon"]
