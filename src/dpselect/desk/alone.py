@@ -68,7 +68,7 @@ class AloneDesk:
         self._ledger = Ledger(self._config.ledger)
         self._kept = KeptCounts()
         if self._config.datasets:
-            ensure_accounts(self._config, self._ledger)
+            ensure_accounts(self._config, self._ledger, self._place)
         described = {Path(each.source).resolve() for each in self._config.datasets.values()}
         self._undescribed = self._named([path for path in offered if path.resolve() not in described])
 
