@@ -185,11 +185,10 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
         """Return what a question would cost and how good it would be, from public facts; it costs nothing."""
         dataset = named(name, who)
         curve = None
-        if asked.like is not None:
-            like = asked.like
+        if (like := asked.like) is not None:
+            settled = await tried(partial(dataset.question, asked), who)
             counts = await tried(partial(dataset.like, like), who) if isinstance(like, str) else like.counts
-            task = look_alike_task(asked, dataset.question(asked), counts, [1] * len(counts))
-            curve = await curve_of(task, who, request)
+            curve = await curve_of(look_alike_task(asked, settled, counts, [1] * len(counts)), who, request)
         found: shapes.Estimate = await tried(partial(estimate, dataset, asked, who.analyst, curve), who)
         return found
 
@@ -198,7 +197,7 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
         """Return a curve from the private rows, which is not private; the ledger remembers it (alone only)."""
         own(who)
         dataset = named(name, who)
-        settled = dataset.question(asked)
+        settled = await tried(partial(dataset.question, asked), who)
         desk.remember_look(name)
         try:
             histograms = await tried(partial(dataset.true_scores, asked), who)
@@ -215,7 +214,6 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
     async def preview(name: Name, asked: shapes.Question, who: Who) -> shapes.Preview:
         """Answer a question on generated data of the declared shape; it costs nothing."""
         dataset = named(name, who)
-        dataset.question(asked)
         release, people = await tried(partial(dataset.generated, asked), who)
         text = f"Made-up rows of {people:,} people, in which items are popular at random. Nothing was charged."
         return shapes.Preview(release=shown(release), people=people, words=text)
@@ -226,7 +224,7 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
     ) -> dict[str, Any]:
         """Ask. 201 with a new answer, 200 with the stored one of the same question under the same key."""
         dataset = named(name, who)
-        dataset.question(asked)
+        await anyio.to_thread.run_sync(dataset.question, asked)  # a list is read, or a mechanism is calibrated
         work = partial(dataset.release, asked, who.analyst, key)
         found, joined = await charged.answer(dataset, who.analyst, key, asked, work)
         repeated = found.repeated or joined
