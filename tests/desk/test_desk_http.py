@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 import json
 import socket
 import threading
@@ -14,6 +16,8 @@ import pytest
 from desks import COUNTRIES, FILMS, QUESTION, RunningDesk, running, served, token_for, write_config, write_data
 
 import dpselect as dps
+from dpselect.desk.door import Door
+from dpselect.desk.operations import Log, Metrics
 from dpselect.ledger import Ledger
 
 ESTIMATE, PREVIEW, RELEASES = (f"/v1/datasets/views/{call}" for call in ("estimate", "preview", "releases"))
@@ -259,6 +263,11 @@ def test_estimates_say_cost_quality_and_what_the_rest_buys(desk: RunningDesk) ->
     assert estimate["buys"]["releases"] > 0
 
 
+def test_an_estimate_that_would_take_minutes_is_refused(desk: RunningDesk) -> None:
+    status, _, error = desk.send("POST", ESTIMATE, {**QUESTION, "k": 1001, "ordered": True, "lead": 20.0})
+    assert (status, error["error"]["field"]) == (400, "lead")
+
+
 @pytest.mark.parametrize("like", ["last", {"counts": [float(count) for count in range(100, 40, -5)]}])
 def test_look_alikes_come_from_the_configuration_or_an_upload(desk: RunningDesk, like: Any) -> None:
     status, _, estimate = desk.send("POST", ESTIMATE, {**QUESTION, "like": like})
@@ -435,6 +444,29 @@ def test_a_failure_inside_shows_and_logs_no_text(desk: RunningDesk, monkeypatch:
 
 
 @pytest.mark.slow
+def test_a_request_that_is_ended_at_the_stop_is_told_so() -> None:
+    sent: list[Any] = []
+
+    async def endless(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.Event().wait()
+
+    async def stopped() -> None:
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        door = Door(endless, hosts=frozenset({"localhost"}), metrics=Metrics(), log=Log(io.StringIO()))
+        scope = {"type": "http", "method": "POST", "path": RELEASES, "headers": [(b"host", b"localhost")]}
+        request = asyncio.create_task(door(scope, asyncio.Event().wait, send))
+        await asyncio.sleep(0)
+        request.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await request
+
+    asyncio.run(stopped())
+    assert sent[0]["status"] == 503
+    assert json.loads(sent[1]["body"])["error"]["code"] == "stopping"
+
+
 def test_a_process_serves_a_shared_desk_and_one_alone(tmp_path: Path) -> None:
     write_config(tmp_path)
     with running(tmp_path, "--config", "desk.toml") as desk:

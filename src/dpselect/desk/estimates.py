@@ -33,9 +33,14 @@ _NOTHING = 1e-12
 
 USUAL_PROBABILITY = 0.9
 
+MOST_LEADS = 1000
+"""The largest k for which an ordered answer has an estimate from a lead: each of its k leads takes time."""
+
 
 def estimate(dataset: DataSet, asked: EstimateQuestion, analyst: str, curve: dict[str, Any] | None = None) -> Estimate:
     """Return the estimate of a question; `curve` is one that was computed from a look-alike."""
+    if asked.lead is not None and asked.ordered and asked.k > MOST_LEADS:
+        raise InvalidInput("lead", asked.lead, f"must be left out for an ordered answer of more than {MOST_LEADS}")
     settled = dataset.question(asked)
     plan = settled.plan
     size = dataset.size_of(asked.item)
