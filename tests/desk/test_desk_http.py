@@ -314,14 +314,14 @@ def test_only_described_addresses_and_methods_are_answered(desk: RunningDesk) ->
         assert {"code", "message"} <= set(error["error"]), path
 
 
-def test_what_only_the_curators_own_desk_can_do_is_refused(desk: RunningDesk) -> None:
+def test_a_shared_service_has_no_call_for_what_only_the_curators_own_desk_can_do(desk: RunningDesk) -> None:
     described = {"person": "viewer", "epsilon": 9.0, "items": {"film": "films.csv"}}
     discovery = {"item": "film", "epsilon": 0.1, "delta": 1e-6, "max_items_per_person": 3}
     curator = token_for(desk.folder / "desk.toml", "cleo", scopes=["ask", "curate", "own"])
     for token in (desk.token, curator):
         for path, body in (("describe", described), ("discover", discovery), ("look", QUESTION)):
             status, _, error = desk.send("POST", f"/v1/datasets/views/{path}", body, key="k", token=token)
-            assert (status, error["error"]["code"]) == (403, "forbidden")
+            assert (status, error["error"]["code"]) == (404, "not-found")
 
 
 def test_large_bodies_are_refused_whether_they_state_their_size_or_not(

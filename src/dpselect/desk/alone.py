@@ -20,7 +20,7 @@ from dpselect._toml import KeyLines
 from dpselect.desk.accounts import ensure_accounts
 from dpselect.desk.config import DataSetConfig, DeskConfig, conflicts, read_config, write_config
 from dpselect.desk.datasets import UNKNOWN, DataSet, once_key
-from dpselect.desk.door import ASK, CURATE, OWN, Caller
+from dpselect.desk.door import ASK, CURATE, Caller
 from dpselect.desk.questions import DataSetState, Description, DiscoverQuestion, DomainFound, Mode
 from dpselect.desk.refusals import Refused
 from dpselect.desk.shared import LOOPBACK
@@ -76,7 +76,7 @@ class AloneDesk:
         """Return the curator, if this is the token in the printed URL."""
         if not hmac.compare_digest(token.encode(), self.token.encode()):
             return None
-        return Caller(CURATOR, frozenset({ASK, CURATE, OWN}))
+        return Caller(CURATOR, frozenset({ASK, CURATE}))
 
     def states(self, caller: Caller) -> list[DataSetState]:
         """Return the facts of the data sets, described ones first."""

@@ -25,8 +25,8 @@ _STOPPING = (
     "the service is stopping. Ask again when it runs: a release under the same key, which is charged once at most"
 )
 
-ASK, CURATE, OWN = "ask", "curate", "own"
-"""Scopes: to ask, to see everybody's history, and to describe the data (alone only)."""
+ASK, CURATE = "ask", "curate"
+"""Scopes: to ask, and to see everybody's history."""
 
 
 @dataclass(frozen=True)
