@@ -18,8 +18,8 @@ from pydantic import ValidationError
 import dpselect
 from dpselect._toml import KeyLines
 from dpselect.desk.accounts import ensure_accounts
-from dpselect.desk.config import DataSetConfig, DeskConfig, conflicts, read_config, write_config
-from dpselect.desk.datasets import UNKNOWN, DataSet, once_key
+from dpselect.desk.config import IN_TABLE, DataSetConfig, DeskConfig, conflicts, read_config, write_config
+from dpselect.desk.datasets import UNKNOWN, DataSet, once_key, public_list
 from dpselect.desk.door import ASK, CURATE, Caller
 from dpselect.desk.questions import DataSetState, Description, DiscoverQuestion, DomainFound, Mode
 from dpselect.desk.refusals import Refused
@@ -242,6 +242,8 @@ class AloneDesk:
                     raise InvalidInput(
                         field, Path(listed).name, "must be a public list, not the private rows themselves"
                     ) from None
+                if listed != UNKNOWN and not listed.startswith(IN_TABLE):
+                    public_list(listed, column)  # its error names the file as the curator knows it
 
     def _unpadded(self, name: str, config: DataSetConfig) -> DataSet:
         """Return a data set whose answers leave at once: alone, whoever sees the time has the rows."""

@@ -453,7 +453,8 @@ def public_list(path: str, column: str) -> tuple[str, ...]:
         found = Path(path).stat()
         return _listed(path, column, found.st_mtime_ns, found.st_size)
     except (OSError, InvalidInput):
-        raise SourceError(f"the public list {Path(path).name} cannot be read as a list of {column!r}") from None
+        text = f"the public list {Path(path).name} cannot be read: it must be a file with the column {column!r}"
+        raise SourceError(text) from None
 
 
 @lru_cache(maxsize=64)
