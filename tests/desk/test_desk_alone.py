@@ -99,6 +99,18 @@ def test_neither_a_restart_nor_an_edited_file_raises_the_total(tmp_path: Path) -
         assert "never changes" in error["error"]["message"]
 
 
+def test_of_two_desks_in_one_folder_none_undoes_what_the_other_keeps(desk: RunningDesk) -> None:
+    with alone(desk.folder, "views.csv", "films.csv") as other:
+        assert describe(desk)[0] == 200
+        assert desk.send("POST", "/v1/datasets/views/look", QUESTION)[0] == 200
+        before = (desk.folder / "desk.toml").read_text()
+        status, error = describe(other)
+        assert (status, error["error"]["code"]) == (409, "changed")
+        assert "stop this desk and start it again" in error["error"]["message"]
+        assert (desk.folder / "desk.toml").read_text() == before
+    assert describe(desk)[0] == 200
+
+
 def test_the_column_of_times_is_fixed_with_the_period(desk: RunningDesk) -> None:
     """A row would else be in two periods, and each period has a budget of its own."""
     periods = {"time": "day", "every": "month"}

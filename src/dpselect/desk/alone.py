@@ -19,7 +19,7 @@ import dpselect
 from dpselect._toml import KeyLines
 from dpselect.desk.accounts import ensure_accounts
 from dpselect.desk.config import IN_TABLE, DataSetConfig, DeskConfig, conflicts, read_config, write_config
-from dpselect.desk.datasets import UNKNOWN, DataSet, once_key, public_list
+from dpselect.desk.datasets import UNKNOWN, DataSet, once_key
 from dpselect.desk.door import ASK, CURATE, Caller
 from dpselect.desk.questions import DataSetState, Description, DiscoverQuestion, DomainFound, Mode
 from dpselect.desk.refusals import Refused
@@ -64,7 +64,7 @@ class AloneDesk:
         self._place = folder / CONFIG
         self._lock = threading.Lock()
         self.offered = [str(path) for path in offered]
-        self._config = self._configured(ledger)
+        self._config, self._on_disk = self._configured(ledger), _content(self._place)
         self._ledger = Ledger(self._config.ledger)
         self._kept = KeptCounts()
         if self._config.datasets:
@@ -196,6 +196,13 @@ class AloneDesk:
 
     def _keep(self, name: str, stated: dict[str, Any]) -> None:
         """Check and write the configuration with a data set described like this, and make its budget."""
+        if _content(self._place) != self._on_disk:
+            raise Refused(
+                409,
+                f"{CONFIG} has changed since this desk started, by hand or by another desk in this folder; stop this "
+                "desk and start it again",
+                code="changed",
+            )
         datasets = {each: one.model_dump() for each, one in self._config.datasets.items()}
         try:
             config = DeskConfig.model_validate(
@@ -210,7 +217,7 @@ class AloneDesk:
         self._check(name, config.datasets[name])
         ensure_accounts(config, self._ledger)
         write_config(config, self._place)
-        self._config = config
+        self._config, self._on_disk = config, _content(self._place)
 
     def _check(self, name: str, config: DataSetConfig) -> None:
         """Refuse columns, lists and conditions that cannot be used, before the budget is made."""
@@ -234,7 +241,7 @@ class AloneDesk:
                 if column == config.person:
                     raise InvalidInput(field, column, "must be another column than the person's")
                 listed = columns[column]
-                if listed != UNKNOWN and not listed.startswith("table:") and not Path(listed).exists():
+                if listed != UNKNOWN and not listed.startswith(IN_TABLE) and not Path(listed).exists():
                     raise InvalidInput(field, Path(listed).name, "there is no such file in the folder of this desk")
                 try:
                     check_not_rows(config.source, config.table, Domain.of(listed))
@@ -242,8 +249,6 @@ class AloneDesk:
                     raise InvalidInput(
                         field, Path(listed).name, "must be a public list, not the private rows themselves"
                     ) from None
-                if listed != UNKNOWN and not listed.startswith(IN_TABLE):
-                    public_list(listed, column)  # its error names the file as the curator knows it
 
     def _unpadded(self, name: str, config: DataSetConfig) -> DataSet:
         """Return a data set whose answers leave at once: alone, whoever sees the time has the rows."""
@@ -320,7 +325,7 @@ class AloneDesk:
 
     def _path(self, listed: str) -> str:
         """Return a list as the configuration names it: files by their absolute paths."""
-        if listed == UNKNOWN or listed.startswith("table:"):
+        if listed == UNKNOWN or listed.startswith(IN_TABLE):
             return listed
         path = Path(listed)
         offered = next((Path(each) for each in self.offered if Path(each).name == listed), None)
@@ -337,6 +342,11 @@ def _columns(source: str) -> list[str] | None:
         return column_names(source)
     except InvalidInput:
         return None
+
+
+def _content(path: Path) -> bytes | None:
+    """Return what a file holds; None if there is none."""
+    return path.read_bytes() if path.is_file() else None
 
 
 def _holds(path: Path, content: bytes) -> bool:

@@ -10,13 +10,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib.resources import files
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import anyio
 from fastapi import FastAPI, Header, Path, Query, Request, Response
 
 import dpselect
 from dpselect.desk import questions as shapes
+from dpselect.desk.alone import AloneDesk
 from dpselect.desk.charged import ChargedWork
 from dpselect.desk.datasets import DataSet
 from dpselect.desk.door import ASK, CURATE, Caller, Door, Who
@@ -24,6 +25,7 @@ from dpselect.desk.estimates import estimate, look_alike_task, words
 from dpselect.desk.operations import Log, Metrics, RateLimit
 from dpselect.desk.refusals import Refused, answer_errors, documented, source_failed
 from dpselect.desk.room import FairRoom
+from dpselect.desk.shared import SharedDesk
 from dpselect.desk.workers import Workers
 from dpselect.errors import SourceError
 from dpselect.service import Guard
@@ -51,48 +53,15 @@ KeyHeader = Annotated[
 ]
 
 
-class Desk(Protocol):
-    """What the application serves: `shared.SharedDesk` or `alone.AloneDesk`."""
-
-    mode: shapes.Mode
-    hosts: frozenset[str]
-    requests_per_minute: int
-    offered: list[str]
-
-    def caller(self, token: str) -> Caller | None:
-        """Return whose token this is, or None."""
-
-    def states(self, caller: Caller) -> list[shapes.DataSetState]:
-        """Return the public facts of all data sets that the caller may ask about."""
-
-    def dataset(self, name: str) -> DataSet | None:
-        """Return a data set that can be asked about."""
-
-    def sharing(self, budget: str) -> frozenset[str]:
-        """Return the names of the data sets that share a budget."""
-
-    def describe(self, name: str, description: shapes.Description) -> shapes.DataSetState:
-        """Keep what the curator states of a data set; alone only."""
-
-    def discover(self, name: str, asked: shapes.DiscoverQuestion, key: str) -> tuple[shapes.DomainFound, bool]:
-        """Publish which items exist, and say whether the answer was stored before; alone only."""
-
-    def remember_look(self, name: str) -> None:
-        """Keep that the true scores were looked at; alone only."""
-
-    def ready(self) -> bool:
-        """Whether the ledger can be read."""
-
-
 Name = Annotated[str, Path(max_length=200, description="Name of the data set.")]
 
 
-def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
+def create_app(desk: AloneDesk | SharedDesk, *, log: Log | None = None) -> FastAPI:
     """Return the ASGI application of a desk.
 
     Parameters
     ----------
-    desk : SharedDesk or AloneDesk
+    desk : AloneDesk or SharedDesk
         What is served.
     log : Log, optional
         Where events are written; standard error if not stated.
@@ -218,7 +187,7 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
             raise Refused(404, "nothing was asked under this key")
         return _in_words(found)
 
-    if desk.mode == "alone":  # a shared service does not even have these calls
+    if isinstance(desk, AloneDesk):  # a shared service does not even have these calls
 
         @app.post("/v1/datasets/{name}/describe", responses=problems)
         def describe(name: Name, description: shapes.Description, who: Who) -> shapes.DataSetState:

@@ -8,7 +8,7 @@ from dpselect.desk.accounts import check_tokens, ensure_accounts
 from dpselect.desk.config import DeskConfig, lines_of, refusal
 from dpselect.desk.datasets import DataSet
 from dpselect.desk.door import ASK, CURATE, Caller
-from dpselect.desk.questions import DataSetState, Description, DiscoverQuestion, DomainFound, Mode
+from dpselect.desk.questions import DataSetState, Mode
 from dpselect.desk.tokens import TokenStore
 from dpselect.errors import DpSelectError, InvalidInput
 from dpselect.ledger import Ledger
@@ -84,18 +84,6 @@ class SharedDesk:
         """Return the names of the data sets that share a budget."""
         return frozenset(name for name, dataset in self._datasets.items() if dataset.budget == budget)
 
-    def describe(self, name: str, description: Description) -> DataSetState:
-        """Refuse: the configuration describes the data sets."""
-        raise _configured()
-
-    def discover(self, name: str, asked: DiscoverQuestion, key: str) -> tuple[DomainFound, bool]:
-        """Refuse: the configuration names the lists of items."""
-        raise _configured()
-
-    def remember_look(self, name: str) -> None:
-        """Refuse: nobody looks at the rows here."""
-        raise _configured()
-
     def ready(self) -> bool:
         """Whether the ledger can be read."""
         try:
@@ -108,7 +96,3 @@ class SharedDesk:
 _KEYS = {"person": "person", "domain": "items", "item": "items", "groups": "groups", "by": "groups"}
 _KEYS |= {"table_name": "table", "time": "time", "where": "filters"}
 """The key of a data set that states an argument of the library."""
-
-
-def _configured() -> InvalidInput:
-    return InvalidInput("dataset", None, "must be described in the configuration of the shared desk")
