@@ -261,9 +261,9 @@ def test_a_list_whose_first_line_may_be_an_item_is_refused_with_what_to_write(na
         heat(path)
     assert caught.value.given == name
     assert caught.value.accepted == (
-        "its first line is 'Heat' instead of 'film', the column of the rows; if that is the header, write "
-        "--domain-column 'Heat' (in Python, domain_column); if it is an item, write --domain-no-header "
-        "(domain_header=False)"
+        "its first line is 'Heat' instead of 'film', the column of the rows; write 'film' as its first line; "
+        "or else, if 'Heat' is the header, --domain-column 'Heat' (in Python, domain_column), and if it is an "
+        "item, --domain-no-header (domain_header=False)"
     )
     assert heat(path, domain_header=False).items == ["Heat"]
     assert heat(path, domain_header=False).domain == StatedDomain(3, "public")

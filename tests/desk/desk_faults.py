@@ -198,10 +198,11 @@ def verdict(race: Race) -> Counter[str]:
     """Check that every key was charged once and answered once, to everybody alike; return figures."""
     place = read_config(race.config).ledger
     with Ledger(place) as ledger:
-        assert ledger.check() == []
+        assert ledger.check() == [], "a damaged ledger"
         keys = [entry.once for entry in ledger.entries("views")]
         assert len(set(keys)) == len(keys), "a key was charged twice"
-        assert ledger.spent("views").epsilon == ledger.spent("views/ann").epsilon == len(keys) * COST
+        spent = [ledger.spent(name).epsilon for name in ("views", "views/ann")]
+        assert spent == [len(keys) * COST] * 2, "a sum that is not that of the records"
         stored = {key: ledger.answer("views", key or "") for key in keys}
     assert {f"ann:{each.key}" for each in race.told} == set(keys), "an answer without a record, or a key without answer"
     for each in race.told:

@@ -74,7 +74,7 @@ def test_what_is_wrong_is_said_beside_its_field(page: Any, desk: Desk) -> None:
     assert page.text_content("#describe-person-error") == "", "a message goes when its field is changed"
     page.select_option("#describe-item-0", "film")
     for file, said in (
-        ("none.csv", "the public list none.csv cannot be read"),
+        ("none.csv", "there is no such file in the folder"),
         ("views.csv", "a public list, not the private rows"),
     ):
         page.fill("#describe-file-0", file)
@@ -132,7 +132,16 @@ def test_the_curve_moves_with_epsilon_and_answers_which_epsilon_is_needed(page: 
     page.click("#use-needed")
     needed = float(page.input_value("#epsilon"))
     page.wait_for_selector(f"#curve-title:has-text('At epsilon {needed:g}, exactly the right 10')")
-    page.wait_for_selector("#curve-title:has-text('probability 0.9')")
+    page.wait_for_selector("#curve-title:has-text('a probability of at least 0.9')")
+    page.fill("#k", "5")
+    assert page.text_content("#needed") == "", "that epsilon was for another k"
+    assert not page.is_visible("#use-needed")
+    page.fill("#k", "10")
+    page.wait_for_selector(f"#curve-title:has-text('At epsilon {needed:g}, exactly the right 10')")
+    page.fill("#epsilon", "none")
+    page.wait_for_selector("#epsilon-error:not(:empty)")
+    assert page.locator("#curve .curve-mark").count() == 0, "no point for an epsilon that is not a number"
+    assert "At epsilon" not in page.text_content("#curve-title")
     table = page.locator("#curve-table tbody tr")
     assert table.count() >= 10, "the curve is there as a table too"
 
@@ -218,7 +227,7 @@ def test_the_answer_can_be_downloaded_and_the_report_prints_on_one_page(
     describe(page)
     page.check("#with-values")
     page.fill("#purpose", "newsletter <b>46</b>")
-    ask(page, epsilon="1")
+    ask(page, k="10", epsilon="1")
     answer(page)
     assert "protects one person" in page.text_content("#answer .notice")
     assert "come out with probability 0.9" in page.text_content("#answer .notice")
@@ -235,10 +244,11 @@ def test_the_answer_can_be_downloaded_and_the_report_prints_on_one_page(
             assert item in text
         assert "protects one person" in text
         assert "newsletter <b>46</b>" in text, "what is typed in stays text"
-        assert printed.locator("svg .value-bar").count() == 3
+        assert printed.locator("svg .value-bar").count() == 10
         assert printed.evaluate("document.documentElement.scrollWidth") == 390
         printed.emulate_media(media="print")
-        assert printed.pdf(format="A4").count(b"/Type /Page\n") == 1
+        for paper in ("A4", "Letter"):
+            assert printed.pdf(format=paper).count(b"/Type /Page\n") == 1
 
 
 def test_discovery_publishes_the_list_and_then_the_answer_is_of_it(page: Any, desk: Desk) -> None:
@@ -259,6 +269,7 @@ def test_discovery_publishes_the_list_and_then_the_answer_is_of_it(page: Any, de
     page.check("#discover-agree")
     page.click("#discover-button")
     page.wait_for_selector("#question-status.good:has-text('The list was published')")
+    assert page.evaluate("document.activeElement.id") == "item"
     page.wait_for_selector("#list-source:has-text('a public list of')")
     assert "film" in (desk.folder / "views-film.csv").read_text().splitlines()[0]
     settled(page)
@@ -375,6 +386,7 @@ def test_a_lost_release_is_asked_again_under_its_key(page: Any, desk: Desk, arri
     page.route("**/releases", lambda route: lose(route) if route.request.method == "POST" else route.continue_())
     ask(page)
     page.wait_for_selector("#pending:visible")
+    page.wait_for_selector("#retry:focus")
     assert "nothing is charged twice" in page.text_content("#pending-text")
     assert page.is_disabled("#release-button"), "no second question before the first is settled"
     page.unroute("**/releases")

@@ -70,6 +70,7 @@ def test_the_keyboard_alone_goes_from_the_start_to_the_release(browser: Any, tmp
         reach("preview-button")
         page.keyboard.press("Enter")
         page.wait_for_selector("#preview:visible")
+        page.wait_for_selector("#preview-button:focus")
         reach("release-button")
         page.keyboard.press("Enter")
         page.wait_for_selector("#confirm[open]")
@@ -82,6 +83,20 @@ def test_the_keyboard_alone_goes_from_the_start_to_the_release(browser: Any, tmp
         page.keyboard.press("Enter")
         answer(page)
         assert page.evaluate("document.activeElement.id") == "answer", "where reading goes on"
+
+
+def test_the_keyboard_goes_to_fields_that_are_added_and_is_kept_when_they_go(browser: Any, desk: Desk) -> None:
+    with opened(browser, desk.address) as page:
+        settled(page)
+        page.click("#change-facts")
+        page.click("#describe-more > summary")
+        for kind, first in (("item", "item-2"), ("group", "group-3"), ("filter", "filter-name-4")):
+            page.focus(f"#add-{kind}")
+            page.keyboard.press("Enter")
+            assert page.evaluate("document.activeElement.id") == f"describe-{first}"
+            page.focus(f".repeated:has(#describe-{first}) > button")
+            page.keyboard.press("Enter")
+            assert page.evaluate("document.activeElement.id") == f"add-{kind}"
 
 
 def test_a_screen_reader_finds_a_name_for_everything(browser: Any, desk: Desk) -> None:
@@ -168,6 +183,30 @@ def test_every_step_fits_the_screen_in_both_themes(browser: Any, tmp_path: Path,
         assert len(texts) > 30
         assert all(size >= 12 for _, size, _ in texts), "legible"
         assert all(inside for _, _, inside in texts), [text for text, _, inside in texts if not inside]
+
+
+def test_charts_of_groups_have_one_scale_and_are_drawn_again_for_another_width(browser: Any, desk: Desk) -> None:
+    with opened(browser, desk.address, width=844) as page:
+        settled(page)
+        page.check("#with-values")
+        page.select_option("#by", "country")
+        ask(page, epsilon="20")
+        answer(page)
+        lengths = """[...document.querySelectorAll("#answer .chart")].map((chart) =>
+            chart.querySelector(".value-bar").getAttribute("width")
+                / Number(chart.querySelectorAll(".name")[1].textContent.replace(",", "")))"""
+        scales = page.evaluate(lengths)
+        assert len(scales) == 3
+        assert scales == pytest.approx([scales[0]] * 3), "a person is as long in each chart"
+        page.set_viewport_size({"width": 390, "height": 844})
+        fits = """[...document.querySelectorAll("#answer .chart")].every((chart) =>
+            chart.viewBox.baseVal.width === chart.parentNode.clientWidth)"""
+        for _ in range(200):
+            if page.evaluate(fits):
+                break
+            page.wait_for_timeout(50)
+        assert page.evaluate(fits), "the words on them stay legible"
+        assert page.locator("#answer .chart").count() == 3, "in place of the first ones"
 
 
 def check_fit(page: Any, width: int, theme: str) -> None:

@@ -38,6 +38,7 @@ def test_an_analyst_enters_a_token_and_sees_public_facts_alone(browser: Any, tmp
         page.wait_for_selector("#token-error:has-text('The token is not accepted')")
         enter(page, desk.address)
         settled(page)
+        assert page.evaluate("document.activeElement.id") == "dataset", "the keyboard goes to the first choice"
         assert "You are ann" in page.text_content("#session")
         assert page.input_value("#epsilon") == "0.13", "a quarter of what is left to ann"
         assert page.locator("#budget .bar").count() == 2
@@ -52,6 +53,7 @@ def test_an_analyst_enters_a_token_and_sees_public_facts_alone(browser: Any, tmp
         page.click("#like-button")
         page.wait_for_selector("#curve-tag:has-text('from a look-alike')")
         page.fill("#accuracy", "0.5")
+        assert page.text_content("#accuracy-label") == "Wanted share of right items"
         page.click("#needed-button")
         page.wait_for_selector("#use-needed:visible")
         page.fill("#epsilon", "0.25")
@@ -108,12 +110,12 @@ def spent_by(config: Path, desk: Any) -> float:
 def test_a_refusal_says_what_is_left_and_offers_it(browser: Any, tmp_path: Path) -> None:
     with shared_by(write_config(tmp_path, epsilon=0.5)) as desk, opened(browser, desk.address) as page:
         settled(page)
-        page.click("#commands > summary")
-        ask(page, epsilon="0.75")
-        page.wait_for_selector("#release-status.bad:has-text('Refused: this costs epsilon 0.75, and 0.5 is left')")
-        assert "Nothing was spent" in page.text_content("#release-status")
+        page.fill("#epsilon", "0.75")
+        page.wait_for_selector("#epsilon-error:has-text('This costs epsilon 0.75; only 0.5 is left.')")
+        page.click("#release-button")
+        assert not page.is_visible("#confirm"), "what cannot be paid is not offered"
         assert page.evaluate("document.activeElement.id") == "epsilon"
-        page.wait_for_selector("#epsilon-error:has-text('0.5 is left')")
+        assert page.text_content("#epsilon-error") == "This costs epsilon 0.75; only 0.5 is left."
         page.wait_for_selector("#budget .over", state="attached")
         assert spent(desk) == 0
         page.click("#use-rest")

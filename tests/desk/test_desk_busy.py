@@ -8,12 +8,15 @@ import select
 import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from desks import QUESTION, RunningDesk, served, token_for, write_config
+
+from dpselect.desk.datasets import DataSet
 
 ESTIMATE = "/v1/datasets/views/estimate"
 PREVIEW = "/v1/datasets/views/preview"
@@ -57,6 +60,27 @@ def test_many_estimates_and_previews_do_not_keep_a_release_waiting(
         go_on.set()
         for thread in threads:
             thread.join()
+
+
+@pytest.mark.parametrize("call", ["releases", "preview", "estimate"])
+def test_a_question_that_takes_long_to_check_keeps_no_other_call_waiting(
+    desk: RunningDesk, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    go_on, started, question = threading.Event(), threading.Event(), DataSet.question
+
+    def slow(dataset: DataSet, asked: Any) -> Any:
+        started.set()
+        assert go_on.wait(timeout=30)  # without room for others, the desk would wait for itself
+        return question(dataset, asked)
+
+    monkeypatch.setattr(DataSet, "question", slow)
+    asked = {**QUESTION, "like": {"counts": [9.0, 5.0, 3.0, 1.0]}} if call == "estimate" else QUESTION
+    with ThreadPoolExecutor(1) as client:
+        answer = client.submit(desk.send, "POST", f"/v1/datasets/views/{call}", asked, key="key")
+        assert started.wait(timeout=30)
+        assert desk.send("GET", "/healthz")[0] == 200
+        go_on.set()
+        assert answer.result()[0] == (201 if call == "releases" else 200)
 
 
 def heavy(desk: RunningDesk) -> socket.socket:

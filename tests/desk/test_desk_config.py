@@ -63,6 +63,17 @@ MISTAKES = {
     "name": ("[datasets.views]", '[datasets."a/b"]', "line 4: datasets.a/b must be a name of letters, digits, - and _"),
     "analyst": ("people", 'analysts = { "a:b" = 1 }\npeople', "must be a name of letters, digits, - and _"),
     "not TOML": ("epsilon = 2.0", "epsilon = ", "it is not valid TOML: Invalid value (at line 8"),
+    "host with a port": (
+        "requests",
+        'hosts = ["desk.example:443"]\nrequests',
+        "line 2: hosts.0: must be",
+    ),
+    "host as a URL": ("requests", 'hosts = ["https://desk.example"]\nrequests', "line 2: hosts.0: must be"),
+    "kind of ledger": (
+        '"ledger.sqlite"',
+        '"mysql://localhost/x"',
+        "line 1: ledger must be the path of a file",
+    ),
     "no table": ('"views.csv"', '"postgresql://localhost/shop"', "table must name the table of the database"),
 }
 
@@ -267,7 +278,7 @@ def test_files_of_an_object_store_are_the_same_wherever_spark_runs(tmp_path: Pat
 def opened(place: Path) -> str:
     """Return why this configuration is not served."""
     with pytest.raises(dps.DpSelectError) as caught:
-        SharedDesk(read_config(place)).check(place)
+        SharedDesk(read_config(place), path=place).check(place)
     return str(caught.value)
 
 
@@ -280,10 +291,10 @@ def test_the_command_checks_before_it_serves(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"person": "viewr"}, "line 5: datasets.views: table 'views.csv': the header has no column 'viewr'"),
+        ({"person": "viewr"}, "line 5: datasets.views.source: table 'views.csv': the header has no column 'viewr'"),
         ({"items": {"film": "films.csv", "movie": "films.csv"}}, "no column 'movie'"),
-        ({"filters": {"adults": "agee >= 18"}}, "line 10: datasets.views: where"),
-        ({"filters": {"adults": "true; DROP TABLE x"}}, "line 10: datasets.views: where"),
+        ({"filters": {"adults": "agee >= 18"}}, "line 10: datasets.views.filters: where"),
+        ({"filters": {"adults": "true; DROP TABLE x"}}, "line 10: datasets.views.filters: where"),
         ({"groups": {"nation": "countries.csv"}}, "no column 'nation'"),
         ({"time": "days", "every": "week"}, "no column 'days'"),
         ({"like": {"last": "films.csv"}}, "must have a column 'count' of numbers"),
@@ -298,13 +309,12 @@ def test_the_start_is_refused_if_a_question_could_not_be_answered(
 def test_a_wrong_address_is_refused_at_the_start_without_its_password(tmp_path: Path) -> None:
     address = "postgresql://ann:hunter2@127.0.0.1:9/shop"
     told = opened(write_config(tmp_path, source=address, table="views"))
-    assert "line 5: datasets.views:" in told
+    assert "line 5: datasets.views.source:" in told
     assert "hunter2" not in told
-    told = opened(write_config(tmp_path, ledger=address))
-    assert "ledger" in told
-    assert "hunter2" not in told
-    told = opened(write_config(tmp_path, ledger="postgresql://ann:hunter2@[oops/shop"))
-    assert "hunter2" not in told
+    for ledger in (address, "postgresql://ann:hunter2@[oops/shop", "no-such-folder/ledger.sqlite"):
+        told = opened(write_config(tmp_path, ledger=ledger))
+        assert "line 1: ledger" in told
+        assert "hunter2" not in told
 
 
 def test_a_table_of_items_that_is_the_table_of_rows_is_refused(tmp_path: Path) -> None:
@@ -316,11 +326,25 @@ def test_a_table_of_items_that_is_the_table_of_rows_is_refused(tmp_path: Path) -
     assert "it is the table of private rows" in opened(place)
 
 
-def test_a_total_that_the_ledger_knows_otherwise_is_refused(tmp_path: Path) -> None:
-    SharedDesk(read_config(write_config(tmp_path)))
-    for change in ({"epsilon": 3.0}, {"delta": 0.1}, {"protects": "one household"}, {"time": "day", "every": "week"}):
-        with pytest.raises(dps.InvalidInput, match=r"never changes|must be 'one person'"):
-            SharedDesk(read_config(write_config(tmp_path, **change)))  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"epsilon": 3.0}, "line 8: datasets.views.epsilon: epsilon 3.0: the ledger has a budget 'views' of epsilon 2"),
+        ({"delta": 0.1}, "of epsilon 2, delta 0, which never changes"),
+        ({"protects": "one household"}, "datasets.views.protects: protects 'one household': the ledger's budget"),
+        ({"protects": "one"}, "protects one person, which never changes"),
+        ({"time": "day", "every": "week"}, "which never changes"),
+        ({"analysts": {"ann": 0.7}}, "line 13: datasets.views.analysts.ann: epsilon 0.7: the ledger has a budget"),
+    ],
+)
+def test_a_total_that_the_ledger_knows_otherwise_is_refused_with_its_line(
+    tmp_path: Path, change: dict[str, object], told: str
+) -> None:
+    SharedDesk(read_config(write_config(tmp_path, analysts={"ann": 0.5})))
+    place = write_config(tmp_path, **change)
+    assert told in opened(place)
+    with pytest.raises(dps.InvalidInput, match="never changes"):
+        SharedDesk(read_config(place))
 
 
 def test_the_total_of_all_periods_never_changes_either(tmp_path: Path) -> None:
@@ -329,6 +353,11 @@ def test_the_total_of_all_periods_never_changes_either(tmp_path: Path) -> None:
     for lifetime in (10.0, None):
         with pytest.raises(dps.InvalidInput, match="9 over all of them, which never changes"):
             SharedDesk(read_config(write_config(tmp_path, **weekly, lifetime=lifetime)))
+
+
+def test_a_total_of_all_periods_below_that_of_one_is_shown_with_its_line(tmp_path: Path) -> None:
+    told = opened(write_config(tmp_path, time="day", every="week", lifetime=0.5))
+    assert "line 15: datasets.views.lifetime: lifetime must be at least 2.0" in told
 
 
 def test_a_configuration_that_is_written_is_read_back(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 import json
 import socket
 import threading
@@ -14,6 +16,8 @@ import pytest
 from desks import COUNTRIES, FILMS, QUESTION, RunningDesk, running, served, token_for, write_config, write_data
 
 import dpselect as dps
+from dpselect.desk.door import Door
+from dpselect.desk.operations import Log, Metrics
 from dpselect.ledger import Ledger
 
 ESTIMATE, PREVIEW, RELEASES = (f"/v1/datasets/views/{call}" for call in ("estimate", "preview", "releases"))
@@ -248,12 +252,20 @@ def test_estimates_say_cost_quality_and_what_the_rest_buys(desk: RunningDesk) ->
     assert status == 200
     assert (estimate["cost"]["epsilon"], estimate["domain_size"]) == (0.25, len(FILMS))
     assert estimate["curve"]["kind"] == "success"
+    assert estimate["curve"]["value_label"] == (
+        f"least probability of exactly the right {QUESTION['k']}, if the last leads the rest by 20 people"
+    )
     values = [point["value"] for point in estimate["curve"]["points"]]
     assert values == sorted(values)
     needed = estimate["needed"]["epsilon"]
     again = desk.send("POST", ESTIMATE, {**QUESTION, "epsilon": needed, "lead": 20.0})[2]
     assert again["curve"]["at"]["value"] >= 0.9 - 1e-9
     assert estimate["buys"]["releases"] > 0
+
+
+def test_an_estimate_that_would_take_minutes_is_refused(desk: RunningDesk) -> None:
+    status, _, error = desk.send("POST", ESTIMATE, {**QUESTION, "k": 1001, "ordered": True, "lead": 20.0})
+    assert (status, error["error"]["field"]) == (400, "lead")
 
 
 @pytest.mark.parametrize("like", ["last", {"counts": [float(count) for count in range(100, 40, -5)]}])
@@ -302,14 +314,14 @@ def test_only_described_addresses_and_methods_are_answered(desk: RunningDesk) ->
         assert {"code", "message"} <= set(error["error"]), path
 
 
-def test_what_only_the_curators_own_desk_can_do_is_refused(desk: RunningDesk) -> None:
+def test_a_shared_service_has_no_call_for_what_only_the_curators_own_desk_can_do(desk: RunningDesk) -> None:
     described = {"person": "viewer", "epsilon": 9.0, "items": {"film": "films.csv"}}
     discovery = {"item": "film", "epsilon": 0.1, "delta": 1e-6, "max_items_per_person": 3}
     curator = token_for(desk.folder / "desk.toml", "cleo", scopes=["ask", "curate", "own"])
     for token in (desk.token, curator):
         for path, body in (("describe", described), ("discover", discovery), ("look", QUESTION)):
             status, _, error = desk.send("POST", f"/v1/datasets/views/{path}", body, key="k", token=token)
-            assert (status, error["error"]["code"]) == (403, "forbidden")
+            assert (status, error["error"]["code"]) == (404, "not-found")
 
 
 def test_large_bodies_are_refused_whether_they_state_their_size_or_not(
@@ -432,6 +444,29 @@ def test_a_failure_inside_shows_and_logs_no_text(desk: RunningDesk, monkeypatch:
 
 
 @pytest.mark.slow
+def test_a_request_that_is_ended_at_the_stop_is_told_so() -> None:
+    sent: list[Any] = []
+
+    async def endless(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.Event().wait()
+
+    async def stopped() -> None:
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        door = Door(endless, hosts=frozenset({"localhost"}), metrics=Metrics(), log=Log(io.StringIO()))
+        scope = {"type": "http", "method": "POST", "path": RELEASES, "headers": [(b"host", b"localhost")]}
+        request = asyncio.create_task(door(scope, asyncio.Event().wait, send))
+        await asyncio.sleep(0)
+        request.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await request
+
+    asyncio.run(stopped())
+    assert sent[0]["status"] == 503
+    assert json.loads(sent[1]["body"])["error"]["code"] == "stopping"
+
+
 def test_a_process_serves_a_shared_desk_and_one_alone(tmp_path: Path) -> None:
     write_config(tmp_path)
     with running(tmp_path, "--config", "desk.toml") as desk:

@@ -14,6 +14,8 @@ import pyarrow.parquet
 import pytest
 from desks import FILMS, PRIVATE, QUESTION, RunningDesk, running, served, token_for, write_config, write_data
 
+from dpselect.desk import SharedDesk, read_config
+from dpselect.desk.door import Caller
 from dpselect.ledger import Ledger
 from servers import BRIEF_JAVA, fresh_database
 
@@ -77,6 +79,16 @@ def test_rows_in_duckdb(tmp_path: Path, lists: dict[str, Any]) -> None:
     with served(write_config(tmp_path, **{**in_duckdb(tmp_path), **BUDGETS, **lists})) as desk:
         answers_as_it_should(desk)
         assert desk.send("POST", "/v1/datasets/views/preview", {**QUESTION, "by": "country"})[0] == 200
+
+
+def test_facts_need_no_engine_after_the_start(tmp_path: Path) -> None:
+    place = write_config(tmp_path, **{**in_duckdb(tmp_path), **LISTS})
+    desk = SharedDesk(read_config(place))
+    desk.check(place)
+    for file in tmp_path.glob("*.duckdb"):
+        file.unlink()
+    [state] = desk.states(Caller("ann", frozenset()))
+    assert state.domain_size == {"film": len(FILMS)}
 
 
 @pytest.mark.parametrize("lists", [{}, LISTS], ids=["files", "tables"])

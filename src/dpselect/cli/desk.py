@@ -184,7 +184,7 @@ def create_command(
         if name not in settings.datasets:
             raise dpselect.InvalidInput("dataset", name, f"must be one of {', '.join(settings.datasets)}")
     with Ledger(settings.ledger) as ledger:
-        ensure_accounts(settings, ledger)
+        ensure_accounts(settings, ledger, config)
         tokens = TokenStore(settings.ledger)
         check_spelling(analyst, settings, ledger, tokens)
         for name in dataset or settings.datasets if epsilon is not None else []:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dpselect.desk.config import DataSetConfig, DeskConfig
+from pathlib import Path
+
+from dpselect.desk.config import DataSetConfig, DeskConfig, lines_of, refusal
 from dpselect.desk.tokens import TokenStore
-from dpselect.errors import InvalidInput
+from dpselect.errors import DpSelectError, InvalidInput
 from dpselect.ledger import Account, Ledger
 from dpselect.ledger.names import alike
+from dpselect.periods import protected_unit, unit_named
 
 
 def analyst_account(budget: str, analyst: str) -> str:
@@ -14,8 +17,10 @@ def analyst_account(budget: str, analyst: str) -> str:
     return f"{budget}/{analyst}"
 
 
-def ensure_accounts(config: DeskConfig, ledger: Ledger) -> None:
+def ensure_accounts(config: DeskConfig, ledger: Ledger, path: Path | None = None) -> None:
     """Make the accounts that the ledger lacks; refuse a configuration that disagrees with the ledger.
+
+    If `path` is stated, the file of the configuration, the error names its line.
 
     Raises
     ------
@@ -23,10 +28,18 @@ def ensure_accounts(config: DeskConfig, ledger: Ledger) -> None:
         If an account has another total, unit or period than the configuration states: a total never changes.
     """
     for name, dataset in config.datasets.items():
-        budget = dataset.budget or name
-        ensure_account(ledger, budget, dataset, dataset.epsilon)
-        for analyst, epsilon in dataset.analysts.items():
-            ensure_account(ledger, analyst_account(budget, analyst), dataset, epsilon)
+        budget, analyst = dataset.budget or name, None
+        try:
+            ensure_account(ledger, budget, dataset, dataset.epsilon)
+            for analyst, epsilon in dataset.analysts.items():
+                ensure_account(ledger, analyst_account(budget, analyst), dataset, epsilon)
+        except DpSelectError as error:
+            if path is None:
+                raise
+            if not isinstance(error, InvalidInput) or error.argument == "ledger":
+                raise refusal(path, [(lines_of(path).of(("ledger",)), str(error))]) from None
+            place = ("datasets", name, *((error.argument,) if analyst is None else ("analysts", analyst)))
+            raise refusal(path, [(lines_of(path).of(place), f"{'.'.join(place)}: {error}")]) from None
 
 
 def check_spelling(analyst: str, config: DeskConfig, ledger: Ledger, tokens: TokenStore) -> None:
@@ -94,8 +107,13 @@ def ensure_account(ledger: Ledger, name: str, dataset: DataSetConfig, epsilon: f
             "epsilon",
             epsilon,
             f"the ledger has a budget {name!r} of epsilon {agreed[0]:g}, delta {agreed[1]:g}{per}, which never "
-            "changes; state the same, or name another budget",
+            "changes; state the same, or name another budget if the data are of other people",
         )
-    if not found.protects.startswith(dataset.protects):
-        raise InvalidInput("protects", dataset.protects, f"must be {found.protects!r}, as the ledger's budget {name!r}")
+    unit = dataset.protects if dataset.every is None else protected_unit(dataset.protects, unit_named(dataset.every))
+    if found.protects != unit:
+        raise InvalidInput(
+            "protects",
+            dataset.protects,
+            f"the ledger's budget {name!r} protects {found.protects}, which never changes; state the same",
+        )
     return found

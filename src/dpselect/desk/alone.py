@@ -18,9 +18,9 @@ from pydantic import ValidationError
 import dpselect
 from dpselect._toml import KeyLines
 from dpselect.desk.accounts import ensure_accounts
-from dpselect.desk.config import DataSetConfig, DeskConfig, conflicts, read_config, write_config
-from dpselect.desk.datasets import UNKNOWN, DataSet, once_key
-from dpselect.desk.door import ASK, CURATE, OWN, Caller
+from dpselect.desk.config import IN_TABLE, DataSetConfig, DeskConfig, conflicts, read_config, write_config
+from dpselect.desk.datasets import UNKNOWN, DataSet, once_key, public_list
+from dpselect.desk.door import ASK, CURATE, Caller
 from dpselect.desk.questions import DataSetState, Description, DiscoverQuestion, DomainFound, Mode
 from dpselect.desk.refusals import Refused
 from dpselect.desk.shared import LOOPBACK
@@ -68,7 +68,7 @@ class AloneDesk:
         self._ledger = Ledger(self._config.ledger)
         self._kept = KeptCounts()
         if self._config.datasets:
-            ensure_accounts(self._config, self._ledger)
+            ensure_accounts(self._config, self._ledger, self._place)
         described = {Path(each.source).resolve() for each in self._config.datasets.values()}
         self._undescribed = self._named([path for path in offered if path.resolve() not in described])
 
@@ -76,7 +76,7 @@ class AloneDesk:
         """Return the curator, if this is the token in the printed URL."""
         if not hmac.compare_digest(token.encode(), self.token.encode()):
             return None
-        return Caller(CURATOR, frozenset({ASK, CURATE, OWN}))
+        return Caller(CURATOR, frozenset({ASK, CURATE}))
 
     def states(self, caller: Caller) -> list[DataSetState]:
         """Return the facts of the data sets, described ones first."""
@@ -234,12 +234,16 @@ class AloneDesk:
                 if column == config.person:
                     raise InvalidInput(field, column, "must be another column than the person's")
                 listed = columns[column]
+                if listed != UNKNOWN and not listed.startswith("table:") and not Path(listed).exists():
+                    raise InvalidInput(field, Path(listed).name, "there is no such file in the folder of this desk")
                 try:
                     check_not_rows(config.source, config.table, Domain.of(listed))
                 except InvalidInput:
                     raise InvalidInput(
                         field, Path(listed).name, "must be a public list, not the private rows themselves"
                     ) from None
+                if listed != UNKNOWN and not listed.startswith(IN_TABLE):
+                    public_list(listed, column)  # its error names the file as the curator knows it
 
     def _unpadded(self, name: str, config: DataSetConfig) -> DataSet:
         """Return a data set whose answers leave at once: alone, whoever sees the time has the rows."""

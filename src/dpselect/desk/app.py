@@ -19,7 +19,7 @@ import dpselect
 from dpselect.desk import questions as shapes
 from dpselect.desk.charged import ChargedWork
 from dpselect.desk.datasets import DataSet
-from dpselect.desk.door import ASK, CURATE, OWN, Caller, Door, Who
+from dpselect.desk.door import ASK, CURATE, Caller, Door, Who
 from dpselect.desk.estimates import estimate, look_alike_task, words
 from dpselect.desk.operations import Log, Metrics, RateLimit
 from dpselect.desk.refusals import Refused, answer_errors, documented, source_failed
@@ -126,10 +126,6 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
             raise Refused(404, "no such data set; GET /v1/datasets lists them")
         return found
 
-    def own(who: Caller) -> None:
-        if OWN not in who.scopes:
-            raise Refused(403, "only the curator's own desk can do this; change the configuration instead")
-
     async def tried(work: Callable[[], Any], who: Caller) -> Any:
         async with room.place(who.analyst):
             return await anyio.to_thread.run_sync(work, limiter=threads)
@@ -151,7 +147,7 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
             scopes=sorted(who.scopes),
             datasets=[state.name for state in desk.states(who)],
             version=dpselect.__version__,
-            offered=desk.offered if OWN in who.scopes else [],
+            offered=desk.offered,
         )
 
     @app.get("/v1/datasets", responses=documented(401, 403, 429, 503))
@@ -161,61 +157,22 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
             raise Refused(403, "the token does not allow this")
         return desk.states(who)
 
-    @app.post("/v1/datasets/{name}/describe", responses=problems)
-    def describe(name: Name, description: shapes.Description, who: Who) -> shapes.DataSetState:
-        """State what the data set holds. Person, budget and period are fixed by the first call (alone only)."""
-        own(who)
-        return desk.describe(name, description)
-
-    @app.post("/v1/datasets/{name}/discover", responses=answered, status_code=201)
-    async def discover(
-        name: Name, asked: shapes.DiscoverQuestion, who: Who, key: KeyHeader, response: Response
-    ) -> shapes.DomainFound:
-        """Publish which items of a column exist, and use the list from then on (alone only)."""
-        own(who)
-        dataset = named(name, who)
-        work = partial(desk.discover, name, asked, key)
-        found, joined = await charged.answer(dataset, who.analyst, key, asked, work)
-        told: shapes.DomainFound = found[0]
-        response.status_code = 200 if found[1] or joined else 201
-        return told
-
     @app.post("/v1/datasets/{name}/estimate", responses=problems)
     async def estimated(name: Name, asked: shapes.EstimateQuestion, who: Who, request: Request) -> shapes.Estimate:
         """Return what a question would cost and how good it would be, from public facts; it costs nothing."""
         dataset = named(name, who)
         curve = None
-        if asked.like is not None:
-            like = asked.like
+        if (like := asked.like) is not None:
+            settled = await tried(partial(dataset.question, asked), who)
             counts = await tried(partial(dataset.like, like), who) if isinstance(like, str) else like.counts
-            task = look_alike_task(asked, dataset.question(asked), counts, [1] * len(counts))
-            curve = await curve_of(task, who, request)
+            curve = await curve_of(look_alike_task(asked, settled, counts, [1] * len(counts)), who, request)
         found: shapes.Estimate = await tried(partial(estimate, dataset, asked, who.analyst, curve), who)
         return found
-
-    @app.post("/v1/datasets/{name}/look", responses=problems)
-    async def look(name: Name, asked: shapes.Question, who: Who, request: Request) -> shapes.Look:
-        """Return a curve from the private rows, which is not private; the ledger remembers it (alone only)."""
-        own(who)
-        dataset = named(name, who)
-        settled = dataset.question(asked)
-        desk.remember_look(name)
-        try:
-            histograms = await tried(partial(dataset.true_scores, asked), who)
-        except SourceError as error:
-            desk_log("source-failed", dataset=dataset.name, analyst=who.analyst, charged=False, error=str(error))
-            raise source_failed(False, str(error)) from None
-        return shapes.Look(
-            curve=await curve_of(look_alike_task(asked, settled, *histograms[0]), who, request),
-            warning="Not private: computed from the rows. Do not publish it. Releases from now on are recorded with "
-            "the note that their parameters were chosen after looking.",
-        )
 
     @app.post("/v1/datasets/{name}/preview", responses=problems)
     async def preview(name: Name, asked: shapes.Question, who: Who) -> shapes.Preview:
         """Answer a question on generated data of the declared shape; it costs nothing."""
         dataset = named(name, who)
-        dataset.question(asked)
         release, people = await tried(partial(dataset.generated, asked), who)
         text = f"Made-up rows of {people:,} people, in which items are popular at random. Nothing was charged."
         return shapes.Preview(release=shown(release), people=people, words=text)
@@ -226,7 +183,7 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
     ) -> dict[str, Any]:
         """Ask. 201 with a new answer, 200 with the stored one of the same question under the same key."""
         dataset = named(name, who)
-        dataset.question(asked)
+        await anyio.to_thread.run_sync(dataset.question, asked)  # a list is read, or a mechanism is calibrated
         work = partial(dataset.release, asked, who.analyst, key)
         found, joined = await charged.answer(dataset, who.analyst, key, asked, work)
         repeated = found.repeated or joined
@@ -260,6 +217,42 @@ def create_app(desk: Desk, *, log: Log | None = None) -> FastAPI:
         if found is None:
             raise Refused(404, "nothing was asked under this key")
         return _in_words(found)
+
+    if desk.mode == "alone":  # a shared service does not even have these calls
+
+        @app.post("/v1/datasets/{name}/describe", responses=problems)
+        def describe(name: Name, description: shapes.Description, who: Who) -> shapes.DataSetState:
+            """State what the data set holds. Person, budget and period are fixed by the first call."""
+            return desk.describe(name, description)
+
+        @app.post("/v1/datasets/{name}/discover", responses=answered, status_code=201)
+        async def discover(
+            name: Name, asked: shapes.DiscoverQuestion, who: Who, key: KeyHeader, response: Response
+        ) -> shapes.DomainFound:
+            """Publish which items of a column exist, and use the list from then on."""
+            dataset = named(name, who)
+            work = partial(desk.discover, name, asked, key)
+            found, joined = await charged.answer(dataset, who.analyst, key, asked, work)
+            told: shapes.DomainFound = found[0]
+            response.status_code = 200 if found[1] or joined else 201
+            return told
+
+        @app.post("/v1/datasets/{name}/look", responses=problems)
+        async def look(name: Name, asked: shapes.Question, who: Who, request: Request) -> shapes.Look:
+            """Return a curve from the private rows, which is not private; the ledger remembers it."""
+            dataset = named(name, who)
+            settled = await tried(partial(dataset.question, asked), who)
+            desk.remember_look(name)
+            try:
+                histograms = await tried(partial(dataset.true_scores, asked), who)
+            except SourceError as error:
+                desk_log("source-failed", dataset=dataset.name, analyst=who.analyst, charged=False, error=str(error))
+                raise source_failed(False, str(error)) from None
+            return shapes.Look(
+                curve=await curve_of(look_alike_task(asked, settled, *histograms[0]), who, request),
+                warning="Not private: computed from the rows. Do not publish it. Releases from now on are recorded "
+                "with the note that their parameters were chosen after looking.",
+            )
 
     @app.get("/healthz")
     def healthz() -> dict[str, str]:

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from dpselect._toml import KeyLines, Place, read_toml
 from dpselect.desk.same_rows import TableAddress, same_rows
 from dpselect.errors import InvalidInput, plain
+from dpselect.ledger import url_of
 from dpselect.sources import Domain, check_not_rows, files_of, public_name
 from dpselect.writing import write_whole
 
 UNKNOWN, IN_TABLE = "unknown", "table:"
 NAME = r"^[A-Za-z0-9_-]{1,60}$"
 
+
+def _host(text: str) -> str:
+    """Refuse what no browser sends as the name of a host."""
+    if re.fullmatch(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*", text) is None:
+        raise ValueError("must be the name or address of a host alone, such as desk.example.org")
+    return text
+
+
 Text = Annotated[str, Field(min_length=1)]
 Epsilon = Annotated[float, Field(gt=0, le=1e6)]
 Name = Annotated[str, Field(pattern=NAME)]
+Host = Annotated[str, AfterValidator(_host)]
 
 _SHARED = ("epsilon", "delta", "every", "lifetime", "protects")
 """What two data sets with one budget must agree in."""
@@ -88,7 +99,7 @@ class DeskConfig(_Strict):
     """
 
     ledger: Text
-    hosts: list[Text] = []
+    hosts: list[Host] = []
     requests_per_minute: Annotated[int, Field(ge=0)] = 120
     datasets: dict[Name, DataSetConfig]
 
@@ -112,6 +123,10 @@ def read_config(path: Path) -> DeskConfig:
         With every mistake, each with its line.
     """
     config, lines = _stated(path)
+    try:
+        url_of(config.ledger)
+    except InvalidInput as error:
+        raise refusal(path, [(lines.of(("ledger",)), str(error))]) from None
     if mistakes := _wrong_files(config, lines) or conflicts(config, lines):
         raise refusal(path, mistakes)
     return config

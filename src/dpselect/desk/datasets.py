@@ -81,22 +81,20 @@ class DataSet:
         self._left: deque[str] = deque(maxlen=1000)
 
     def check(self) -> None:
-        """Open the source and the public lists once for each thing that may be asked about; no row is read.
+        """Open the source and the public lists once for each thing that may be asked about; no private row is read.
 
         Raises
         ------
         InvalidInput, SourceError
             If a column, list, condition or address cannot be used.
         """
-        items, period = list(self.config.items), _SOME_PERIOD.get(self.config.every or "")
+        items = list(self.config.items)
         # Together, since an engine such as Spark takes long to open.
         for item, by, name in zip_longest(items, self.config.groups, self.config.filters):
-            question = Question(item=item or items[0], k=1, epsilon=1.0, by=by, filter=name, period=period)
-            with self._opened(question):
+            with self._opened(self._trial(item or items[0], by=by, filter=name)):
                 pass
-        for column, listed in self.config.items.items():
-            if listed != UNKNOWN and not listed.startswith("table:"):
-                public_list(listed, column)
+        for column in items:
+            self.size_of(column)
         for name in self.config.like:
             self.like(name)
 
@@ -136,7 +134,7 @@ class DataSet:
         if listed == UNKNOWN:
             return None
         if listed.startswith("table:"):
-            return self._size_in_engine(column, listed)
+            return self._size_in_engine(column)
         return len(public_list(listed, column))
 
     def question(self, asked: Question) -> TopQuestion:
@@ -208,6 +206,7 @@ class DataSet:
 
     def generated(self, asked: Question) -> tuple[dpselect.Release, int]:
         """Answer a question on generated rows of the declared shape; return the answer and the number of people."""
+        self.question(asked)
         people = min(self.config.people or USUAL_PEOPLE, MOST_GENERATED)
         arguments = self._arguments(asked)
         for name in ("where", "table_name"):
@@ -407,20 +406,16 @@ class DataSet:
     def _number_of_groups(self, by: str) -> int | None:
         return None if self.config.groups[by].startswith("table:") else len(self._groups(by))
 
-    def _size_in_engine(self, column: str, listed: str) -> int | None:
+    def _size_in_engine(self, column: str) -> int | None:
         """Return the number of items that a public table lists, counted once."""
         if column not in self._sizes:
-            config = self.config
-            with open_counts(
-                config.source,
-                item=column,
-                person=config.person,
-                domain=Domain.of(listed),
-                k=1,
-                table_name=config.table,
-            ) as counts:
+            with self._opened(self._trial(column)) as counts:
                 self._sizes[column] = counts.size
         return self._sizes[column]
+
+    def _trial(self, item: str, **asked: Any) -> Question:
+        """Return a question with which the source can be opened."""
+        return Question(item=item, k=1, epsilon=1.0, period=_SOME_PERIOD.get(self.config.every or ""), **asked)
 
 
 _OF_THE_SOURCE = {"item", "person", "table_name", "where"}
@@ -458,7 +453,8 @@ def public_list(path: str, column: str) -> tuple[str, ...]:
         found = Path(path).stat()
         return _listed(path, column, found.st_mtime_ns, found.st_size)
     except (OSError, InvalidInput):
-        raise SourceError(f"the public list {Path(path).name} cannot be read as a list of {column!r}") from None
+        text = f"the public list {Path(path).name} cannot be read: it must be a file with the column {column!r}"
+        raise SourceError(text) from None
 
 
 @lru_cache(maxsize=64)

@@ -21,8 +21,12 @@ LARGEST_BODY = 2 << 20
 LONGEST_WAIT = 10.0
 """Seconds within which the body of a request must arrive."""
 
-ASK, CURATE, OWN = "ask", "curate", "own"
-"""Scopes: to ask, to see everybody's history, and to describe the data (alone only)."""
+_STOPPING = (
+    "the service is stopping. Ask again when it runs: a release under the same key, which is charged once at most"
+)
+
+ASK, CURATE = "ask", "curate"
+"""Scopes: to ask, and to see everybody's history."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,10 @@ class Door:
             return await refusal.response()(scope, receive, counted)
         try:
             await self._app(scope, limited, counted)
+        except asyncio.CancelledError:  # the service was told to stop and has waited long enough
+            if not started:
+                await Refused(503, _STOPPING, code="stopping").response()(scope, receive, counted)
+            raise
         except Exception as error:
             # The text of the error could quote the request or the rows.
             self._log("failed", error=type(error).__name__)

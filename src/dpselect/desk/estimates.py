@@ -33,9 +33,14 @@ _NOTHING = 1e-12
 
 USUAL_PROBABILITY = 0.9
 
+MOST_LEADS = 1000
+"""The largest k for which an ordered answer has an estimate from a lead: each of its k leads takes time."""
+
 
 def estimate(dataset: DataSet, asked: EstimateQuestion, analyst: str, curve: dict[str, Any] | None = None) -> Estimate:
     """Return the estimate of a question; `curve` is one that was computed from a look-alike."""
+    if asked.lead is not None and asked.ordered and asked.k > MOST_LEADS:
+        raise InvalidInput("lead", asked.lead, f"must be left out for an ordered answer of more than {MOST_LEADS}")
     settled = dataset.question(asked)
     plan = settled.plan
     size = dataset.size_of(asked.item)
@@ -102,7 +107,8 @@ def _public_curve(asked: EstimateQuestion, settled: TopQuestion, size: int) -> d
     """Return the curve of success against ε for a stated lead, or of the lead that is needed."""
     mechanism: Any = settled.plan.mechanism
     ratio = mechanism.epsilon / asked.epsilon
-    last = "the first" if asked.k == 1 else f"the {asked.k}th"
+    right = "the right item" if asked.k == 1 else f"exactly the right {asked.k}{' in order' if asked.ordered else ''}"
+    leads = "it leads" if asked.k == 1 else "each leads the next" if asked.ordered else "the last leads the rest"
     # With a delta the noise of each point is calibrated anew, which takes a while.
     epsilons = EPSILONS if _is_pure(mechanism) else EPSILONS[::4]
     if asked.lead is not None:
@@ -112,7 +118,7 @@ def _public_curve(asked: EstimateQuestion, settled: TopQuestion, size: int) -> d
         values += curve.chances([each * ratio for each in between])
         epsilons += between
         at = curve.chance(mechanism.epsilon)
-        label = f"probability of exactly the right {asked.k}, if {last} leads by {asked.lead:g} people"
+        label = f"least probability of {right}, if {leads} by {asked.lead:g} people"
         kind = "success"
     else:
         found = forecast.reach(mechanism, size, USUAL_PROBABILITY)
@@ -120,7 +126,7 @@ def _public_curve(asked: EstimateQuestion, settled: TopQuestion, size: int) -> d
             return None
         at, kind = found.lead, "lead"
         values = [math.ceil(found.lead * _coarseness(mechanism, each * ratio)) for each in epsilons]
-        label = f"people by which {last} must lead, for the right {asked.k} with probability {USUAL_PROBABILITY:g}"
+        label = f"lead in people that gives {right} with probability {USUAL_PROBABILITY:g}"
     return {
         "kind": kind,
         "x": "epsilon",
@@ -183,7 +189,8 @@ def _need(epsilon: float, accuracy: float, k: int) -> dict[str, Any] | None:
     if not math.isfinite(epsilon):
         return None
     shown = float(shown_above(epsilon, 3))
-    text = f"epsilon {shown:g} gives exactly the right {k} with probability {accuracy:g}"
+    right = "the right item" if k == 1 else f"exactly the right {k}"
+    text = f"epsilon {shown:g} gives {right} with probability {accuracy:g}"
     return {"epsilon": shown, "accuracy": accuracy, "words": text}
 
 
@@ -217,7 +224,7 @@ def _unknown_reach(asked: Question, settled: TopQuestion) -> str | None:
     facts = next((each for each in found if each.mechanism.name == mechanism.name), None)
     if facts is None:
         return None
-    return f"an item needs about {math.ceil(facts.likely):,} people more than unpopular items have to be in the answer"
+    return f"to be in the answer, an item needs about {math.ceil(facts.likely):,} people more than unpopular items have"
 
 
 def _cost(dataset: DataSet, asked: Question, analyst: str, guarantee: Guarantee) -> dict[str, Any]:

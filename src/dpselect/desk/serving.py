@@ -63,8 +63,9 @@ def run(
             raise InvalidInput("ledger", ledger, "must be left out with --config, which names the ledger")
         if files:
             raise InvalidInput("files", str(files[0]), "must be left out with --config, which names the data sets")
-        desk = SharedDesk(read_config(Path(config)), host=host)
-        desk.check(Path(config))
+        path = Path(config)
+        desk = SharedDesk(read_config(path), host=host, path=path)
+        desk.check(path)
     warm_up()
     with listening_socket(host, port) as listening:
         address = page_address(listening) + (f"#token={desk.token}" if isinstance(desk, AloneDesk) else "")

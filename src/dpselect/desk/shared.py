@@ -27,13 +27,15 @@ class SharedDesk:
         not be of another spelling of an analyst with a budget.
     host : str
         The address that the service listens on, by which it may be called.
+    path : Path, optional
+        The file of the configuration, whose lines errors then name.
     """
 
     mode: Mode = "shared"
 
-    def __init__(self, config: DeskConfig, *, host: str = "127.0.0.1") -> None:
+    def __init__(self, config: DeskConfig, *, host: str = "127.0.0.1", path: Path | None = None) -> None:
         self._ledger = Ledger(config.ledger)
-        ensure_accounts(config, self._ledger)
+        ensure_accounts(config, self._ledger, path)
         self._tokens = TokenStore(config.ledger)
         check_tokens(config, self._ledger, self._tokens)
         kept = KeptCounts()
@@ -54,7 +56,7 @@ class SharedDesk:
                 dataset.check()
             except DpSelectError as error:
                 key = _KEYS.get(error.argument, "source") if isinstance(error, InvalidInput) else "source"
-                mistakes.append((lines.of(("datasets", name, key)), f"datasets.{name}: {error}"))
+                mistakes.append((lines.of(("datasets", name, key)), f"datasets.{name}.{key}: {error}"))
         if mistakes:
             raise refusal(path, mistakes)
 

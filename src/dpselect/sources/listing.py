@@ -355,9 +355,9 @@ def _in_file(embedded: EmbeddedEngine, file: FileTable, domain: Domain, item: st
         raise InvalidInput(
             "domain",
             file.path.name,
-            f"its first line is {shown} instead of {item!r}, the column of the rows; if that is the header, write "
-            f"--domain-column {shown} (in Python, domain_column); if it is an item, write --domain-no-header "
-            "(domain_header=False)",
+            f"its first line is {shown} instead of {item!r}, the column of the rows; write {item!r} as its first line; "
+            f"or else, if {shown} is the header, --domain-column {shown} (in Python, domain_column), and if it is an "
+            "item, --domain-no-header (domain_header=False)",
         )
     columns = [column] if by is None or by == column or not file.may_have(by) else [column, by]
     bound = file.bind(embedded, columns)

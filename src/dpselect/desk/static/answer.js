@@ -1,6 +1,6 @@
 // A release on the page: its items, its numbers and its guarantee.
 
-import { valuesChart } from "./charts.js";
+import { largest, valuesChart } from "./charts.js";
 import { brief, make, whole } from "./elements.js";
 
 // The name of an item as text. Items of the domain that nobody has are answered as objects when only their number is public.
@@ -65,12 +65,27 @@ export function showRelease(place, release, { heading = "h3" } = {}) {
   if (confidence) parts.push(make("p", { class: "hint" }, `The thin line holds the true number with probability ${brief(confidence)}.`));
   place.replaceChildren(...parts);
   if (!numbered) return;
-  // Charts are drawn for the width that their place has on the page.
+  const most = largest(tables.flatMap(({ rows }) => rows));
   tables.forEach(({ group, rows }, index) => {
     if (rows.length === 0) return;
     const title = `Noisy number of people for ${rows.length} items${group === null ? "" : `, ${group}`}`;
-    shown[index].querySelector("details").before(valuesChart(rows, Math.max(240, Math.min(shown[index].clientWidth, 760)), title));
+    drawFitting(shown[index], (width) => valuesChart(rows, width, title, most));
   });
+}
+
+// Draw a chart before the table of a part, for the width that it has on the page, and again when that changes.
+function drawFitting(part, drawn) {
+  const table = part.querySelector("details");
+  let [chart, width] = [null, 0];
+  const draw = () => {
+    const fitting = Math.max(240, Math.min(part.clientWidth, 760));
+    if (part.clientWidth === 0 || fitting === width) return;
+    chart?.remove();
+    [chart, width] = [drawn(fitting), fitting];
+    table.before(chart);
+  };
+  draw();
+  new ResizeObserver(() => requestAnimationFrame(draw)).observe(part);
 }
 
 function listOf(rows, release) {

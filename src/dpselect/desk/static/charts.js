@@ -93,26 +93,31 @@ export function curveTable(curve) {
   );
 }
 
-// Published numbers as bars, each with the interval that holds the true number. Rows are {item, value, low, high}.
-export function valuesChart(rows, width, title) {
+// The largest number that bars of these rows show.
+export const largest = (rows) => Math.max(1, ...rows.map((row) => Math.max(row.value, row.high ?? row.value)));
+
+// Published numbers as bars, each with the interval that holds the true number. Rows are {item, value, low, high}; charts that stand
+// beside each other have the same `most`, so that their bars can be compared.
+export function valuesChart(rows, width, title, most = largest(rows)) {
   const narrow = width < 520;
   const [left, right] = narrow ? [2, 70] : [Math.min(220, 40 + 7.2 * Math.max(...rows.map((row) => row.item.length))), 80];
   const pitch = narrow ? 44 : 30;
-  const height = rows.length * pitch + 34;
+  const bottom = rows.length * pitch + 6;
+  const height = bottom + 44;
   const svg = document.createElementNS(SPACE, "svg");
   for (const [key, value] of Object.entries({ class: "chart", role: "img", "aria-label": title, viewBox: `0 0 ${width} ${height}`, height })) svg.setAttribute(key, value);
-  const most = Math.max(1, ...rows.map((row) => Math.max(row.value, row.high ?? row.value)));
   const x = (value) => left + ((width - left - right) * Math.max(0, value)) / most;
   const step = roundStep(most / (narrow ? 3 : 5));
   for (let tick = 0; tick <= most; tick += step) {
-    add(svg, "line", { x1: x(tick), x2: x(tick), y1: 0, y2: height - 28, class: tick === 0 ? "axis" : "grid-line" });
-    add(svg, "text", { x: x(tick), y: height - 12, "text-anchor": tick === 0 ? "start" : "middle" }, whole(tick));
+    add(svg, "line", { x1: x(tick), x2: x(tick), y1: 0, y2: bottom, class: tick === 0 ? "axis" : "grid-line" });
+    add(svg, "text", { x: x(tick), y: bottom + 16, "text-anchor": tick === 0 ? "start" : "middle" }, whole(tick));
   }
+  add(svg, "text", { x: (left + width - right) / 2, y: bottom + 35, "text-anchor": "middle" }, "people");
   rows.forEach((row, place) => {
     const middle = place * pitch + (narrow ? 30 : 15);
     const longest = narrow ? Math.floor(width / 7.5) : 25;
     const name = row.item.length > longest ? `${row.item.slice(0, longest - 1)}…` : row.item;
-    add(svg, "text", narrow ? { x: left, y: middle - 14, class: "name" } : { x: left - 8, y: middle + 4, "text-anchor": "end", class: "name" }, name);
+    add(svg, "text", narrow ? { x: left + 5, y: middle - 14, class: "name" } : { x: left - 8, y: middle + 4, "text-anchor": "end", class: "name" }, name);
     add(svg, "rect", { x: left, y: middle - 8, width: Math.max(0, x(row.value) - left), height: 16, rx: 2, class: "value-bar" });
     if (row.low !== null) {
       add(svg, "path", { d: `M${x(row.low)} ${middle - 5}v10m0 -5H${x(row.high)}m0 -5v10`, class: "interval" });

@@ -21,9 +21,20 @@ function columnControl(id, chosen, { optional = false, described = "" } = {}) {
 
 const field = (id, label, control, hint) => make("div", { class: "field" }, make("label", { for: id }, label), control, hint ? make("p", { class: "hint", id: `${id}-hint` }, hint) : null, make("p", { class: "error", id: `${id}-error` }));
 
-function removable(row, label) {
-  row.append(make("button", { type: "button", class: "quiet small-button", click: () => row.remove(), "aria-label": label }, "Remove"));
+// A row of fields with a button that removes it, after which the keyboard is on the button that adds one.
+function removable(row, label, add) {
+  const remove = () => {
+    row.remove();
+    element(add).focus();
+  };
+  row.append(make("button", { type: "button", class: "quiet small-button", click: remove, "aria-label": label }, "Remove"));
   return row;
+}
+
+// Add a row of fields, and put the keyboard on the first of them.
+function append(place, row) {
+  element(place).append(row);
+  row.querySelector("input, select").focus();
 }
 
 // An offered file that seems to list the values of a column, by its name: films.csv for film.
@@ -62,7 +73,7 @@ function itemRow(column = "", list = null) {
     if (chosen !== "file" && stated(delta.value) === 0 && !delta.disabled) delta.value = "1e-6";
   });
   fileField.hidden = list === "unknown";
-  return place === 0 || element("describe-items").childElementCount === 0 ? row : removable(row, "Remove this column");
+  return place === 0 || element("describe-items").childElementCount === 0 ? row : removable(row, "Remove this column", "add-item");
 }
 
 function groupRow(column = "", list = "") {
@@ -74,6 +85,7 @@ function groupRow(column = "", list = "") {
   return removable(
     make("div", { class: "repeated columns", "data-row": place }, field(name, "Column with the groups", control), field(values, "The groups, which are public", text, "A file, or the names with commas: DE, FR, IT"), make("datalist", { id: `${values}-files` }, ...files())),
     "Remove this group column",
+    "add-group",
   );
 }
 
@@ -87,6 +99,7 @@ function filterRow(name = "", condition = "") {
       field(`describe-filter-condition-${place}`, "Condition in SQL", make("input", { id: `describe-filter-condition-${place}`, value: condition, autocomplete: "off", placeholder: "age >= 18" })),
     ),
     "Remove this filter",
+    "add-filter",
   );
 }
 
@@ -242,6 +255,7 @@ async function discover(event) {
     show("discover", false);
     element("open-discover").setAttribute("aria-expanded", "false");
     say("discover-status", "");
+    focusOn("item");
     tell("reload");
     const cost = `for epsilon ${above(found.guarantee.epsilon)}`;
     say("question-status", found.items
@@ -274,9 +288,9 @@ export function startDescribe() {
     show("change-facts", true);
     element("change-facts").focus();
   });
-  element("add-item").addEventListener("click", () => element("describe-items").append(itemRow()));
-  element("add-group").addEventListener("click", () => element("describe-groups").append(groupRow()));
-  element("add-filter").addEventListener("click", () => element("describe-filters").append(filterRow()));
+  element("add-item").addEventListener("click", () => append("describe-items", itemRow()));
+  element("add-group").addEventListener("click", () => append("describe-groups", groupRow()));
+  element("add-filter").addEventListener("click", () => append("describe-filters", filterRow()));
   element("describe").addEventListener("submit", describe);
   element("open-discover").addEventListener("click", () => {
     if (element("discover").hidden) return openDiscovery();

@@ -139,7 +139,7 @@ function start() {
       return;
     }
     keepToken(token);
-    enter();
+    enter().then(() => { if (element("sign-in").hidden) element("dataset").focus(); });
   });
   addEventListener("hashchange", () => { if (location.hash.includes("token=")) enter(); });
   enter();

@@ -84,6 +84,12 @@ export function focusOn(id) {
   target.focus();
 }
 
+// Enable a button again, and give it back the keyboard that it lost when it was disabled.
+export function enable(id) {
+  element(id).disabled = false;
+  if (document.activeElement === document.body) element(id).focus({ preventScroll: true });
+}
+
 export function say(id, text, kind = "") {
   const place = element(id);
   place.className = `${place.className.replace(/\b(good|warn|bad)\b/g, "").trim()} ${kind}`.trim();

@@ -2,7 +2,7 @@
 
 import { Refused, call, sentence } from "./call.js";
 import { curveTable, drawCurve, shownPoints, valueAt } from "./charts.js";
-import { above, asSentence, below, brief, clearErrors, element, focusOn, make, options, say, setError, show, stated, whole } from "./elements.js";
+import { above, asSentence, below, brief, clearErrors, element, enable, focusOn, make, options, say, setError, show, stated, whole } from "./elements.js";
 import { FIELDS, readQuestion } from "./question.js";
 import { alone, on, path, state, tell } from "./state.js";
 
@@ -64,15 +64,15 @@ function changed() {
 
 function draw() {
   const value = epsilon();
-  const known = value > 0 ? value : 1;
-  element("epsilon-slider").setAttribute("aria-valuetext", `${brief(known)}: ${known <= 1 ? "strong" : known <= 5 ? "moderate" : "weak"} protection`);
+  const thumb = value > 0 ? value : 10 ** Number(element("epsilon-slider").value);
+  element("epsilon-slider").setAttribute("aria-valuetext", `${brief(thumb)}: ${strength(thumb)} protection`);
   element("epsilon-words").textContent = value > 0
-    ? `One person changes the probability of any answer by a factor of at most ${above(Math.exp(value), 3)}: ${value <= 1 ? "strong" : value <= 5 ? "moderate" : "weak"} protection.`
+    ? `One person changes the probability of any answer by a factor of at most ${above(Math.exp(value), 3)}: ${strength(value)} protection.`
     : "";
   const hasCurve = !unknownItems() || shown !== null;
   element("curve").toggleAttribute("hidden", !hasCurve);
-  drawCurve(element("curve"), { curve: shown?.curve ?? null, epsilon: known, k: stated(element("k").value) });
-  if (shown !== null) element("curve-title").textContent = finding(shown.curve, known);
+  drawCurve(element("curve"), { curve: shown?.curve ?? null, epsilon: value, k: stated(element("k").value) });
+  if (shown !== null) element("curve-title").textContent = finding(shown.curve, value);
   else element("curve-title").textContent = hasCurve ? "" : "Without a list of items there is no curve. The sentence below says what an item needs.";
   const tag = element("curve-tag");
   tag.className = shown?.source === "real" ? "tag accent" : "tag";
@@ -84,13 +84,16 @@ function finding(curve, value) {
   const k = stated(element("k").value);
   const found = valueAt(shownPoints(curve), value);
   const at = `At epsilon ${brief(value)}`;
-  if (found === null) return `${curve.value_label}, for each epsilon`;
+  if (found === null) return asSentence(`${curve.value_label}, for each epsilon`);
+  // The curve of a lead is that of the worst case: what comes out is at least as good.
   if (curve.kind === "success") return `${at}, ${k === 1 ? "the right item comes" : `exactly the right ${k} come`} out with ${probability(found)}`;
   if (curve.kind === "right") return `${at}, about ${brief(Math.min(k, found), 3)} of ${k} items are right`;
-  return `${at}, the last chosen item must lead the next by ${whole(Math.ceil(found))} people${curve.value_label.includes("0.9") ? " to be right 9 times in 10" : ""}`;
+  const who = k === 1 ? "the right item" : element("ordered").checked ? "each chosen item" : "the last chosen item";
+  return `${at}, ${who} must lead the next by ${whole(Math.ceil(found))} people${curve.value_label.includes("0.9") ? " to be right 9 times in 10" : ""}`;
 }
 
-const probability = (value) => (value < 0.005 ? "a probability below 0.005" : value > 0.995 ? "a probability above 0.995" : `probability ${brief(value, 2)}`);
+const strength = (value) => (value <= 1 ? "strong" : value <= 5 ? "moderate" : "weak");
+const probability = (value) => (value < 0.005 ? "a probability that may be below 0.005" : `a probability of at least ${value > 0.995 ? 0.995 : below(value, 2)}`);
 
 function present(given, source, question) {
   const curve = withPoint(given);
@@ -168,7 +171,8 @@ async function estimate() {
   tell("estimate");
 }
 
-function refuseCost({ epsilon: cost, remaining, delta, remaining_delta: deltaLeft }) {
+// Say beside the fields what of a cost is not left.
+export function refuseCost({ epsilon: cost, remaining, delta, remaining_delta: deltaLeft }) {
   if (delta > deltaLeft) setError("delta", `This costs delta ${above(delta)}; ${below(deltaLeft)} is left.`);
   if (remaining <= 0) setError("epsilon", "The budget is spent: nothing more can be released from this data.");
   else if (cost > remaining) {
@@ -210,8 +214,15 @@ async function computeLike() {
     report(error, "estimate-status", { focus: true });
   } finally {
     show("like-progress", false);
-    element("like-button").disabled = false;
+    enable("like-button");
   }
+}
+
+// The epsilon that is needed is that of the question it was computed for.
+function forgetNeeded() {
+  needed = null;
+  element("needed").textContent = "";
+  show("use-needed", false);
 }
 
 async function findNeeded() {
@@ -225,15 +236,19 @@ async function findNeeded() {
   const sent = expectations({ accuracy, like: true });
   if (sent === null) return;
   if (!(accuracy > 0 && accuracy < 1)) {
-    setError("accuracy", "The probability must be between 0 and 1, such as 0.9.");
+    setError("accuracy", "This must be a number between 0 and 1, such as 0.9.");
     focusOn("accuracy");
     return;
   }
-  show("use-needed", false);
+  forgetNeeded();
+  const asked = {};
+  needed = asked;
   element("needed").textContent = "Computing …";
   try {
     await compute("like-cancel", async (signal) => {
       const found = await call("POST", path("estimate"), { body: { ...question, ...sent }, signal });
+      // Whoever changed the question meanwhile has asked about something else.
+      if (needed !== asked) return;
       needed = found.needed;
       if (found.curve !== null) present(found.curve, sent.like === null ? "public" : "like", question);
       element("needed").textContent = asSentence(needed?.words ?? "No epsilon on this scale reaches that");
@@ -264,7 +279,7 @@ async function look() {
   } catch (error) {
     say("look-status", sentence(error), "bad");
   } finally {
-    element("look-button").disabled = !element("look-agree").checked;
+    if (element("look-agree").checked) enable("look-button");
   }
   if (element("look-status").textContent.startsWith("Counting")) say("look-status", "Cancelled. The mark may have been set.");
 }
@@ -290,6 +305,7 @@ export function countsOf(text) {
 async function readFile() {
   const [file] = element("like-file").files;
   counts = null;
+  forgetNeeded();
   setError("like", "");
   if (file === undefined) return;
   try {
@@ -308,6 +324,8 @@ function showExpected() {
   show("like-file-field", element("like").value === "");
   element("reverse-hint").textContent =
     choice === "like" ? "Uses the look-alike chosen above." : "Uses the lead stated above: choose “A lead” and fill it in. A smaller lead needs a larger epsilon.";
+  element("accuracy-label").textContent = choice === "like" ? "Wanted share of right items" : "Wanted probability that all are right";
+  forgetNeeded();
 }
 
 // Start with a quarter of what is left, at most 1, so that several releases are possible.
@@ -321,10 +339,8 @@ function fill() {
   const { dataset } = state;
   if (dataset.described && startedWith !== dataset.name) startWith(dataset);
   shown = null;
-  needed = null;
   computing?.abort();
-  element("needed").textContent = "";
-  show("use-needed", false);
+  forgetNeeded();
   if (!dataset.described) return;
   const names = dataset.questions.like ?? [];
   options(element("like"), [...names.map((name) => [name, name]), ["", "a CSV file of mine"]], names[0] ?? "");
@@ -353,7 +369,8 @@ export function startEpsilon() {
       }
     });
   }
-  element("lead").addEventListener("input", () => { shown = null; refresh(); });
+  element("lead").addEventListener("input", () => { shown = null; forgetNeeded(); refresh(); });
+  element("accuracy").addEventListener("input", forgetNeeded);
   element("like").addEventListener("change", showExpected);
   element("like-file").addEventListener("change", readFile);
   element("like-button").addEventListener("click", computeLike);
@@ -365,7 +382,7 @@ export function startEpsilon() {
   element("look-button").addEventListener("click", look);
   new ResizeObserver(() => draw()).observe(element("curve-place"));
   on("dataset", fill);
-  on("question", () => { showWhatIsPossible(); draw(); refresh(); });
+  on("question", () => { showWhatIsPossible(); forgetNeeded(); draw(); refresh(); });
   on("epsilon", () => refresh());
   on("released", () => refresh(0));
   clearErrors([...FIELDS, ...EXPECTED]);

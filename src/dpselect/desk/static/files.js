@@ -14,7 +14,10 @@ table { border-collapse: collapse; width: 100%; } th, td { padding: 4px 10px 4px
 dt { color: #52676f; } dd { margin: 0; overflow-wrap: anywhere; } svg { max-width: 100%; height: auto; } svg text { font: 12px system-ui, sans-serif; fill: #52676f; }
 svg .name { fill: #17303b; } .axis { stroke: #6f848c; } .grid-line { stroke: #d9e1e1; } .value-bar { fill: #2f8577; } .interval { stroke: #17303b; stroke-width: 1.5; fill: none; }
 @media (min-width: 30rem) { .number { width: 7rem; } .rank { width: 2.5rem; } }
-@media print { body { margin: 0; max-width: none; font-size: 13px; } svg { print-color-adjust: exact; } @page { margin: 18mm; } }`;
+@media print {
+  body { margin: 0; padding: 0; max-width: none; font-size: 12px; line-height: 1.4; } h1 { font-size: 1.3rem; } h2 { margin-top: .9rem; } p { margin-bottom: .35rem; }
+  svg { width: 560px; print-color-adjust: exact; } th, td { padding-top: 2px; padding-bottom: 2px; } @page { margin: 15mm; }
+}`;
 
 const MARKS = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 const escape = (text) => String(text).replace(/[&<>"']/g, (mark) => MARKS[mark]);

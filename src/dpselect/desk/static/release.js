@@ -3,8 +3,8 @@
 import { guaranteeBox, questionWords, showRelease } from "./answer.js";
 import { call, clearPending, isOpen, keepPending, newKey, pending, sentence } from "./call.js";
 import { showCommands } from "./commands.js";
-import { above, below, brief, element, make, say, show } from "./elements.js";
-import { report } from "./epsilon.js";
+import { above, below, brief, element, enable, focusOn, make, say, show } from "./elements.js";
+import { refuseCost, report } from "./epsilon.js";
 import { downloads } from "./files.js";
 import { readQuestion } from "./question.js";
 import { on, path, state, tell } from "./state.js";
@@ -30,7 +30,7 @@ async function preview() {
   } catch (error) {
     report(error, "preview-status", { focus: true });
   } finally {
-    element("preview-button").disabled = false;
+    enable("preview-button");
   }
 }
 
@@ -40,6 +40,11 @@ function confirmRelease() {
   const { dataset, estimate } = state;
   const cost = estimate?.cost;
   const rest = cost && Math.abs(cost.epsilon - question.epsilon) < 1e-12 ? cost.remaining : null;
+  if (rest !== null && !cost.affordable) {
+    refuseCost(cost);
+    focusOn(cost.epsilon > rest ? "epsilon" : "delta");
+    return;
+  }
   const of = rest === null ? "" : ` of the ${below(rest)} that ${rest === 1 ? "is" : "are"} left`;
   const delta = question.delta > 0 ? ` and delta ${above(question.delta)}` : "";
   element("confirm-text").textContent = `${questionWords(question)}: this costs epsilon ${above(question.epsilon)}${of}${delta}, and ${dataset.protects} can change the probability of any answer by a factor of at most ${above(Math.exp(question.epsilon), 3)}${question.delta > 0 ? ", except with a probability of about delta" : ""}.`;
@@ -73,6 +78,7 @@ async function ask(asked) {
     if (isOpen(error)) {
       say("release-status", "");
       showPending(sentence(error));
+      focusOn("retry");
     } else {
       clearPending();
       report(error, "release-status", { focus: true });
@@ -120,7 +126,7 @@ function retry() {
 function setAside() {
   clearPending();
   show("pending", false);
-  element("release-button").disabled = false;
+  enable("release-button");
   say("release-status", "Set aside. If it was answered after all, it is in the history below.");
   tell("reload");
 }
