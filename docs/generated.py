@@ -62,10 +62,11 @@ def contents(listed: str) -> str:
 
 
 def reference(module_name: str) -> str:
-    """Return directives for the public names of a module: a table of all of them, and then each."""
+    """Return directives for the public names of a module: a table of all of them, functions first, and then each."""
     module = importlib.import_module(module_name)
     names = [name for name in module.__all__ if home_of(module_name, name) == module_name]
     kinds = {name: directive_of(getattr(module, name)) for name in names}
+    names.sort(key=lambda name: ["function", "class", "data", "exception"].index(kinds[name]))
     elsewhere = [f":py:obj:`{home_of(module_name, name)}.{name}`" for name in module.__all__ if name not in names]
     rst = [f".. currentmodule:: {module_name}", "", ".. autosummary::", ""]
     rst += [f"   {name}" for name in names if kinds[name] != "data"]
@@ -115,7 +116,7 @@ def command_section(command: Any, path: str, level: int) -> Iterator[str]:
     """Yield the reference of a command and its sub-commands: what it does, how it is called, arguments and options."""
     context = click.Context(command, info_name=path)
     yield f"{'#' * level} `{path}`\n"
-    yield inspect.cleandoc(command.help or "") + "\n"
+    yield re.sub(r"\[/?bold\]", "**", inspect.cleandoc(command.help or "")) + "\n"
     yield "```text\n" + " ".join([path, *command.collect_usage_pieces(context)]) + "\n```\n"
     records = [record for each in command.params if (record := each.get_help_record(context))]
     if records:
@@ -159,7 +160,11 @@ def write_formula(writer: Any, node: Any) -> None:
     mathml[-1] += escape(node.get("after", ""))
     written = " ".join(f'<span class="formula">{piece}</span>' for piece in mathml)
     written = re.sub(r"<mo>([{}⌊⌋⌈⌉])</mo>", r'<mo stretchy="false">\1</mo>', written)
-    written = re.sub(r"(<mi>[a-z]{2,}</mi>)(?=\s*<m[is])", r'\1<mspace width="0.17em"></mspace>', written)
+    # Few fonts have the long stroke of a difference of sets.
+    written = written.replace("⧵", "\\")
+    space = '<mspace width="0.17em"></mspace>'
+    written = re.sub(r"(<mi>[a-z]{2,}</mi>(\s*<mo>&ApplyFunction;</mo>)?)(?=\s*<m[ins])", rf"\1{space}", written)
+    written = re.sub(r"(</m(?:i|n|sub|frac)>)(?=\s*<mi>[a-z]{2,}</mi>)", rf"\1{space}", written)
     if as_block:
         written = '<div class="math">' + written.replace("<math ", '<math displaystyle="true" ') + "</div>"
     writer.body.append(written)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 TITLE = "share of the true top k that is found, means over simulated comparisons and seeded draws"
 NEEDS_DATA = False
 SEEDS, DRAWS = 8, 10
-LITTLE = 0.1
+LITTLE_DAMPING = 0.1
 RATIO = 20.0
 """Strength of the best item divided by that of the last."""
 
@@ -52,7 +52,7 @@ STYLE = {
 }
 """How each way is drawn: as the mechanism that draws its answer; grey without one."""
 
-LITTLE = 0.02
+HARDLY_ANY = 0.02
 """Share of the best items that hardly counts."""
 
 
@@ -117,7 +117,7 @@ def shares(setting: Setting, seed: int) -> dict[str, float]:
     laplace = partial(dps.OneShot, k=setting.k, epsilon=setting.epsilon, noise="laplace")
     return {
         "ours": drawn(contests, damped, chosen, setting.k),
-        "little damping": drawn(contests, caps(damping=LITTLE), chosen, setting.k),
+        "little damping": drawn(contests, caps(damping=LITTLE_DAMPING), chosen, setting.k),
         "published, true ρ": drawn(contests, promised, laplace, setting.k),
         "walk without noise": of_the_top(scores(contests, damped), setting.k),
         "likelihood without noise": of_the_top(strengths_of_greatest_likelihood(contests), setting.k),
@@ -169,8 +169,10 @@ def figure(rows: list[dict[str, Any]]) -> Figure:
     for axes in places[:, 0]:
         axes.set_ylabel("share of the true top 5", fontsize=9)
     lost = {row["ε"]: row["walk without noise"] - row["ours"] for row in rows if row["data"] == "ε"}
-    enough = min((one for one in lost if all(lost[more] <= LITTLE for more in lost if more >= one)), default=None)
-    found = "" if enough is None else f": from epsilon = {enough:g} on, ours loses at most {LITTLE} to it"
-    set_title(drawing, f"How many of the true top 5 are found, with noise and without{found}")
+    enough = min((one for one in lost if all(lost[more] <= HARDLY_ANY for more in lost if more >= one)), default=None)
+    title = "How many of the true top 5 are found, with noise and without"
+    if enough is not None:
+        title = f"From epsilon = {enough:g} on, noise costs ours at most {HARDLY_ANY} of the true top 5"
+    set_title(drawing, title)
     legend(drawing, places[0, 0])
     return drawing

@@ -52,7 +52,8 @@ def figure(rows: list[dict[str, Any]]) -> Figure:
     for k, style in zip(lengths, greys(len(lengths)), strict=True):
         own = [row for row in rows if row["k"] == k]
         line(axes[0, 0], [row["ε"] for row in own], [row["more, %"] for row in own], style, f"k = {k}")
-    axes[0, 0].set(xlabel="epsilon per unit of distance", ylabel="Laplace noise costs more, %")
+    axes[0, 0].set_xlabel("epsilon per unit of distance", fontsize=9)
+    axes[0, 0].set_ylabel("Laplace noise costs more, %", fontsize=9)
     most = max(rows, key=lambda row: float(row["more, %"]))
     set_title(drawn, f"Laplace noise costs at most {most['more, %']:.2g}% more, for {most['k']} answers")
     legend(drawn, axes[0, 0], columns=4)

@@ -44,6 +44,15 @@ def needed(result: Any) -> dict[str, float]:
     return {row["label"]: row["epsilon"] for row in json.loads(result.stdout)["mechanisms"]}
 
 
+def test_rows_of_which_none_is_counted_are_mentioned() -> None:
+    Path("german.csv").write_text("viewer;film;day\nann;film 00;18.11.2026\n")
+    rows = ("german.csv", "--item", "film", "--person", "viewer", "--domain", "films.csv", "-k", "1")
+    assert "no row is counted" not in run(*rows).stderr
+    result = run(*rows, "--time", "day", "--period", "2026-11", "--unfinished")
+    assert result.exit_code == 0, result.stderr
+    assert "no row is counted" in result.stderr
+
+
 @pytest.mark.slow
 def test_every_kind_of_file_gives_the_same_forecast_and_the_warning() -> None:
     wanted = {need.label: need.epsilon for need in dps.forecast.compare(np.array(COUNTS), 3).needs}

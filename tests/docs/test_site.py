@@ -86,12 +86,19 @@ def test_the_search_finds_pages_and_names(site: Path, browser: Any) -> None:
     context.close()
 
 
-def test_the_colours_follow_the_reader(site: Path, browser: Any) -> None:
-    grounds = set()
+def test_the_colours_of_pages_and_pictures_follow_the_reader(site: Path, browser: Any) -> None:
+    seen = {}
     for scheme in ("light", "dark"):
         context = browser.new_context(color_scheme=scheme, offline=True)
         tab = context.new_page()
-        tab.goto((site / "docs" / "index.html").as_uri())
-        grounds.add(tab.evaluate("getComputedStyle(document.body).backgroundColor"))
+        tab.goto((site / "docs" / "ranking.html").as_uri())
+        ground = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+        seen[scheme] = (ground, tab.evaluate("getComputedStyle(document.querySelector('.content img')).filter"))
         context.close()
-    assert len(grounds) == 2
+    assert seen["light"][0] != seen["dark"][0]
+    assert seen["light"][1] == "none"
+    assert "invert" in seen["dark"][1]
+
+
+def test_the_help_is_rendered_without_its_markup(site: Path) -> None:
+    assert "[bold]" not in (site / "docs" / "commands.html").read_text()

@@ -56,6 +56,12 @@ def test_in_the_middle_of_the_grid_ours_is_near_what_no_noise_finds_and_the_publ
     assert row["little damping"] < row["ours"] / 2
 
 
+def test_little_damping_is_a_tenth() -> None:
+    setting = replace(ranking.MIDDLE, panel="ε", damping=0.1, epsilon=30.0)
+    (row,) = ranking.rows(settings=[setting], seeds=1)
+    assert row["ours"] == row["little damping"]
+
+
 @pytest.mark.slow
 def test_rows_and_picture_hold_every_way_and_panel() -> None:
     small = replace(ranking.MIDDLE, items=8, per_pair=2, k=2)

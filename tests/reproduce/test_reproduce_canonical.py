@@ -122,10 +122,10 @@ def test_the_factors_are_computed() -> None:
 def test_only_what_was_computed_is_judged() -> None:
     quick = judge_netflix(made_up(FAR, lengths=(10, 100)))
     assert (quick.held, quick.settings) == (6, 6)
-    assert quick.figure == "180.0 (k = 10), 180.0 (k = 100) times at P = 0.99"
+    assert quick.figure == "180.0 (k = 10), 180.0 (k = 100) times less epsilon than Peeling at P = 0.99"
     assert "1000" not in quick.text
     whole = judge_netflix(made_up(FAR))
-    assert whole.figure.endswith("times at P = 0.99; epsilon 0.5 and 0.9 at k = 1000")
+    assert whole.figure.endswith("times less epsilon than Peeling at P = 0.99; epsilon 0.5 and 0.9 at k = 1000")
 
 
 def timed(times: dict[str, float], spread: float = 0.0) -> list[dict[str, Any]]:

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from dpselect.cli.counts_file import PeoplesRows
     from dpselect.sources import Domain
 
+_NOTHING_COUNTED = (
+    "no row is counted, so every score is 0: check how items and dates are written; see docs/tutorial.md#your-own-file"
+)
 FORECAST_EXAMPLES = examples(
     "dpselect forecast demo/views.parquet --item film --person viewer \\",
     "    --domain demo/films.csv -k 5 --epsilon 0.1",
@@ -194,6 +197,8 @@ def forecast_command(
         else:
             scores = counts_of_rows(rows, k, progress, pool=pool)
         note(dpselect.forecast.WARNING)
+        if rows is not None and not scores.values.any():
+            note(_NOTHING_COUNTED)
         progress(None)
         if unknown:
             text = forecast_text(scores, k, epsilon, delta, draws, form, pool=pool, **asked)

@@ -193,7 +193,8 @@ def judge_netflix(rows: list[Row]) -> Verdict:
     ]
     if 1000 in table:
         checks += [Claim("more than epsilon = 1 at k = 1000 for", name, table[1000][name] <= 1) for name in PUBLISHED]
-    figure = ", ".join(f"{ratios[0.99][k]:.1f} (k = {k})" for k in table) + " times at P = 0.99"
+    found = ", ".join(f"{ratios[0.99][k]:.1f} (k = {k})" for k in table)
+    figure = f"{found} times less epsilon than Peeling at P = 0.99"
     if 1000 in table:
         figure += f"; epsilon {' and '.join(three_digits(table[1000][name]) for name in PUBLISHED)} at k = 1000"
     return counted(checks, figure, f"{text} {EXACT}")
