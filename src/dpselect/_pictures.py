@@ -1,4 +1,4 @@
-"""How every picture looks: one colour and marker for each mechanism, a white card as background, small SVG files.
+"""How every picture looks: one colour and marker for each mechanism, a card that is dark on dark pages, small files.
 
 A mechanism's plain form is solid with filled markers; its other forms (another noise, as published) are dashed with
 hollow ones. Lines that stand for no mechanism are grey. All can be told apart without colour.
@@ -52,6 +52,10 @@ FORMS: dict[str, Any] = {
 
 THIN, THICK = 1.4, 2.6
 """Width of a line, and of the line that is emphasised: the default."""
+
+_STYLE = b'<style type="text/css">'
+_DARK = b"@media (prefers-color-scheme: dark) {svg {filter: invert(.93) hue-rotate(180deg)}}\n"
+"""Where the styles of an SVG begin, and ours: on a dark page its card is dark, its letters are light, hues stay."""
 
 _CORNER, _LETTERS, _LINE = 0.1, 9.4, 14.0
 """Radius of the corners in inches, letters of a title in an inch, and points from one label to the next."""
@@ -137,7 +141,7 @@ def set_title(figure: Figure, title: str) -> None:
 
 
 def picture(figure: Figure, plot_format: str) -> bytes:
-    """Return a figure on a white card with round corners as the content of a file; same numbers give same bytes."""
+    """Return a figure on a card with round corners as the content of a file; same numbers give same bytes."""
     import matplotlib
 
     settings: Any = {"svg.hashsalt": "dpselect", "svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans", "Arial"]}
@@ -167,8 +171,9 @@ def _put_on_card(figure: Figure) -> None:
 
 
 def _shortened(svg: bytes) -> bytes:
-    """Return an SVG with fewer digits and spaces."""
+    """Return an SVG with fewer digits and spaces, which is dark on a dark page."""
     # A tenth of a point is enough for a screen. Only tags are shortened, not the text between them.
     short = re.sub(rb"<[^>]*>", lambda tag: re.sub(rb"(\d\.\d)\d+", rb"\1", tag[0]), svg)
     short = re.sub(rb' d="[^"]*"', lambda path: re.sub(rb"\s*([MLQCz])\s*", rb"\1", path[0]), short)
-    return re.sub(rb"\s*\n\s*", b"\n", re.sub(rb'<g id="[^"]*">', b"<g>", short))
+    short = re.sub(rb"\s*\n\s*", b"\n", re.sub(rb'<g id="[^"]*">', b"<g>", short))
+    return short.replace(_STYLE, _STYLE + _DARK, 1)

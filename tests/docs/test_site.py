@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.image import imread
 
 from dpselect.cli.app import COMMANDS
 
@@ -86,18 +89,22 @@ def test_the_search_finds_pages_and_names(site: Path, browser: Any) -> None:
     context.close()
 
 
-def test_the_colours_of_pages_and_pictures_follow_the_reader(site: Path, browser: Any) -> None:
-    seen = {}
-    for scheme in ("light", "dark"):
-        context = browser.new_context(color_scheme=scheme, offline=True)
-        tab = context.new_page()
-        tab.goto((site / "docs" / "ranking.html").as_uri())
-        ground = tab.evaluate("getComputedStyle(document.body).backgroundColor")
-        seen[scheme] = (ground, tab.evaluate("getComputedStyle(document.querySelector('.content img')).filter"))
-        context.close()
-    assert seen["light"][0] != seen["dark"][0]
-    assert seen["light"][1] == "none"
-    assert "invert" in seen["dark"][1]
+@pytest.mark.parametrize(
+    ("system", "chosen"), [("light", "auto"), ("dark", "auto"), ("light", "dark"), ("dark", "light")]
+)
+def test_the_colours_of_pages_and_pictures_follow_the_reader(
+    site: Path, browser: Any, system: str, chosen: str
+) -> None:
+    context = browser.new_context(color_scheme=system, offline=True)
+    context.add_init_script(f"localStorage.setItem('theme', '{chosen}')")
+    tab = context.new_page()
+    tab.goto((site / "docs" / "ranking.html").as_uri())
+    ground = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+    light_page = min(map(int, re.findall(r"\d+", ground)[:3])) > 200
+    card = imread(io.BytesIO(tab.locator(".content img").first.screenshot()))[10, 60, :3]
+    context.close()
+    assert light_page == (system == "light" if chosen == "auto" else chosen == "light")
+    assert (card > 0.8).all() if light_page else (card < 0.2).all()
 
 
 def test_the_help_is_rendered_without_its_markup(site: Path) -> None:
