@@ -55,7 +55,7 @@ def test_the_generated_coast_is_served_until_interrupted() -> None:
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 def test_catalogues_are_read_from_files(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     offers: dict[str, Any] = {}
-    monkeypatch.setattr("dpselect.service.serve.run", lambda given, **_: offers.update(given))
+    monkeypatch.setattr("dpselect.service.run", lambda given, **_: offers.update(given))
     rows = [{"shop": "east", "km": 8.5}, {"shop": "west", "km": 0.5}, {"shop": "middle", "km": 4.0}]
     file = tmp_path / f"shops.{kind}"
     if kind == "csv":

@@ -230,7 +230,7 @@ def test_catalogues_say_their_kind_and_clients_without_kinds_still_work(service:
 
 def test_files_are_served_as_rings_and_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     offers: dict[str, Any] = {}
-    monkeypatch.setattr("dpselect.service.serve.run", lambda given, **_: offers.update(given))
+    monkeypatch.setattr("dpselect.service.run", lambda given, **_: offers.update(given))
     trains, films = tmp_path / "trains.csv", tmp_path / "films.csv"
     trains.write_text("item,hour\n" + "".join(f"{name},{hour}\n" for name, hour in TRAINS.items()))
     films.write_text("item,x,y\nup,0,1\ndown,0,-1\nleft,-1,0\n")
