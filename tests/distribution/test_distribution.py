@@ -6,6 +6,7 @@ They download packages and take minutes, so `make test-long` runs them.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -127,9 +128,15 @@ def test_the_wheel_with_all_extras(wheel: Path, python: str, tmp_path: Path) -> 
 def test_the_oldest_and_the_newest_dependencies_that_are_supported(
     built: Path, wheel: Path, resolution: str, tmp_path: Path
 ) -> None:
-    programs = environment(tmp_path / "env", "3.11", f"{wheel}[{EXTRAS}]", "--resolution", resolution)
-    uv("pip", "install", "--quiet", "--python", programs / "python", f"{wheel}[test]")
     with tarfile.open(next(built.glob("*.tar.gz"))) as archive:
         archive.extractall(tmp_path, filter="data")
-    tests = next(tmp_path.glob("dpselect-*"))
-    run(programs / "python", "-m", "pytest", "-q", "-m", "not long and not slow", *DEPENDING, cwd=tests)
+    source = next(tmp_path.glob("dpselect-*"))
+    # The oldest are those of what is named here: for a wheel that would be the wheel alone.
+    named = ["-r", str(source / "pyproject.toml"), *(f"--extra={extra}" for extra in EXTRAS.split(","))]
+    programs = environment(tmp_path / "env", "3.11", *named, "--resolution", resolution)
+    uv("pip", "install", "--quiet", "--python", programs / "python", f"{wheel}[test]")
+    oldest = re.search(r'"numpy>=([\d.]+)"', (source / "pyproject.toml").read_text())
+    assert oldest is not None
+    has_oldest = f"numpy=={oldest[1]}." in uv("pip", "freeze", "--python", programs / "python")
+    assert has_oldest == (resolution == "lowest-direct")
+    run(programs / "python", "-m", "pytest", "-q", "-m", "not long and not slow", *DEPENDING, cwd=source)
