@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -82,15 +81,24 @@ def test_a_dry_run_says_it_in_words() -> None:
 
 
 def test_a_dry_run_writes_and_reads_nothing() -> None:
-    """Rows that cannot be decoded stop a release, and not a dry run; the file of counts is not even opened."""
+    """Rows that cannot be decoded stop a release, and not a dry run."""
     content = Path("views.parquet").read_bytes()
     footer = 8 + int.from_bytes(content[-8:-4], "little")
     Path("views.parquet").write_bytes(content[:4] + b"\0" * (len(content) - footer - 4) + content[-footer:])
-    assert run(f"{TOP}").exit_code != 0
-    assert run(f"{TOP} --dry-run").exit_code == 0
-    os.remove("counts.csv")
-    assert run(f"{COMMANDS['select']} --dry-run --output out.json").exit_code == 0
+    select = "select views.parquet --item film --count viewer -k 2 --epsilon 0.25 --domain films.csv"
+    for line in (TOP, select):
+        assert run(line).exit_code != 0
+        assert run(f"{line} --dry-run --output out.json").exit_code == 0
     assert not Path("out.json").exists()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [COMMANDS["top"], "select counts.csv -k 2 --epsilon 0.25 --domain films.csv --domain-column film --dataset films"],
+)
+def test_a_dry_run_says_that_the_question_was_asked_before(line: str) -> None:
+    done(f"{line} --once today")
+    assert "nothing more" in done(f"{line} --once today --dry-run")
 
 
 @pytest.mark.parametrize(
@@ -141,6 +149,10 @@ def test_a_dry_run_leaves_nothing_behind() -> None:
         (f"{TOP} --item fild", 2, "fild"),
         (f"{TOP} -k 13", 2, "-k must be at most 12"),
         ("select counts.csv -k 2 --epsilon 1", 2, "so say what is public"),
+        ("select counts.csv -k 2 --epsilon 1 --items-are-public --count viewers", 2, "viewers"),
+        ("select counts.csv -k 2 --epsilon 1 --domain fims.csv", 2, "fims.csv"),
+        ("select counts.csv -k 13 --epsilon 1 --domain films.csv --domain-column film", 2, "-k must be at most 12"),
+        (f"{COMMANDS['select']} --once today", 2, "--once must be left out of a dry run"),
         ("rank games.csv -k 1 --epsilon 1 --comparisons-per-pair 1 --max-degree 2", 2, "--domain must be stated"),
     ],
 )

@@ -143,10 +143,23 @@ def _counted(rows: PeoplesRows, k: int, progress: Any, *, groups: Groups | None 
 
 
 def private_counts(
-    file: str, item: str, count: str, domain: str | None, possible: Domain | None, *, negative: bool = False
-) -> dict[Any, Any]:
-    """Return the scores of `select`: those of a list of items, of the file's own items, or of an unknown domain."""
-    scores = read_counts(file, item=item, count=count, domain=possible, negative=negative)
+    file: str,
+    item: str,
+    count: str,
+    domain: str | None,
+    possible: Domain | None,
+    *,
+    k: int,
+    negative: bool = False,
+    header_only: bool = False,
+) -> Any:
+    """Return the scores of `select`: those of a list of items, of the file's own items, or of an unknown domain.
+
+    With `header_only`, which reads no row, the scores are 0, and without a list there are k of them.
+    """
+    scores = read_counts(file, item=item, count=count, domain=possible, negative=negative, header_only=header_only)
+    if not scores and header_only:
+        return dpselect.Scores.from_histogram([0], [k if isinstance(k, int) and k > 0 else 1])
     if not scores and domain == UNKNOWN:
         return {None: 0}  # an item that nobody has is never released
     if not scores:

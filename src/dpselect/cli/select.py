@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -155,10 +155,15 @@ def select_command(
             domain_column=domain_column,
             domain_header=not domain_no_header,
         )
-        if dry_run:  # the counts are not opened, and nothing depends on them but the answer
-            scores: Any = dpselect.Scores.from_histogram([0], [k if isinstance(k, int) and k > 0 else 1])
-        else:
-            scores = private_counts(path, item, count, domain, possible, negative=sensitivity is not None)
+        scores = private_counts(
+            path, item, count, domain, possible, k=k, negative=sensitivity is not None, header_only=dry_run
+        )
+    if dry_run and items_are_public and once is not None:
+        raise dpselect.InvalidInput(
+            "once",
+            once,
+            "must be left out of a dry run with --items-are-public, since the items are part of the question",
+        )
     with stopped_before_charge(dry_run, form), engine_notes():
         release = dpselect.select(
             scores,

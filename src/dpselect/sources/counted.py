@@ -33,6 +33,7 @@ def read_counts(
     domain: Domain | None = None,
     negative: bool = False,
     curator: bool = False,
+    header_only: bool = False,
 ) -> dict[Any, Any]:
     r"""Read a file with one row per item and its count, as scores for `dpselect.select`.
 
@@ -54,6 +55,8 @@ def read_counts(
     curator : bool
         Whether the caller may know the counts: a line that cannot be parsed or a count that is not one is then an
         error.
+    header_only : bool
+        Whether to read no row: every listed item then has 0. What is checked before a row is read is checked.
 
     Returns
     -------
@@ -87,7 +90,10 @@ def read_counts(
         listed = None
         if domain is not None:
             listed, _ = listed_items(stack, embedded, Source(engine, rows), domain, item, rows.item.type())
-        bound.load()
+        if header_only:
+            rows = rows.limit(0)
+        else:
+            bound.load()
         found = _fetched(engine, file, rows, listed, negative=negative, curator=curator)
     scores = found.column("score").to_numpy()
     if (scores == np.round(scores)).all():
