@@ -53,7 +53,9 @@ class Condition:
 
         try:
             statements = sqlglot.parse(self.text, read=self.dialect)
-        except (sqlglot.errors.SqlglotError, RecursionError):
+        except (sqlglot.errors.SqlglotError, RecursionError) as error:
+            # A frame of its traceback refers to it, and that cycle would keep the connection open until exit.
+            error.__traceback__ = None
             return None
         is_condition = len(statements) == 1 and isinstance(statements[0], expressions.Condition)
         return statements[0] if is_condition else None
