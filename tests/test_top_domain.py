@@ -287,7 +287,9 @@ def test_every_line_of_a_list_without_a_header_is_an_item(text: bytes, tmp_path:
 
 
 def test_a_line_of_several_fields_is_no_item(tmp_path: Path) -> None:
-    with pytest.raises(dps.InvalidInput, match="it cannot be read; check that every line of a CSV has as many fields"):
+    with pytest.raises(
+        dps.InvalidInput, match="it cannot be read; check that a CSV is in UTF-8 and has as many fields"
+    ):
         heat(lists(tmp_path, b"Heat\nGood, bad and ugly\n"), domain_header=False)
 
 

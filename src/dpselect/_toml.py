@@ -26,6 +26,8 @@ def read_toml(path: Path) -> tuple[dict[str, Any], str]:
     """
     try:
         text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InvalidInput("config", str(path), "there is no such file; check the path") from None
     except (OSError, UnicodeDecodeError):
         raise InvalidInput("config", str(path), "must be a TOML file in UTF-8 that can be read") from None
     problem = "an integer must be within 64 bits"

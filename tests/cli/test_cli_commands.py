@@ -240,6 +240,51 @@ def test_a_refused_budget_is_status_1_and_a_bug_shows_no_row(monkeypatch: pytest
     assert "Secret" not in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("tpo", "No such command 'tpo'. Did you mean 'top'?\ndpselect: see dpselect --help\n"),
+        ("multiselect offsets --epsilon 1", "'-k'.\ndpselect: see dpselect multiselect offsets --help\n"),
+        ("desk --prot 1", "dpselect: see dpselect desk --help\n"),
+        ("desk none.csv", "FILES must be files that exist"),
+        ("ledger", ""),
+    ],
+)
+def test_a_mistake_leads_to_the_help_of_its_command(line: str, said: str, folder: Path) -> None:
+    result = run(*line.split())
+    assert result.exit_code == 2
+    assert said in result.stderr if said else not result.stderr
+
+
+def test_a_lack_of_memory_is_no_bug(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    def exhausted(*_: Any, **__: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr("dpselect.top", exhausted)
+    result = run(*top_line())
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("dpselect: not enough memory; ")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full is a thing of Linux")
+def test_a_standard_output_that_cannot_be_written_gets_one_line(folder: Path) -> None:
+    for place, said in ((">&-", "standard output is closed"), (">/dev/full", "cannot be written to standard output")):
+        line = " ".join([str(COMMAND), *top_line(), place])
+        result = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)
+        assert result.returncode == 2, result.stderr
+        assert said in result.stderr
+        assert len(result.stderr.splitlines()) == 1, result.stderr
+
+
+@pytest.mark.slow
+def test_a_condition_that_cannot_be_parsed_gets_one_line(folder: Path) -> None:
+    """DuckDB's binding would report at exit a connection that the parser's error holds."""
+    result = installed(*top_line(**{"--where": "film ="}))
+    assert result.returncode == 2
+    assert len(result.stderr.splitlines()) == 1, result.stderr
+
+
 @pytest.mark.slow
 def test_a_closed_pipe_is_no_error(folder: Path) -> None:
     line = " ".join([str(COMMAND), *top_line(**{"--format": "json"})])

@@ -74,10 +74,7 @@ def test_the_configuration_can_be_elsewhere(monkeypatch: pytest.MonkeyPatch) -> 
     assert done("top views.parquet --config other.toml") == expected
     monkeypatch.setenv("DPSELECT_CONFIG", "other.toml")
     assert done("top views.parquet") == expected
-    assert "--config 'none.toml'" not in refused("top views.parquet --config none.toml -k 1")
-    assert "--config must be a TOML file in UTF-8 that can be read, got 'none.toml'" in refused(
-        "top x --config none.toml"
-    )
+    assert "--config 'none.toml': there is no such file" in refused("top x --config none.toml")
 
 
 def test_flags_lists_and_commands_of_a_group() -> None:
@@ -106,6 +103,26 @@ def test_flags_lists_and_commands_of_a_group() -> None:
 def test_mistakes_in_a_configuration_are_errors_with_their_line(text: str, said: str) -> None:
     Path("dpselect.toml").write_text(text)
     assert said in refused("top views.parquet --item film --person viewer --epsilon 1 --domain films.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        (
+            '[ledger]\nledger = "other.sqlite"\n',
+            "ledger create films --epsilon 1",
+            "line 2: ledger.ledger is not a section",
+        ),
+        ("[ledger.crate]\ndelta = 0\n", "ledger create films --epsilon 1", "line 1: ledger.crate is not a section"),
+        ("[desk]\nprot = 8000\n", "desk token list", "line 2: desk.prot is not a section"),
+        ("[desk.tokn]\nport = 8000\n", "desk token list", "the name of a command: token\n"),
+        ("[desk]\nport = 8000\n", "desk token list", "--config 'desk.toml': there is no such file"),
+    ],
+)
+def test_a_group_has_sections_of_its_commands_only(text: str, line: str, said: str) -> None:
+    Path("dpselect.toml").write_text(text)
+    assert said in refused(line)
+    assert not Path("ledger.sqlite").exists()
 
 
 def test_an_error_ends_with_the_page_that_explains_it() -> None:

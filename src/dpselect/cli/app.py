@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 import dpselect
-from dpselect.cli.common import with_common_options
+from dpselect.cli.common import place_of, with_common_options
 from dpselect.cli.options import examples
 from dpselect.cli.output import Verbosity, failure, is_verbose, set_verbosity
 from dpselect.errors import has_password
@@ -30,6 +30,9 @@ _OPTIONS = {
     "comparisons": "SOURCE",
     "catalogue": "FILE",
     "file": "FILE",
+    "files": "FILES",
+    "sensitivity.low": "--sensitivity LOW",
+    "sensitivity.high": "--sensitivity HIGH",
     "table_name": "--table",
     "domain_header": "--domain-no-header",
     "paper": "PAPER",
@@ -158,13 +161,19 @@ class Commands(TyperGroup):
             raise typer.Exit(CLOSED_PIPE) from None
         except (typer.Exit, typer.Abort):
             raise
+        except MemoryError:
+            failure("not enough memory; ask for less, such as fewer items, or use a machine with more")
+            raise typer.Exit(BAD_INPUT) from None
         except Exception as error:
             if hasattr(error, "format_message"):
                 said = error.format_message()
+                if not said:  # a group without a command has shown its help
+                    raise typer.Exit(BAD_INPUT) from None
                 failure("cannot parse an argument that contains a password" if has_password(said) else said)
                 if "unexpected extra argument" in said:  # the shell replaced an unquoted pattern by the names of files
                     failure("to read several files, quote the pattern, as in 'data/*.csv', or name their folder")
-                failure("see " + " ".join(filter(None, ["dpselect", context.invoked_subcommand, "--help"])))
+                place = place_of(getattr(error, "ctx", None) or context)
+                failure(" ".join(["see dpselect", *place, "--help"]))
                 raise typer.Exit(BAD_INPUT) from None
             # The error's message could quote a row, so only its type is shown.
             failure(f"internal error ({type(error).__name__}); please report it, with what --verbose shows")
@@ -243,6 +252,9 @@ def dpselect_command(
 
 def main() -> None:
     """Run the command and exit with its status."""
+    if sys.stdout is None:  # an answer would be paid for and lost
+        failure("standard output is closed; send it to a file, such as /dev/null")
+        sys.exit(BAD_INPUT)
     if sys.stdout.encoding.lower().replace("-", "") != "utf8":
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     # Nearly all objects belong to imported packages, so that searching for garbage takes time and finds none: search
@@ -276,7 +288,7 @@ def _skip_garbage_at_exit() -> None:
 def _message(error: dpselect.DpSelectError) -> str:
     """Return the error's text, with the argument under its name on the command line."""
     text = str(error)
-    if isinstance(error, dpselect.InvalidInput) and error.argument.isidentifier():
+    if isinstance(error, dpselect.InvalidInput) and (error.argument.isidentifier() or error.argument in _OPTIONS):
         option = _OPTIONS.get(error.argument, f"--{error.argument.replace('_', '-')}")
         if error.given is None or isinstance(error.given, bool):  # left out, or a flag, which has no value here
             text = text.replace(f", got {error.given}", "", 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -116,19 +116,23 @@ def with_common_options(function: Callable[..., None]) -> Callable[..., None]:
 def stated_options(path: Path, context: typer.Context) -> dict[str, Any]:
     """Return what a configuration states for a command: texts as on the command line, by the names of parameters."""
     stated, text = read_toml(path)
-    place = _place(context)
-    options = {_option(param): param for param in context.command.params if param.param_type_name == "option"}
+    place, lines = place_of(context), KeyLines(text)
 
-    def refused(key: str, problem: str) -> InvalidInput:
-        return InvalidInput("config", str(path), f"line {KeyLines(text).of((*place, key))}: {problem}")
+    def refused(key: str, problem: str, at: tuple[str, ...] = place) -> InvalidInput:
+        return InvalidInput("config", str(path), f"line {lines.of((*at, key))}: {problem}")
 
-    root: Any = context.find_root().command
-    for key in stated:
-        if key not in root.commands or not isinstance(stated[key], dict):
-            line = KeyLines(text).of((key,))
-            known = ", ".join(root.commands)
-            problem = f"line {line}: {key} is not a section; a section has the name of a command: {known}"
-            raise InvalidInput("config", str(path), problem)
+    groups = [each for each in _above(context) if place_of(each) != place]
+    for group in groups:
+        at = place_of(group)
+        below: Any = group.command
+        unnamed = _options(below.commands[below.unnamed]) if hasattr(below, "unnamed") else {}
+        for key, value in _section(stated, at).items():
+            if not (key in below.commands and isinstance(value, dict)) and key.replace("_", "-") not in unnamed:
+                known = ", ".join(name for name in below.commands if name != getattr(below, "unnamed", None))
+                called = ".".join((*at, key))
+                problem = f"{called} is not a section; a section has the name of a command: {known}"
+                raise refused(key, problem, at)
+    options = _options(context.command)
     found: dict[str, Any] = {}
     # The unnamed command of a group shares its section with the sections of the group's other commands.
     parent: Any = context.parent and context.parent.command
@@ -143,12 +147,23 @@ def stated_options(path: Path, context: typer.Context) -> dict[str, Any]:
     return found
 
 
-def _place(context: typer.Context) -> tuple[str, ...]:
+def _options(command: Any) -> dict[str, Any]:
+    return {_option(param): param for param in command.params if param.param_type_name == "option"}
+
+
+def _above(context: Any) -> Iterator[Any]:
+    """Yield the contexts around one, from `dpselect` inwards."""
+    if context.parent is not None:
+        yield from _above(context.parent)
+        yield context.parent
+
+
+def place_of(context: Any) -> tuple[str, ...]:
     """Return the names of a command below `dpselect`, such as ("ledger", "create")."""
     names: list[str] = []
     while context.parent is not None:
         names.insert(0, context.info_name or "")
-        context = context.parent  # type: ignore[assignment]
+        context = context.parent
     return tuple(filter(None, names))
 
 

@@ -33,14 +33,16 @@ DEMO = "demo"
 class DeskGroup(TyperGroup):
     """Opens the desk unless the first word is `token`."""
 
+    unnamed = "open"
+
     def parse_args(self, context: Any, arguments: list[str]) -> list[str]:
         """Let whatever is not a sub-command be an option or a file of the page."""
-        return super().parse_args(context, arguments if arguments[:1] == ["token"] else ["open", *arguments])
+        return super().parse_args(context, arguments if arguments[:1] == ["token"] else [self.unnamed, *arguments])
 
     def resolve_command(self, context: Any, arguments: list[str]) -> Any:
         """Return the command; the page has no name of its own in usage lines."""
         name, command, rest = super().resolve_command(context, arguments)
-        return "" if name == "open" else name, command, rest
+        return "" if name == self.unnamed else name, command, rest
 
 
 desk_commands = typer.Typer(cls=DeskGroup, rich_markup_mode="rich", add_completion=False)

@@ -19,7 +19,7 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from dpselect import _text
-from dpselect.errors import InvalidInput
+from dpselect.errors import InvalidInput, SourceError
 from dpselect.writing import is_same_file, is_writable, write_whole
 
 if TYPE_CHECKING:
@@ -85,8 +85,13 @@ def publish(text: str, output: Path | None) -> None:
             raise
         except OSError:
             failed = True
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError:
+        raise SourceError("the answer cannot be written to standard output; check the space where it goes") from None
     if failed:
         raise InvalidInput(
             "output",

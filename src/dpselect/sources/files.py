@@ -210,8 +210,8 @@ class FileTable:
         return InvalidInput(
             self.argument,
             str(self.path),
-            "it cannot be read; check that every line of a CSV has as many fields as the header, with quotes around "
-            "values that contain the delimiter",
+            "it cannot be read; check that a CSV is in UTF-8 and has as many fields in every line as in the header, "
+            "with quotes around values that contain the delimiter",
         )
 
     def _bind_parquet(self, engine: EmbeddedEngine, columns: list[str]) -> Any:
