@@ -170,12 +170,12 @@ def domain_tables(release: DomainRelease) -> list[RenderableType]:
     mechanism = release.mechanism
     limit, least = mechanism.max_items_per_person, mechanism.at_least
     needed = [math.ceil(mechanism.threshold / mechanism.weight(items)) for items in (1, limit)]
-    many = f", or {needed[1]:,} with {limit} items each" if limit > 1 else ""
+    many = f"; with {limit} items each it takes {needed[1]:,}" if limit > 1 else ""
     rows = [("Order", "by name")]
     if release.period is not None:
         rows.append(("Period", str(Period.of(release.period))))
     rows.append(("Mechanism", mechanism_words(mechanism)))
-    rows.append(("Reach", f"{needed[0]:,} people who have nothing else{many}, get an item listed with probability 0.5"))
+    rows.append(("Reach", f"{needed[0]:,} people who have nothing else get an item listed with probability 0.5{many}"))
     if least > 1:
         rows.append(("At least", f"an item with fewer than {least} people is listed with probability 1e-6 at most"))
     title = Text(f"Discovered items: {len(release.items):,}", style="bold")
