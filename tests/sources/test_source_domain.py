@@ -62,7 +62,7 @@ def test_a_file_can_list_the_domain(write: Callable[..., Path], tmp_path: Path) 
     ("text", "complaint"),
     [
         ("title,year\nHeat,1995\n", "several columns and none is called 'film'"),
-        ("film\nGood, bad and ugly\n", "every line of a CSV has as many fields as the header"),
+        ("film\nGood, bad and ugly\n", "as many fields in every line as in the header"),
         ("film\n", "must have at least one item"),
         ("", "it is empty"),
     ],
