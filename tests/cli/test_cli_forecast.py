@@ -167,7 +167,7 @@ BAD = [
     ("secret.csv -k 1", "FILE 'count'"),
     ("gap.csv -k 1", "without a count"),
     ("negative.csv -k 1", "FILE"),
-    ("views.parquet -k 2 --item film --person viewer --max-items-per-person 3", "--max-items-per-person --person"),
+    ("views.parquet -k 2 --item film --person viewer --domain 12 --value viewer", "--clip value"),
 ]
 
 
@@ -191,6 +191,8 @@ def test_bad_input_is_refused_without_quoting_a_row() -> None:
         ("--table views", "--table"),
         ("--where 'count > 3'", "--where"),
         ("--time day --period 2026-W41", "--period"),
+        ("--value minutes --clip 0 9", "--value"),
+        ("--weight trust", "--weight"),
     ],
 )
 def test_a_file_of_counts_has_no_rows_to_choose_from(options: str, option: str) -> None:
@@ -207,3 +209,68 @@ def test_a_forecast_counts_the_rows_that_top_would_count() -> None:
     pyarrow.parquet.write_table(table.filter(kept), "kept.parquet")
     assert some.exit_code == 0, some.stderr
     assert some.stdout == run("kept.parquet", *rows).stdout != run("views.parquet", *rows).stdout
+
+
+MINUTES = {place: 11 + 5 * place for place in range(12)}
+"""What every viewer of a film saw of it: another order than by the number of viewers."""
+SCORES = [
+    ("--value minutes --clip 0 20", [count * min(MINUTES[place], 20) for place, count in enumerate(COUNTS)], (0, 20)),
+    ("--weight trust", [count * (place + 1) / 16 for place, count in enumerate(COUNTS)], (0, 1)),
+    (
+        "--value minutes --clip 0 20 --weight trust",
+        [count * min(MINUTES[place], 20) * (place + 1) / 16 for place, count in enumerate(COUNTS)],
+        (0, 20),
+    ),
+]
+
+
+@pytest.fixture
+def minutes() -> str:
+    """Options that name rows with values and weights."""
+    rows = [(f"film {place:02d}", f"viewer {v}", place) for place in range(12) for v in range(COUNTS[place])]
+    columns = {
+        "film": [film for film, _, _ in rows],
+        "viewer": [viewer for _, viewer, _ in rows],
+        "minutes": [MINUTES[place] for _, _, place in rows],
+        "trust": [(place + 1) / 16 for _, _, place in rows],
+        "land": ["Peru"] * len(rows),
+    }
+    pyarrow.parquet.write_table(pyarrow.table(columns), "minutes.parquet")
+    Path("lands.csv").write_text("land\nPeru\n")
+    return "minutes.parquet --item film --person viewer -k 3 --draws 0 --format json"
+
+
+@pytest.mark.parametrize(("options", "scores", "moves"), SCORES, ids=[options for options, _, _ in SCORES])
+def test_sums_and_weights_are_forecast_as_top_scores_them(
+    minutes: str, options: str, scores: list[float], moves: tuple[float, float]
+) -> None:
+    sensitivity = dps.Sensitivity(*moves)
+    known = f"{minutes} {options} --epsilon 0.02"
+    found = json.loads(run(*shlex.split(f"{known} --domain films.csv")).stdout)["mechanisms"]
+    wanted = dps.forecast.compare(scores, 3, epsilon=0.02, draws=0, sensitivity=sensitivity).to_dict()["mechanisms"]
+    assert found == json.loads(json.dumps(wanted))
+    assert 0 < found[0]["forecast"]["exact"]["value"] < 0.999
+    [group] = json.loads(run(*shlex.split(f"{known} --domain films.csv --by land --groups lands.csv")).stdout)["groups"]
+    charts = dps.forecast.forecast_groups({"Peru": scores}, 3, epsilon=0.02, draws=0, sensitivity=sensitivity)
+    assert [group] == json.loads(json.dumps(charts.to_dict()["groups"]))
+    asked = f"{minutes} {options} --domain unknown --epsilon 1 --delta 1e-6 --max-items-per-person 12"
+    unknown = json.loads(run(*shlex.split(asked)).stdout)
+    expected = dps.forecast.compare_unknown(
+        scores, 3, epsilon=1.0, delta=1e-6, draws=0, sensitivity=sensitivity, pool=30, max_items_per_person=12
+    )
+    assert unknown == json.loads(json.dumps(expected.to_dict()))
+    assert "discovered" not in [row["mechanism"]["name"] for row in unknown["mechanisms"]]
+
+
+def test_a_forecast_keeps_as_many_items_of_each_person_as_top(minutes: str) -> None:
+    """Of viewers 0 to 19, who saw all films, one is kept each; viewers 220 to 239 saw only the first film."""
+    few = f"{minutes} --max-items-per-person 1 --epsilon 0.5 --delta 1e-6"
+    found = json.loads(run(*shlex.split(f"{few} --domain films.csv")).stdout)["mechanisms"]
+    assert {"laplace", "gaussian"} <= {row["label"] for row in found}
+    every = json.loads(run(*shlex.split(f"{minutes} --epsilon 0.5 --domain films.csv")).stdout)["mechanisms"]
+    assert found[0]["forecast"]["exact"] != every[0]["forecast"]["exact"]
+    unknown = json.loads(run(*shlex.split(f"{few} --domain unknown")).stdout)
+    assert unknown["mechanisms"][-1]["mechanism"]["name"] == "discovered"
+    # Items that more people have than anybody's one item allows would be listed more often.
+    counts = dps.forecast.expected_discovered(COUNTS, dps.Discovery(epsilon=0.5, delta=1e-6, max_items_per_person=1))
+    assert 0 < unknown["discovery"]["listed"] < counts

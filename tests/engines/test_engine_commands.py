@@ -87,6 +87,9 @@ def test_the_same_command_answers_the_same_from_spark(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["goods.csv", "orders.parquet"]
 
 
+SCORED = [[], ["--value", "year", "--clip", "0", "2500", "--max-items-per-person", "2"]]
+
+
 def forecast(source: str, *options: str, **environment: str) -> str:
     asked = ["--item", "item", "--person", "person", "-k", "2", "--epsilon", "0.5", "--draws", "0", "--format", "json"]
     line = [COMMAND, "forecast", source, *asked, "--where", "year >= 2023", *options]
@@ -101,17 +104,19 @@ def test_a_forecast_is_the_same_from_a_file_and_from_servers(
 ) -> None:
     put(file := DuckDbFile(folder))
     put(postgresql_place)
-    expected = forecast("orders.parquet", "--domain", "goods.csv")
-    for url in (f"duckdb://{file.file}", postgresql_place.url):
-        for domain in ("goods.csv", "table:goods"):
-            assert forecast(url, "--table", "orders", "--domain", domain) == expected
+    for scored in SCORED:
+        expected = forecast("orders.parquet", "--domain", "goods.csv", *scored)
+        for url in (f"duckdb://{file.file}", postgresql_place.url):
+            for domain in ("goods.csv", "table:goods"):
+                assert forecast(url, "--table", "orders", "--domain", domain, *scored) == expected
 
 
 @pytest.mark.long
 def test_a_forecast_is_the_same_from_spark(folder: Path) -> None:
     table = ["--table", str(folder / "orders.parquet"), "--domain", "goods.csv"]
-    found = forecast("spark+local://2", *table, JDK_JAVA_OPTIONS=servers.BRIEF_JAVA)
-    assert found == forecast("orders.parquet", "--domain", "goods.csv")
+    for scored in SCORED[1:]:
+        found = forecast("spark+local://2", *table, *scored, JDK_JAVA_OPTIONS=servers.BRIEF_JAVA)
+        assert found == forecast("orders.parquet", "--domain", "goods.csv", *scored)
 
 
 def test_a_password_may_come_from_the_environment_and_is_shown_nowhere(

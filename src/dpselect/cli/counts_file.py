@@ -15,6 +15,7 @@ from dpselect.cli.options import domain_of
 from dpselect.cli.unknown import UNKNOWN
 from dpselect.errors import plain
 from dpselect.sources import (
+    Contribution,
     Counts,
     Domain,
     Groups,
@@ -83,6 +84,7 @@ class PeoplesRows:
     item: str
     person: str
     domain: str
+    contribution: Contribution
     domain_column: str | None = None
     domain_header: bool = True
     table_name: str | None = None
@@ -90,17 +92,17 @@ class PeoplesRows:
     during: PeriodFilter | None = None
 
 
-def counts_of_rows(rows: PeoplesRows, k: int, progress: Any, *, pool: int | None = None) -> dpselect.Scores:
-    """Return how many people have each item of the domain, or of the pool and one more if it is unknown, as `top`."""
+def counts_of_rows(rows: PeoplesRows, k: int, progress: Any) -> dpselect.Scores:
+    """Return the scores of the items of the domain, as `top`; of an unknown one, those above 0 of the items seen."""
     with _counted(rows, k, progress) as counts:
-        if rows.domain == UNKNOWN:
-            highest = counts.highest((pool or 10 * k) + 1)[1]
-            return dpselect.Scores.of(highest or [0])
-        return dpselect.Scores.from_histogram(*counts.histogram())
+        levels = list(zip(*counts.histogram(), strict=True))
+    if rows.domain == UNKNOWN:
+        levels = [(score, items) for score, items in levels if score > 0] or [(0, 1)]
+    return dpselect.Scores.from_histogram(*zip(*levels, strict=True))
 
 
 def counts_of_groups(rows: PeoplesRows, k: int, progress: Any, *, groups: Groups) -> dict[Any, dpselect.Scores]:
-    """Return how many people have each item of the domain in each group, as `top` with --by."""
+    """Return the scores of the items of the domain in each group, as `top` with --by."""
     with _counted(rows, k, progress, groups=groups) as counts:
         histograms = [dpselect.Scores.from_histogram(*histogram) for histogram in counts.histograms()]
         return dict(zip(counts.groups or [], histograms, strict=True))
@@ -121,13 +123,14 @@ def _counted(rows: PeoplesRows, k: int, progress: Any, *, groups: Groups | None 
             "it is the file of the rows; name the list that top will be given, or state the number of items",
         ) from None
     try:
-        # The forecast is not private, so it needs no random key to choose a person's groups by.
+        # The forecast is not private, so it needs no random key to choose a person's groups and items by.
         with open_counts(
             rows.table,
             item=rows.item,
             person=rows.person,
             domain=possible,
             k=k,
+            contribution=rows.contribution,
             groups=groups,
             key="forecast",
             table_name=rows.table_name,

@@ -14,7 +14,11 @@ from dpselect.cli.by_group import check_by, group_text, scores_by_group
 from dpselect.cli.figures import cell, mechanism_table
 from dpselect.cli.inputs import files_read
 from dpselect.cli.options import (
+    GROUPS,
+    ITEMS,
+    ROWS,
     Aim,
+    Clip,
     Delta,
     DomainColumn,
     DomainNoHeader,
@@ -26,6 +30,8 @@ from dpselect.cli.options import (
     TableName,
     TimeColumn,
     Unfinished,
+    ValueColumn,
+    WeightColumn,
     Where,
     engine_notes,
     examples,
@@ -64,13 +70,19 @@ ItemsPerPerson = Annotated[
 ]
 PoolSize = Annotated[
     int | None,
-    typer.Option(parser=whole_number, help="Items considered with --domain unknown. Default: 10 times K.", metavar="N"),
+    typer.Option(
+        parser=whole_number,
+        help="Items considered with --domain unknown. Default: 10 times K.",
+        metavar="N",
+        rich_help_panel=ITEMS,
+    ),
 ]
 ByGroup = Annotated[
     str | None,
     typer.Option(
         help="Column of groups, such as countries: show what the answer for each is worth; needs --epsilon.",
         metavar="COLUMN",
+        rich_help_panel=GROUPS,
     ),
 ]
 Plot = Annotated[
@@ -121,6 +133,19 @@ def forecast_command(
     time: TimeColumn = None,
     period: PeriodName = None,
     unfinished: Unfinished = False,
+    value: ValueColumn = None,
+    clip: Clip = None,
+    weight: WeightColumn = None,
+    max_items_per_person: Annotated[
+        int | None,
+        typer.Option(
+            parser=whole_number,
+            help="Keep at most N random items of each person; counts in a file must have been computed so. Adds "
+            "laplace and, with --delta, gaussian.",
+            metavar="N",
+            rich_help_panel=ROWS,
+        ),
+    ] = None,
     pool: PoolSize = None,
     by: ByGroup = None,
     groups: ListOfGroups = None,
@@ -128,7 +153,6 @@ def forecast_command(
     delta: Delta = 0.0,
     ordered: OrderMatters = False,
     aim: Aim = "most",
-    max_items_per_person: ItemsPerPerson = None,
     draws: Annotated[
         int,
         typer.Option(
@@ -146,21 +170,20 @@ def forecast_command(
     [bold]not private[/bold].
     """
     from dpselect.cli.counts_file import counts_of_rows, list_of_items
-    from dpselect.sources import PeriodFilter
+    from dpselect.sources import Contribution, PeriodFilter
 
     if plot is not None:
         dpselect.forecast.check_plot(plot)
         check_output("plot", plot, [Path(file), *files_read(file, table=table, domain=domain)])
-    if max_items_per_person is not None and person is not None:
-        raise dpselect.InvalidInput(
-            "max_items_per_person",
-            max_items_per_person,
-            "must be left out with --person; it describes a file of counts",
-        )
     unknown = domain == UNKNOWN
     check_by(by, epsilon, groups=groups, max_groups_per_person=max_groups_per_person, plot=plot)
     check_unknown(unknown, pool=pool, plot=plot if unknown else None)
-    asked: dict[str, Any] = {"ordered": ordered, "max_items_per_person": max_items_per_person}
+    contribution = Contribution.of(value, clip, weight, max_items_per_person)
+    asked: dict[str, Any] = {
+        "ordered": ordered,
+        "sensitivity": contribution.sensitivity,
+        "max_items_per_person": contribution.max_items_per_person,
+    }
     with source_path(file) as path, engine_notes(), progress_bar("Computing") as progress:
         rows = _rows(
             path,
@@ -172,6 +195,7 @@ def forecast_command(
             table_name=table,
             where=where,
             during=PeriodFilter.of(time, period, unfinished=unfinished),
+            contribution=contribution,
         )
         if by is not None:
             parts = scores_by_group(
@@ -195,13 +219,15 @@ def forecast_command(
         if rows is None:
             scores = _counts(path, count, item, list_of_items(domain, path, domain_column, not domain_no_header))
         else:
-            scores = counts_of_rows(rows, k, progress, pool=pool)
+            scores = counts_of_rows(rows, k, progress)
         note(dpselect.forecast.WARNING)
         if rows is not None and not scores.values.any():
             note(_NOTHING_COUNTED)
         progress(None)
         if unknown:
-            text = forecast_text(scores, k, epsilon, delta, draws, form, pool=pool, **asked)
+            text = forecast_text(
+                scores, k, epsilon, delta, draws, form, of_people=contribution.counts, pool=pool, **asked
+            )
             return publish(text, None)
         compared = dpselect.forecast.compare(
             scores,
@@ -225,10 +251,18 @@ def forecast_command(
 def _rows(file: str, item: str | None, person: str | None, domain: str | None, **where: Any) -> PeoplesRows | None:
     """Return where people's rows are, or None if the file has counts; refuse options that need the other."""
     if person is None:
-        of_rows = {name: where[name] for name in ("table_name", "where") if where[name] is not None}
-        of_rows |= {} if where["during"] is None else {"period": where["during"].period.name}
+        during, contribution = where["during"], where["contribution"]
+        of_rows = {
+            "table_name": where["table_name"],
+            "where": where["where"],
+            "period": None if during is None else during.period.name,
+            "value": contribution.value,
+            "weight": contribution.weight,
+        }
         for argument, given in of_rows.items():
-            raise dpselect.InvalidInput(argument, given, "must be left out without --person: a file of counts has none")
+            if given is not None:
+                accepted = "must be left out without --person: a file of counts has none"
+                raise dpselect.InvalidInput(argument, given, accepted)
         return None
     for argument, given in (("item", item), ("domain", domain)):
         if given is None:

@@ -145,6 +145,24 @@ Unfinished = Annotated[
         "--unfinished", help="Accept a --period that is not over yet, and read what there is.", rich_help_panel=ROWS
     ),
 ]
+ValueColumn = Annotated[
+    str | None,
+    typer.Option(
+        help="Sum this column instead of counting people; needs --clip.", metavar="COLUMN", rich_help_panel=ROWS
+    ),
+]
+Clip = Annotated[
+    tuple[float, float] | None,
+    typer.Option(
+        help="Bounds on what one person adds to an item; values outside are clipped.",
+        metavar="LOW HIGH",
+        rich_help_panel=ROWS,
+    ),
+]
+WeightColumn = Annotated[
+    str | None,
+    typer.Option(help="Column with a weight from 0 to 1 for each person.", metavar="COLUMN", rich_help_panel=ROWS),
+]
 Aim = Annotated[
     str,
     typer.Option(

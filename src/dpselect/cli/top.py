@@ -13,6 +13,7 @@ from dpselect.cli.options import (
     ROWS,
     Aim,
     By,
+    Clip,
     DataSet,
     Delta,
     DomainColumn,
@@ -43,7 +44,9 @@ from dpselect.cli.options import (
     TestShare,
     TimeColumn,
     Unfinished,
+    ValueColumn,
     Values,
+    WeightColumn,
     Where,
     domain_of,
     engine_notes,
@@ -91,24 +94,9 @@ def top_command(
     time: TimeColumn = None,
     period: PeriodName = None,
     unfinished: Unfinished = False,
-    value: Annotated[
-        str | None,
-        typer.Option(
-            help="Sum this column instead of counting people; needs --clip.", metavar="COLUMN", rich_help_panel=ROWS
-        ),
-    ] = None,
-    clip: Annotated[
-        tuple[float, float] | None,
-        typer.Option(
-            help="Bounds on what one person adds to an item; values outside are clipped.",
-            metavar="LOW HIGH",
-            rich_help_panel=ROWS,
-        ),
-    ] = None,
-    weight: Annotated[
-        str | None,
-        typer.Option(help="Column with a weight from 0 to 1 for each person.", metavar="COLUMN", rich_help_panel=ROWS),
-    ] = None,
+    value: ValueColumn = None,
+    clip: Clip = None,
+    weight: WeightColumn = None,
     max_items_per_person: Annotated[
         int | None,
         typer.Option(

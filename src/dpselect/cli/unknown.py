@@ -31,14 +31,28 @@ def check_unknown(unknown: bool, **given: Any) -> None:
 
 
 def forecast_text(
-    scores: dpselect.Scores, k: int, epsilon: float | None, delta: float, draws: int, form: Format, **asked: Any
+    scores: dpselect.Scores,
+    k: int,
+    epsilon: float | None,
+    delta: float,
+    draws: int,
+    form: Format,
+    *,
+    of_people: bool,
+    **asked: Any,
 ) -> str:
-    """Return the figures of each mechanism at an epsilon, or the items to expect at several."""
+    """Return the figures of each mechanism at an epsilon, or the items to expect at several.
+
+    A discovery counts people, so it is left out if scores are not numbers `of_people`.
+    """
+    if not of_people and asked["pool"] is None:
+        asked["pool"] = 10 * k  # the default; stated, it leaves out the mechanism "discovered", which has none
     chosen = _EPSILONS if epsilon is None else (epsilon,)
     compared = [
         dpselect.forecast.compare_unknown(scores, k, epsilon=each, delta=delta, draws=draws, **asked) for each in chosen
     ]
-    listed = None if epsilon is None else discovered(scores, epsilon, delta, asked.get("max_items_per_person"))
+    limit = asked["max_items_per_person"] if of_people else None
+    listed = None if epsilon is None else discovered(scores, epsilon, delta, limit)
     if form is Format.json:
         every = {"epsilons": [each.to_dict() for each in compared], "private": False}
         return as_json(every if epsilon is None else compared[0].to_dict() | ({"discovery": listed} if listed else {}))

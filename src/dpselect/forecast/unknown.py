@@ -36,6 +36,7 @@ from dpselect.mechanisms import (
 )
 from dpselect.mechanisms.unknown import Pool
 from dpselect.privacy.calibration import laplace_threshold
+from dpselect.privacy.sensitivity import COUNTS, Sensitivity
 from dpselect.sampling.laws import threshold_probability
 from dpselect.sampling.noise import NOISES
 from dpselect.scores import Scores
@@ -140,6 +141,7 @@ def compare_unknown(
     delta: float,
     pool: int | None = None,
     ordered: bool = False,
+    sensitivity: Sensitivity = COUNTS,
     max_items_per_person: int | None = None,
     draws: int = 200,
     seed: int | None = 0,
@@ -158,6 +160,8 @@ def compare_unknown(
         How many of the highest scores are considered; 10 k if not stated.
     ordered : bool
         Whether the answer must have an order; leaves out top-stable.
+    sensitivity : Sensitivity
+        How scores change when a person is added; others than COUNTS leave out discovered.
     max_items_per_person : int, optional
         How many items one person can touch.
     draws : int
@@ -186,7 +190,7 @@ def compare_unknown(
     top-stable 2.98 5.7e-08
     """
     length, table, number = positive_integer("k", k), Scores.of(scores), checked_draws(draws)
-    asked: dict[str, Any] = {"pool": pool, "max_items_per_person": max_items_per_person}
+    asked: dict[str, Any] = {"pool": pool, "sensitivity": sensitivity, "max_items_per_person": max_items_per_person}
     mechanisms = _candidates(length, epsilon, delta, ordered=ordered, **asked)
     outlooks = [_outlook(table, mechanism, number, seed, ordered) for mechanism in mechanisms]
     return UnknownComparison(outlooks, length, mechanisms[0].epsilon, mechanisms[0].guarantee.delta, number)
@@ -199,27 +203,35 @@ def _candidates(
     *,
     pool: int | None = None,
     ordered: bool = False,
+    sensitivity: Sensitivity = COUNTS,
     max_items_per_person: int | None = None,
 ) -> list[UnknownDomain]:
     """Return the mechanisms for unknown domains by name; those with an ordered answer if `ordered`.
 
-    Discovered needs a limit of items per person, and has no pool.
+    Discovered counts people, needs a limit of items per person, and has no pool.
     """
+    can_discover = sensitivity == COUNTS and max_items_per_person is not None and pool is None
     named = [
-        _named(name, k, epsilon, delta, pool, max_items_per_person)
+        _named(name, k, epsilon, delta, pool, max_items_per_person, sensitivity)
         for name in FOR_UNKNOWN_DOMAINS
-        if name != Discovered.name or (max_items_per_person is not None and pool is None)
+        if name != Discovered.name or can_discover
     ]
     return [mechanism for mechanism in named if mechanism.ordered or not ordered]
 
 
 def _named(
-    name: str, k: int, epsilon: float, delta: float, pool: int | None, max_items_per_person: int | None
+    name: str,
+    k: int,
+    epsilon: float,
+    delta: float,
+    pool: int | None,
+    max_items_per_person: int | None,
+    sensitivity: Sensitivity = COUNTS,
 ) -> UnknownDomain:
     """Return the mechanism for unknown domains with a name, with the limit per person if it can use it."""
     can_use = hasattr(FOR_UNKNOWN_DOMAINS[name], "max_items_per_person")
     limit: dict[str, Any] = {"max_items_per_person": max_items_per_person} if can_use else {}
-    mechanism = mechanism_for(name, k=k, epsilon=epsilon, delta=delta, pool=pool, **limit)
+    mechanism = mechanism_for(name, k=k, epsilon=epsilon, delta=delta, sensitivity=sensitivity, pool=pool, **limit)
     assert isinstance(mechanism, UnknownDomain)
     return mechanism
 

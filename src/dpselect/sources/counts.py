@@ -103,7 +103,10 @@ class Counts:
         return digest_of(f"{place} {plain_item(group)}" for place, group in enumerate(self.groups))
 
     def histogram(self) -> Histogram:
-        """Return the distinct scores, highest first, and how many items of the domain have each, score 0 included."""
+        """Return the distinct scores, highest first, and how many items of the domain have each, score 0 included.
+
+        Of an unknown domain, only the items that somebody has are counted.
+        """
         [histogram] = self.histograms()
         return histogram
 
@@ -124,8 +127,7 @@ class Counts:
     def _with_unseen(self, group: int, items: dict[int, int]) -> Histogram:
         """Return the histogram of a group, with the items that nobody has there at score 0."""
         size = self.sizes[group]
-        assert size is not None
-        unseen = size - sum(items.values())
+        unseen = 0 if size is None else size - sum(items.values())
         if unseen < 0:
             raise InvalidInput(
                 "domain",
