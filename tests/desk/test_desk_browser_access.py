@@ -267,7 +267,8 @@ def test_the_pages_policy_forbids_what_the_other_tests_would_notice(
     def misbehave() -> None:
         with opened(browser, desk.address) as page:
             settled(page)
-            page.evaluate(mischief)
+            with page.expect_console_message(lambda message: "policy: " in message.text):  # it comes later
+                page.evaluate(mischief)
 
     with pytest.raises(AssertionError, match=f"policy: {complaint}"):
         misbehave()
