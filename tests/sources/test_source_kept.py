@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import os
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -199,6 +201,24 @@ def test_another_question_is_not_answered_by_these_counts(rows: Path, opened: li
     assert len(opened) == 3
 
 
+@pytest.mark.parametrize(
+    ("where", "times"),
+    [
+        ("country IN ('DE', 'PL') AND lower(film) <> 'x'", 1),
+        ("CAST(country AS VARCHAR) LIKE 'D%'", 1),
+        ("country = 'DE' AND current_date > DATE '2020-01-01'", 2),
+        ("country = 'DE' AND today() > DATE '2020-01-01'", 2),
+        ("country = 'DE' AND age(DATE '2020-01-01') > INTERVAL 3 DAYS", 2),
+    ],
+)
+def test_a_condition_that_may_hold_for_other_rows_tomorrow_is_asked_each_time(
+    rows: Path, opened: list[Any], where: str, times: int
+) -> None:
+    cache = KeptCounts()
+    assert read(cache, rows, where=where) == read(cache, rows, where=where)
+    assert len(opened) == times
+
+
 def test_only_files_and_lists_of_files_are_kept(rows: Path, opened: list[Any]) -> None:
     cache = KeptCounts()
     table = pyarrow.table({"film": ["A", "B"], "viewer": ["ann", "bob"]})
@@ -229,6 +249,23 @@ def test_memory_is_bounded(rows: Path, opened: list[Any], monkeypatch: pytest.Mo
     monkeypatch.setattr(kept, "MOST_BYTES", 0)
     assert read(cache, rows) == read(cache, rows)
     assert len(opened) == 6
+
+
+def test_the_size_of_counts_is_not_less_than_what_they_take(rows: Path) -> None:
+    many = rows.with_name("many.csv")
+    many.write_text("country\n" + "".join(f"{number}\n" for number in range(5000)))
+    groups, cache = Groups.of("country", str(many), 1), KeptCounts()
+    read(cache, rows, groups=groups)  # what the library keeps for all questions
+    gc.collect()
+    tracemalloc.start()
+    try:
+        with cache.open_counts(str(rows), **{**asked_of(rows), "groups": groups}, where="country <> 'PL'") as counts:
+            counts.histograms()
+        assert isinstance(counts, HeldCounts)
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] < counts.size_in_memory
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_list_that_is_too_long_stays_in_the_engine(rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:

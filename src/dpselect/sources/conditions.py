@@ -25,6 +25,12 @@ COMPARISONS = kinds(
 )
 """Expressions that fail for no value, provided that each comparison is of one column with constants."""
 
+TIMELESS = COMPARISONS | kinds(
+    "Literal Boolean Null Neg Add Sub Mul Div IntDiv Mod Cast TryCast DataType DataTypeParam Like ILike Lower Upper "
+    "Length Substring StartsWith RegexpLike Coalesce Year Month Day Extract TimestampTrunc Interval Var"
+)
+"""Expressions whose value for a row is the same at any time, as those of current_date and today() are not."""
+
 
 @dataclass(frozen=True)
 class Condition:
@@ -84,6 +90,11 @@ class Condition:
             name = names[_folded(column) if folded else column.name]
             text = text[: column.this.meta["start"]] + name + text[column.this.meta["end"] + 1 :]
         return text
+
+    @property
+    def is_timeless(self) -> bool:
+        """Whether it is certain to hold for the same rows at any time."""
+        return all(type(part).__name__ in TIMELESS for part in self.tree.walk())
 
     def outside(self, allowed: frozenset[str]) -> str | None:
         """Return the first part of the condition that is not an allowed expression, or None.

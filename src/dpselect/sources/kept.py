@@ -21,6 +21,7 @@ import numpy as np
 
 from dpselect._arrays import Array
 from dpselect.errors import SourceError
+from dpselect.sources.conditions import Condition
 from dpselect.sources.contributions import in_numbers
 from dpselect.sources.counts import CHANGED, Counts, Histogram, check_k, open_counts, shown_item
 from dpselect.sources.domain import Domain
@@ -34,6 +35,12 @@ MOST_ITEMS = 200_000
 
 MOST_BYTES = 128 << 20
 """Memory of all counts that are kept together."""
+
+BYTES_OF_GROUP = 600
+"""Memory of the objects that hold the scores of a group: three arrays, a tuple and a label."""
+
+BYTES_OF_QUESTION = 10_000
+"""Memory of the objects that hold the counts of a question."""
 
 SETTLED_SECONDS = 2
 """Age of a file's last change from which a further change is certain to show: file systems count time in steps."""
@@ -82,10 +89,11 @@ class HeldCounts:
         """Whether rows were read."""
         return "_ranked" in self.__dict__
 
-    @property
+    @cached_property
     def size_in_memory(self) -> int:
-        """The number of bytes of the items and scores."""
-        return int(self._ranked.nbytes) + sum(part.nbytes for level in self._levels for part in level)
+        """About how many bytes the items and scores take, with the objects that hold them."""
+        content = int(self._ranked.nbytes) + sum(part.nbytes for level in self._levels for part in level)
+        return content + BYTES_OF_GROUP * len(self._levels) + BYTES_OF_QUESTION
 
     def let_go(self) -> None:
         """Keep what was read, without the engine that read it."""
@@ -125,7 +133,8 @@ class KeptCounts:
 
     Counts are found again by everything that they are computed from: the columns, the condition, the period, the
     bounds, the lists, and the fingerprints of all files. A file that changed while it was read, or so recently that
-    its times may not show a further change, is not kept; nor are unknown domains, lists in memory, and databases.
+    its times may not show a further change, is not kept; nor are unknown domains, lists in memory, databases, and
+    conditions that may hold for other rows later, such as one with current_date.
 
     With `max_items_per_person` or `max_groups_per_person`, the random choice is kept with the counts: all releases
     from them share the choice. That is as private as a new choice for each. The key of the choice is drawn
@@ -153,7 +162,7 @@ class KeptCounts:
         """Yield what `open_counts` yields, from memory if it is kept; the arguments are the same."""
         shape = (table, domain, groups, *sorted(asked.items()))
         lists = [each.path for each in (domain, None if groups is None else groups.listed) if each is not None]
-        before = _fingerprint(table, lists)
+        before = _fingerprint(table, lists) if _is_timeless(asked.get("where")) else None
         found = None if before is None else self._found(shape, before)
         if found is not None:
             check_k(k, found.sizes, found.groups)
@@ -192,6 +201,11 @@ def _stated(size: int | None) -> int:
     """Return the number of items of a group, which is listed."""
     assert size is not None
     return size
+
+
+def _is_timeless(where: str | None) -> bool:
+    """Whether a condition on the rows of a file, if there is one, holds for the same rows at any time."""
+    return where is None or Condition.of(where, "duckdb").is_timeless
 
 
 def _fingerprint(table: Any, lists: Sequence[Path | None]) -> Fingerprint | None:
