@@ -6,6 +6,8 @@ import json
 import shutil
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -122,6 +124,32 @@ def test_a_server_that_is_told_to_stop_finishes_what_was_asked_and_takes_nothing
         idle.close()
         assert [client.result()[0] for client in asked] == [201, 201, 201]
         assert desk.process.wait(timeout=60) == 0
+
+
+IMPATIENT = """
+from dpselect.desk import serving
+serving._PATIENCE = 1
+serving.run(config="desk.toml", port=0, ready=lambda address: print(address, flush=True))
+"""
+
+
+def test_a_server_that_is_told_to_stop_does_not_wait_for_an_engine_for_ever(tmp_path: Path) -> None:
+    """The condition takes minutes; its client is told, and the same key is charged once."""
+    config = write_config(tmp_path, filters={"slow": "length(sha256(repeat(age, 30000000))) > 0"})
+    command = [sys.executable, "-c", IMPATIENT]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            desk = RunningDesk(process.stdout.readline().strip(), token_for(config), tmp_path)
+            with ThreadPoolExecutor(1) as client, Ledger(tmp_path / "ledger.sqlite") as ledger:
+                asked = client.submit(desk.release, {**QUESTION, "filter": "slow"})
+                until(lambda: ledger.entries("views"))
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(timeout=60) == 0
+                status, content = asked.result()
+        finally:
+            process.kill()
+    assert (status, content["error"]["code"]) == (503, "stopping")
 
 
 def test_a_look_alike_that_nobody_waits_for_ends(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import socket
 import webbrowser
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -74,4 +76,15 @@ def run(
             webbrowser.open(address)
         settings = server_settings(create_app(desk))
         settings.timeout_graceful_shutdown = _PATIENCE
-        uvicorn.Server(settings).run(sockets=[listening])
+        _Server(settings).run(sockets=[listening])
+
+
+class _Server(uvicorn.Server):
+    """Ends the process when its patience ends: the thread of an engine cannot be stopped, and Python waits for it."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Finish what was asked, for a while."""
+        await super().shutdown(sockets)
+        if self.server_state.tasks:  # they were cancelled, and tell their clients so
+            await asyncio.sleep(1)
+            os._exit(0)
