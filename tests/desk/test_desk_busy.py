@@ -83,6 +83,33 @@ def test_a_question_that_takes_long_to_check_keeps_no_other_call_waiting(
         assert answer.result()[0] == (201 if call == "releases" else 200)
 
 
+def test_checks_of_one_analyst_keep_no_other_waiting(desk: RunningDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question with a delta can need a calibration, which takes long and costs nothing if the budget is too small."""
+    go_on, started, question = threading.Event(), threading.Event(), DataSet.question
+
+    def slow(dataset: DataSet, asked: Any) -> Any:
+        if asked.k == 2:
+            started.set()
+            assert go_on.wait(timeout=60)
+        return question(dataset, asked)
+
+    monkeypatch.setattr(DataSet, "question", slow)
+    bob = token_for(desk.folder / "desk.toml", "bob")
+    asked = {**QUESTION, "k": 2}
+    threads = [threading.Thread(target=desk.release, args=(asked, f"key-{number}")) for number in range(60)]
+    try:
+        for thread in threads:
+            thread.start()
+        assert started.wait(timeout=60)
+        with ThreadPoolExecutor(1) as client:
+            answer = client.submit(desk.release, token=bob)
+            assert answer.result(timeout=30)[0] == 201
+    finally:
+        go_on.set()
+        for thread in threads:
+            thread.join()
+
+
 def heavy(desk: RunningDesk) -> socket.socket:
     """Ask for a curve that takes many minutes; return the connection, on which nothing is waited for."""
     counts = [float(20_000 - number) for number in range(20_000)]

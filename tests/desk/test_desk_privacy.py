@@ -21,6 +21,7 @@ from dpselect.desk.datasets import DataSet
 from dpselect.desk.padding import leaves_at, padded
 from dpselect.desk.questions import Question
 from dpselect.ledger import Ledger
+from dpselect.privacy import Guarantee
 
 ESTIMATE, PREVIEW, RELEASES = (f"/v1/datasets/views/{call}" for call in ("estimate", "preview", "releases"))
 
@@ -192,6 +193,17 @@ def test_a_public_list_that_vanishes_is_the_fault_of_the_source(tmp_path: Path) 
             status, _, error = desk.send(method, path, QUESTION if method == "POST" else None, key="k")
             assert (status, error["error"]["code"], error["error"]["charged"]) == (503, "source-failed", False), path
         assert any("films.csv" in line for line in desk.log)
+
+
+def test_a_public_list_that_vanishes_leaves_stored_answers_and_says_what_was_charged(tmp_path: Path) -> None:
+    with served(write_config(tmp_path)) as desk, Ledger(tmp_path / "ledger.sqlite") as ledger:
+        _, first = desk.release(key="answered")
+        ledger.spend_once("views", Guarantee(0.25), "ann:charged", {})
+        (tmp_path / "films.csv").unlink()
+        assert desk.release(key="answered") == (200, first)
+        for key, charged in (("charged", True), ("new", False)):
+            status, error = desk.release(key=key)
+            assert (status, error["error"]["charged"]) == (503, charged)
 
 
 def damage(file: Path) -> bytes:

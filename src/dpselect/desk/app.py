@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from importlib.resources import files
 from typing import Annotated, Any
@@ -33,8 +34,11 @@ from dpselect.service import Guard
 MOST_TRIED = 2
 """Estimates and previews that are computed at the same time, so that they do not delay releases; others wait."""
 
+MOST_CHECKED = 4
+"""Questions of releases that are checked at the same time: some need a second of calibration."""
+
 MOST_TRIES = 100
-"""Estimates and previews that one analyst may have under way, waiting ones included."""
+"""Estimates and previews that one analyst may have under way, waiting ones included; likewise checks."""
 
 PAGE = {
     "": ("index.html", "text/html; charset=utf-8"),
@@ -86,6 +90,7 @@ def create_app(desk: AloneDesk | SharedDesk, *, log: Log | None = None) -> FastA
     answer_errors(app, desk_log, shown=desk.mode == "alone")
     charged = ChargedWork(desk_log, shown=desk.mode == "alone")
     room, threads = FairRoom(MOST_TRIED, MOST_TRIES), anyio.CapacityLimiter(MOST_TRIED)
+    checks = FairRoom(MOST_CHECKED, MOST_TRIES)
 
     def named(name: str, who: Caller, scope: str = ASK) -> DataSet:
         if scope not in who.scopes:
@@ -152,7 +157,9 @@ def create_app(desk: AloneDesk | SharedDesk, *, log: Log | None = None) -> FastA
     ) -> dict[str, Any]:
         """Ask. 201 with a new answer, 200 with the stored one of the same question under the same key."""
         dataset = named(name, who)
-        await anyio.to_thread.run_sync(dataset.question, asked)  # a list is read, or a mechanism is calibrated
+        async with checks.place(who.analyst):
+            with suppress(SourceError):  # the stored answer needs no list
+                await anyio.to_thread.run_sync(dataset.question, asked)
         work = partial(dataset.release, asked, who.analyst, key)
         found, joined = await charged.answer(dataset, who.analyst, key, asked, work)
         repeated = found.repeated or joined
@@ -224,7 +231,7 @@ def create_app(desk: AloneDesk | SharedDesk, *, log: Log | None = None) -> FastA
             )
 
     @app.get("/healthz")
-    def healthz() -> dict[str, str]:
+    async def healthz() -> dict[str, str]:
         """Say that the process runs."""
         return {"status": "ok"}
 
@@ -236,7 +243,7 @@ def create_app(desk: AloneDesk | SharedDesk, *, log: Log | None = None) -> FastA
         raise Refused(503, "the ledger cannot be read", code="not-ready")
 
     @app.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
-    def metrics_text() -> Response:
+    async def metrics_text() -> Response:
         """Return counters in the text format of Prometheus."""
         return Response(metrics.text(), media_type="text/plain; version=0.0.4")
 

@@ -139,10 +139,7 @@ class DataSet:
 
     def question(self, asked: Question) -> TopQuestion:
         """Return the settled question; refuse what the configuration does not offer, before any row is read."""
-        arguments = self._arguments(asked)
-        if not asked.purpose.isprintable():
-            raise InvalidInput("purpose", asked.purpose, "must have printable characters only")
-        settled = _settled(**{name: arguments[name] for name in arguments if name not in _OF_THE_SOURCE})
+        settled = self._settled(asked)
         size = self.size_of(asked.item)
         if size is not None and asked.k > size:
             raise InvalidInput("k", asked.k, f"must be at most {size} (the number of items in the list)")
@@ -151,7 +148,7 @@ class DataSet:
     def release(self, asked: Question, analyst: str, key: str) -> dpselect.Release:
         """Answer a question once under the analyst's key, charged to the data set and to the analyst.
 
-        If the source fails, the answer that is stored under the key is still returned.
+        If the source or a public list fails, the answer that is stored under the key is still returned.
         """
         also = self._analyst_account(analyst)
         arguments = self._arguments(asked)
@@ -163,9 +160,9 @@ class DataSet:
             once_key(analyst, key),
             period=asked.period,
         )
-        settled = self.question(asked)
+        settled = self._settled(asked)
         try:
-            return release_top(settled, rows, target, bit_source(None), kept=self._kept)
+            return release_top(self.question(asked), rows, target, bit_source(None), kept=self._kept)
         except (InvalidInput, SourceError) as error:
             stored = None if isinstance(error, KeyReused) else self._stored(asked, settled.plan, analyst, key)
             if stored is None:
@@ -268,6 +265,13 @@ class DataSet:
             raise SourceError(f"like: the file of {name!r} must have a column 'count' of numbers") from None
         counts: list[float] = table["count"].to_pylist()
         return [count for count in counts if count is not None]
+
+    def _settled(self, asked: Question) -> TopQuestion:
+        """Return the settled question; no list is read."""
+        arguments = self._arguments(asked)
+        if not asked.purpose.isprintable():
+            raise InvalidInput("purpose", asked.purpose, "must have printable characters only")
+        return _settled(**{name: arguments[name] for name in arguments if name not in _OF_THE_SOURCE})
 
     def _arguments(self, asked: Question) -> dict[str, Any]:
         """Return the arguments of `top`; columns, filters and groups are looked up by name."""
