@@ -30,15 +30,13 @@ Where figures are drawn at random, a setting is undecided if the draws do not te
 settings of a study are right together with probability 0.99. Exact figures are undecided only
 within their tolerance.
 
-One command makes the page and its figures, from a folder with the data sets:
+From a folder with the data sets, these commands make the page with its figures, one paper with its
+numbers as CSV, and one figure:
 
-```
+<!-- example: not run; needs the data sets of the papers -->
+
+```sh
 python docs/images/gallery.py DATA
-```
-
-A paper alone, or one figure, with its numbers as CSV:
-
-```
 dpselect reproduce canonical --data DATA --out reproduced
 dpselect reproduce joint --figure 1 --data DATA --quick
 ```
