@@ -48,6 +48,7 @@ html_theme = "furo"
 html_title = f"dpselect {release}"
 html_static_path = ["_static"]
 html_css_files = ["manual.css"]
+html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False

@@ -66,7 +66,9 @@ def reference(module_name: str) -> str:
     module = importlib.import_module(module_name)
     names = [name for name in module.__all__ if home_of(module_name, name) == module_name]
     kinds = {name: directive_of(getattr(module, name)) for name in names}
-    names.sort(key=lambda name: ["function", "class", "data", "exception"].index(kinds[name]))
+    # A function with the name of a class makes a mechanism, and stands with the mechanisms.
+    order = {"function": 0, "class": 1, "data": 2, "exception": 3}
+    names.sort(key=lambda name: max(order[kinds[name]], order["class"] if name[0].isupper() else 0))
     elsewhere = [f":py:obj:`{home_of(module_name, name)}.{name}`" for name in module.__all__ if name not in names]
     rst = [f".. currentmodule:: {module_name}", "", ".. autosummary::", ""]
     rst += [f"   {name}" for name in names if kinds[name] != "data"]

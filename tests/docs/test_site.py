@@ -80,12 +80,21 @@ def test_pages_fit_a_phone_and_ask_for_nothing_outside(site: Path, browser: Any)
     assert not wrong
 
 
-def test_the_search_finds_pages_and_names(site: Path, browser: Any) -> None:
+@pytest.mark.parametrize(
+    ("words", "found", "first"),
+    [
+        ("permute", "mechanisms", False),
+        ("Guarantee", "api/dpselect", False),
+        ("budget", "docs/ledger", True),
+        ("unknown domain", "docs/unknown", True),
+        ("PostgreSQL", "docs/engines", True),
+    ],
+)
+def test_the_search_finds_pages_and_names(site: Path, browser: Any, words: str, found: str, first: bool) -> None:
     context = browser.new_context(offline=True)
     tab = context.new_page()
-    for words, found in [("permute", "mechanisms"), ("Guarantee", "api/dpselect")]:
-        tab.goto(f"{(site / 'search.html').as_uri()}?q={words}")
-        tab.wait_for_selector(f"#search-results a[href*='{found}']")
+    tab.goto(f"{(site / 'search.html').as_uri()}?q={words}")
+    tab.wait_for_selector(f"#search-results li{':first-child' if first else ''} a[href*='{found}']")
     context.close()
 
 
