@@ -119,7 +119,7 @@ def rows(
 
 
 def figure(rows: list[dict[str, Any]]) -> Figure:
-    """Draw the error in the server's dimensions against k, a panel for each d', and what the offsets alone cost."""
+    """Draw the error in the server's dimensions against k, a panel for each d', and the error due to noise alone."""
     name = rows[0]["data"]
     dimensions, falls = sorted({row["d'"] for row in rows}), []
     drawn, axes = panels(1, len(dimensions), height=2.9, sharey=True)
@@ -132,7 +132,7 @@ def figure(rows: list[dict[str, Any]]) -> Figure:
             theory = [row["of the offsets"] for row in own]
             place.plot([row["k"] for row in own], theory, color="0.6", linewidth=0.8, label="_")
         falls.append(f"{errors[0] / errors[-1]:.2g} times for d' = {count}")
-        place.plot([], [], color="0.6", linewidth=0.8, label="the offsets alone")
+        place.plot([], [], color="0.6", linewidth=0.8, label="due to noise alone")
         place.set_title(f"{name}, d' = {count}", fontsize=10)
         place.set_xlabel("k", fontsize=9)
         log_axis(place)

@@ -55,6 +55,6 @@ def figure(rows: list[dict[str, Any]]) -> Figure:
     axes[0, 0].set_xlabel("epsilon per unit of distance", fontsize=9)
     axes[0, 0].set_ylabel("Laplace noise costs more, %", fontsize=9)
     most = max(rows, key=lambda row: float(row["more, %"]))
-    set_title(drawn, f"Laplace noise costs at most {most['more, %']:.2g}% more, for {most['k']} answers")
+    set_title(drawn, f"Laplace noise costs at most {most['more, %']:.2g}% more than the best, for k = {most['k']}")
     legend(drawn, axes[0, 0], columns=4)
     return drawn

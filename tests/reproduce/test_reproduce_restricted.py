@@ -119,7 +119,7 @@ def test_the_verdict_follows_the_numbers() -> None:
     one[0]["returned"] = 4.99
     assert judge(one).word == "holds in 26 of 27 settings, fails in 1"
     assert judge(one).text.endswith("Exceptions: epinions, k = 10, pool 1 k, epsilon 1.")
-    assert "6 against 5 on epinions (k = 100, pool = 50 k, epsilon = 1)" in judge(made_up(6.0)).figure
+    assert judge(made_up(6.0)).figure == "RestrictedGumbel 6, LimitedDomain 5 (epinions, k = 100, pool 50 k, ε = 1)"
 
 
 def test_what_sampling_error_explains_is_undecided() -> None:

@@ -215,7 +215,7 @@ def judge_set(rows: list[Row], kinds: Sequence[str] = ("top", "great", "good")) 
     if hopeless:
         text += f" No epsilon is enough for {' and '.join(hopeless)}: items tied with rank k stand in for better ones."
     figure = ", ".join(f"{ratio:.1f} (k = {k})" for k, ratio in ratios.items())
-    return counted(_leads(rows, kinds), f"{figure} times less than Peeling at P = 0.99", f"{text} {EXACT}")
+    return counted(_leads(rows, kinds), f"{figure} times less epsilon than Peeling at P = 0.99", f"{text} {EXACT}")
 
 
 def judge_kinds(rows: list[Row]) -> Verdict:
@@ -232,7 +232,7 @@ def judge_kinds(rows: list[Row]) -> Verdict:
         for kind, table in tables.items()
         for k, found in table.items()
     ]
-    figure = f"{', '.join(times)} times less at P = 0.9"
+    figure = f"{', '.join(times)} times less epsilon than One-shot or Peeling at P = 0.9"
     return counted(_leads(rows, ("great", "good")), figure, f"{text} {EXACT}")
 
 

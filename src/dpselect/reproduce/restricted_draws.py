@@ -206,10 +206,10 @@ def judge_pair(ours: str, theirs: str, metric: str) -> Callable[[list[Row]], Ver
             f"{first[example][metric]:.3g} against {second[example][metric]:.3g}. The sets are not the paper's, which "
             "cannot be had, and budgets are divided by this package's rules."
         )
-        figure = (
-            f"{first[example][metric]:.3g} against {second[example][metric]:.3g} on {example[0]} (k = {example[1]}, "
-            f"pool = {example[2]} k, epsilon = {example[3]:g})"
+        told = ", ".join(
+            f"{name.split(', ')[0]} {row[example][metric]:.3g}" for name, row in ((ours, first), (theirs, second))
         )
+        figure = f"{told} ({example[0]}, k = {example[1]}, pool {example[2]} k, ε = {example[3]:g})"
         return counted(checks, figure, text)
 
     return judge
