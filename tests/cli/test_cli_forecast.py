@@ -53,6 +53,13 @@ def test_rows_of_which_none_is_counted_are_mentioned() -> None:
     assert "no row is counted" in result.stderr
 
 
+def test_items_of_which_fewer_than_k_are_counted_are_mentioned() -> None:
+    Path("spelling.csv").write_text("viewer,film\nann,film 00\nann,Film 1\nbob,FILM 2\n")
+    rows = ("spelling.csv", "--item", "film", "--person", "viewer", "--domain", "films.csv", "-k")
+    assert "items counted" not in run(*rows, "1").stderr
+    assert "1 of 12 items counted, all others have the score 0" in run(*rows, "2").stderr
+
+
 @pytest.mark.slow
 def test_every_kind_of_file_gives_the_same_forecast_and_the_warning() -> None:
     wanted = {need.label: need.epsilon for need in dps.forecast.compare(np.array(COUNTS), 3).needs}

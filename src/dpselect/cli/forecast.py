@@ -47,9 +47,7 @@ if TYPE_CHECKING:
     from dpselect.cli.counts_file import PeoplesRows
     from dpselect.sources import Domain
 
-_NOTHING_COUNTED = (
-    "no row is counted, so every score is 0: check how items and dates are written; see docs/tutorial.md#your-own-file"
-)
+_CHECK_THE_ROWS = "check how items and dates are written; see docs/tutorial.md#your-own-file"
 FORECAST_EXAMPLES = examples(
     "dpselect forecast demo/views.parquet --item film --person viewer \\",
     "    --domain demo/films.csv -k 5 --epsilon 0.1",
@@ -221,8 +219,8 @@ def forecast_command(
         else:
             scores = counts_of_rows(rows, k, progress)
         note(dpselect.forecast.WARNING)
-        if rows is not None and not scores.values.any():
-            note(_NOTHING_COUNTED)
+        if rows is not None:
+            _note_if_few_are_counted(scores, k)
         progress(None)
         if unknown:
             text = forecast_text(
@@ -280,6 +278,15 @@ def _counts(file: str, count: str, item: str | None, possible: Domain | None) ->
     if possible is None and item is None:
         return counts_in_file("file", file, count)
     return counts_of_items(file, item or "item", count, possible)
+
+
+def _note_if_few_are_counted(scores: dpselect.Scores, k: int) -> None:
+    """Warn the curator if fewer than k items are counted: rows that spell items otherwise are dropped in silence."""
+    found = int(scores.multiplicities[scores.values != 0].sum())
+    if found == 0:
+        note(f"no row is counted, so every score is 0: {_CHECK_THE_ROWS}")
+    elif found < k:
+        note(f"{found:,} of {scores.size:,} items counted, all others have the score 0: {_CHECK_THE_ROWS}")
 
 
 def _forecast_text(compared: Any, form: Format) -> str:
