@@ -5,16 +5,19 @@ A page asks for it with an HTML comment, which a plain view of the page does not
 * `<!-- contents -->`: the links of the lists below it are the pages of the site, in that order.
 * `<!-- public names of MODULE -->`: the reference of every public name of the module.
 * `<!-- commands -->`: the reference of every command.
+* `<!-- notebook FILE -->`: the cells of a notebook beside the page, with the outputs that are stored in it.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import re
 import sys
 from collections.abc import Iterator
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import click
@@ -42,6 +45,8 @@ def fill(app: Sphinx, page: str, source: list[str]) -> None:
     text = source[0]
     text = re.sub(r"<!-- public names of (\S+) -->", lambda found: reference(found[1]), text)
     text = re.sub(r"<!-- commands -->", lambda _: "\n".join(command_reference()), text)
+    beside = Path(app.env.doc2path(page)).parent
+    text = re.sub(r"<!-- notebook (\S+) -->", lambda found: "\n".join(notebook_cells(beside / found[1])), text)
     before, comment, listed = text.partition("<!-- contents -->")
     source[0] = before + listed + (contents(listed) if comment else "")
 
@@ -131,6 +136,21 @@ def command_section(command: Any, path: str, level: int) -> Iterator[str]:
         yield f"{title}\n\n```sh\n{lines.strip()}\n```\n"
     for name, each in getattr(command, "commands", {}).items():
         yield from command_section(each, f"{path} {name}", level + 1)
+
+
+def notebook_cells(path: Path) -> Iterator[str]:
+    """Yield the cells of a notebook with their outputs, as Markdown; the page has a title of its own."""
+    for part in json.loads(path.read_text())["cells"]:
+        source = "".join(part["source"])
+        if part["cell_type"] == "markdown":
+            yield re.sub(r"^# .*\n+", "", source) + "\n"
+            continue
+        yield f"```python\n{source}\n```\n"
+        for output in part["outputs"]:
+            if html := "".join(output.get("data", {}).get("text/html", "")):
+                yield f'```{{raw}} html\n<div class="output">{html}</div>\n```\n'
+            else:
+                yield f"```text\n{''.join(output.get('text') or output['data']['text/plain'])}\n```\n"
 
 
 def cell(text: str) -> str:

@@ -116,5 +116,11 @@ def test_the_colours_of_pages_and_pictures_follow_the_reader(
     assert (card > 0.8).all() if light_page else (card < 0.2).all()
 
 
+def test_the_notebook_is_shown_with_its_outputs(site: Path) -> None:
+    page = (site / "docs" / "notebook.html").read_text()
+    assert "<strong>Private top 3</strong>" in page
+    assert "the budget of 'views' does not allow this release" in page.replace("&#39;", "'")
+
+
 def test_the_help_is_rendered_without_its_markup(site: Path) -> None:
     assert "[bold]" not in (site / "docs" / "commands.html").read_text()
