@@ -37,7 +37,7 @@ def main() -> None:
             address = next(found[0] for line in lines if (found := re.search(r"http://\S+", line)))
             options = ["--no-sandbox"] if os.geteuid() == 0 else []
             browser = tools.chromium.launch(executable_path=shutil.which("chromium"), args=options)
-            page = browser.new_page(viewport={"width": 1120, "height": 1000}, color_scheme="light")
+            page = browser.new_page(viewport={"width": 1120, "height": 1030}, color_scheme="light")
             page.goto(address)
             release(page)
             page.evaluate("document.activeElement.blur()")

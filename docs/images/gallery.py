@@ -45,8 +45,9 @@ dpselect reproduce joint --figure 1 --data DATA --quick
 they leave out. An interrupted run continues where it stopped.
 
 A mechanism has the same colour and marker in all figures, its forms differ in dash, and grey lines
-stand for no mechanism. The figures can be read without colour. If a data set of a paper is not
-available, the text names its replacement. Times are those of the machine that ran this.
+stand for no mechanism. Where pools are compared, the marker stands for the pool and the dash for
+the mechanism. The figures can be read without colour. If a data set of a paper is not available,
+the text names its replacement. Times are those of the machine that ran this.
 """
 
 

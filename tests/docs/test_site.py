@@ -107,13 +107,14 @@ def test_the_colours_of_pages_and_pictures_follow_the_reader(
     context = browser.new_context(color_scheme=system, offline=True)
     context.add_init_script(f"localStorage.setItem('theme', '{chosen}')")
     tab = context.new_page()
-    tab.goto((site / "docs" / "ranking.html").as_uri())
-    ground = tab.evaluate("getComputedStyle(document.body).backgroundColor")
-    light_page = min(map(int, re.findall(r"\d+", ground)[:3])) > 200
-    card = imread(io.BytesIO(tab.locator(".content img").first.screenshot()))[10, 60, :3]
+    wanted_light = system == "light" if chosen == "auto" else chosen == "light"
+    for page in ("ranking", "desk"):  # a drawing, and a screenshot
+        tab.goto((site / "docs" / f"{page}.html").as_uri())
+        ground = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (min(map(int, re.findall(r"\d+", ground)[:3])) > 200) == wanted_light
+        card = imread(io.BytesIO(tab.locator(".content img").first.screenshot()))[10, 60, :3]
+        assert (card > 0.8).all() if wanted_light else (card < 0.2).all(), page
     context.close()
-    assert light_page == (system == "light" if chosen == "auto" else chosen == "light")
-    assert (card > 0.8).all() if light_page else (card < 0.2).all()
 
 
 def test_the_notebook_is_shown_with_its_outputs(site: Path) -> None:
