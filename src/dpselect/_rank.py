@@ -13,7 +13,7 @@ import numpy as np
 
 from dpselect._arrays import Array
 from dpselect._numbers import positive_integer, seed_or_none
-from dpselect.charging import ChargeTarget
+from dpselect.charging import ChargeTarget, is_rehearsal
 from dpselect.errors import InvalidInput, plain
 from dpselect.mechanisms import FOR_UNKNOWN_DOMAINS, Gaussian, Laplace, Mechanism, NoisyVector, UnknownDomain
 from dpselect.privacy.guarantee import WHERE_OTHERS_HAVE_THE_SAME
@@ -170,8 +170,11 @@ def rank(
         during=during,
         progress=progress,
     ) as found:
-        # A ledger needs a list of items, whose number is known without a row.
-        plan = _planned(request, bounds, found.size, listed=possible is not None)
+        if possible is None and is_rehearsal():
+            plan = request.plan()  # only the rows name the items, and the sensitivity follows from their number
+        else:
+            # A ledger needs a list of items, whose number is known without a row.
+            plan = _planned(request, bounds, found.size, listed=possible is not None)
         charge = target.charge(
             plan,
             secure=bits.secure,
@@ -183,7 +186,7 @@ def rank(
                 "where": where,
                 "time": time,
                 "unfinished": unfinished,
-                "domain": found.domain_digest(),
+                "domain": None if possible is None else found.domain_digest(),
             },
         )
         if charge.stored is not None:

@@ -106,6 +106,11 @@ def rehearsal() -> Iterator[list[Rehearsed]]:
         _rehearsing.reset(token)
 
 
+def is_rehearsal() -> bool:
+    """Whether this is within `rehearsal`, where no row may be read."""
+    return _rehearsing.get()
+
+
 class PublicAnswer(Protocol):
     """An answer that a ledger can keep."""
 
@@ -199,7 +204,7 @@ class ChargeTarget:
             )
         if self.once is not None:
             _check_rebuilds(plan.mechanism)
-        if _rehearsing.get():
+        if is_rehearsal():
             raise _RehearsalEnds(self._rehearsed(plan, {**plan.question(), **_asked_for(asked())}))
         if self.ledger is None:
             _log.info("no ledger is named, so nothing is charged")

@@ -65,6 +65,22 @@ def test_what_is_shown_is_what_is_charged_then(line: str) -> None:
     assert shown["mechanism"] == json.loads(json.dumps(entry.parameters))
 
 
+RANKED_BY_ROWS = "rank games.csv -k 1 --epsilon 0.25 --comparisons-per-pair 1 --max-degree 2"
+
+
+def test_without_a_list_a_dry_run_of_a_ranking_leaves_out_what_follows_from_the_rows() -> None:
+    shown = json.loads(done(f"{RANKED_BY_ROWS} --dry-run --format json"))
+    released = json.loads(done(f"{RANKED_BY_ROWS} --format json"))
+    assert shown["guarantee"] == released["guarantee"]
+    assert "where others have the same items" in shown["guarantee"]["neighbours"]
+    assert "sensitivity" not in shown["mechanism"]
+    assert shown["mechanism"]["comparisons_per_pair"] == 1
+    Path("games.csv").write_text("winner,loser\n")
+    assert json.loads(done(f"{RANKED_BY_ROWS} --dry-run --format json")) == shown
+    assert run(RANKED_BY_ROWS).exit_code == 2
+    assert "none, because no data set" in " ".join(done(f"{RANKED_BY_ROWS} --dry-run").split())
+
+
 def test_a_discovery_can_be_tried_too() -> None:
     line = "domain views.parquet --item film --person viewer --epsilon 0.25 --delta 1e-6 --max-items-per-person 2"
     text = done(f"{line} --dry-run")
@@ -153,7 +169,8 @@ def test_a_dry_run_leaves_nothing_behind() -> None:
         ("select counts.csv -k 2 --epsilon 1 --domain fims.csv", 2, "fims.csv"),
         ("select counts.csv -k 13 --epsilon 1 --domain films.csv --domain-column film", 2, "-k must be at most 12"),
         (f"{COMMANDS['select']} --once today", 2, "--once must be left out of a dry run"),
-        ("rank games.csv -k 1 --epsilon 1 --comparisons-per-pair 1 --max-degree 2", 2, "--domain must be stated"),
+        (f"{RANKED_BY_ROWS} --dataset votes", 2, "--domain must list the items if a ledger is charged"),
+        (f"{RANKED_BY_ROWS} --winner first", 2, "first"),
     ],
 )
 def test_a_dry_run_refuses_what_the_release_would_refuse(line: str, status: int, said: str) -> None:

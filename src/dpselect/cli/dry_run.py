@@ -49,12 +49,15 @@ def _text(rehearsed: Rehearsed, form: Format) -> str:
     asked = {name: value for name, value in rehearsed.question.items() if name not in plan.question()}
     if asked.get("table") == COPY:
         asked["table"] = "standard input"
+    described = plan.describe()
+    if asked["command"] == "rank" and "domain" not in asked:
+        described.pop("sensitivity")  # it follows from the number of items, which only the rows say
     if form is Format.json:
         return as_json(
             {
                 "dry_run": True,
                 "asked": asked,
-                "mechanism": plan.describe(),
+                "mechanism": described,
                 "guarantee": plan.guarantee.to_dict(),
                 "repeated": rehearsed.repeated,
                 "left": {name: left.to_dict() for name, left in rehearsed.left.items()},

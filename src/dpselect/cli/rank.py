@@ -49,7 +49,6 @@ from dpselect.cli.options import (
 )
 from dpselect.cli.output import chosen_format, note_repeated, note_seed, progress_bar, publish, release_text
 from dpselect.cli.stdin import source_path
-from dpselect.errors import plain
 
 EXAMPLES = examples(
     "printf 'winner,loser\\nann,bob\\nann,cem\\nbob,cem\\n' > games.csv",
@@ -198,10 +197,6 @@ def rank_command(
 
     if damping is not None and promised_rho is not None:
         raise InvalidInput("damping", damping, "must be left out with --promised-rho; state one of the two")
-    if dry_run and domain is None:
-        raise InvalidInput(
-            "domain", plain("nothing"), "must be stated with --dry-run: without it, rows say how many items there are"
-        )
     possible = None if domain is None else domain_of(domain)
     ledger = ledger_place(ledger, dataset)
     check_answer(output, source, table=table, domain=possible, ledger=ledger)
