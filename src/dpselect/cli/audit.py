@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpselect.cli.output import Format, as_csv, as_json, as_text, failure, note, progress_bar, publish
+from dpselect.cli.stdin import signals_as_exits
 from dpselect.verify import ERROR, POWER, Audited, open_audit, run_audit
 
 _FAILED = 1
@@ -40,7 +41,11 @@ def _computed() -> float:
 def audit_command(mechanism: str | None, *, quick: bool, seed: int | None, form: Format) -> None:
     """Run the audit, print its report, and exit with status 1 if a row fails."""
     began, computed = time.perf_counter(), _computed()
-    with open_audit(mechanism, quick=quick) as (probes, skipped), progress_bar("Asking") as progress:
+    with (
+        signals_as_exits(),
+        open_audit(mechanism, quick=quick) as (probes, skipped),
+        progress_bar("Asking") as progress,
+    ):
         rows = run_audit(probes, seed=seed, processes=0 if quick else os.cpu_count() or 1, progress=progress)
     answers = 2 * sum(row.answers for row in rows)
     run = _Run(seed, answers, time.perf_counter() - began, _computed() - computed)

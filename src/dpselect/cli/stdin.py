@@ -35,7 +35,7 @@ def source_path(source: str, *, header_only: bool = False) -> Iterator[str]:
     if source != STANDARD_INPUT:
         yield source
         return
-    with _signals_as_exits(), tempfile.TemporaryDirectory(prefix="dpselect-") as folder:
+    with signals_as_exits(), tempfile.TemporaryDirectory(prefix="dpselect-") as folder:
         copy = Path(folder, COPY)
         _copy_standard_input(copy, header_only)
         try:
@@ -73,8 +73,8 @@ def _header(rows: BinaryIO) -> bytes:
 
 
 @contextlib.contextmanager
-def _signals_as_exits() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end the process by an exception, so that files are removed, within the block."""
+def signals_as_exits() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the block by an exception, so that it removes its files and stops what it started."""
     if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
         yield
         return

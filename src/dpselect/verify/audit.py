@@ -12,11 +12,11 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import repeat
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from typing import Any
 
 import numpy as np
@@ -266,7 +266,7 @@ def run_audit(
     """
     error = ERROR / len(probes)
     asked: list[Callable[[], Audited]] = []
-    with ProcessPoolExecutor(processes, get_context("spawn")) if processes else nullcontext() as pool:
+    with _workers(processes) if processes else nullcontext() as pool:
         for place, probe in enumerate(probes):
             arguments = (probe, None if seed is None else (seed, place), error)
             asked.append(
@@ -279,6 +279,21 @@ def run_audit(
             progress(len(rows) / len(probes))
             rows[place] = asked[place]()
     return [rows[place] for place in range(len(probes))]
+
+
+@contextmanager
+def _workers(processes: int) -> Iterator[ProcessPoolExecutor]:
+    """Yield further processes; if the block is interrupted, they are stopped, and do not finish what they do."""
+    others = active_children()
+    pool = ProcessPoolExecutor(processes, get_context("spawn"))
+    try:
+        yield pool
+    except BaseException:
+        for worker in set(active_children()).difference(others):
+            worker.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _asked(probe: Probe, seed: Sequence[int] | None, error: float) -> Audited:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import signal
 import subprocess
 import tempfile
+import threading
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,21 +28,45 @@ BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 @contextlib.contextmanager
 def postgresql() -> Iterator[str]:
     """Yield the URL of a server of our own, started in a temporary folder and stopped at the end."""
-    with tempfile.TemporaryDirectory(prefix="dpselect-pg-", ignore_cleanup_errors=True) as folder:
-        with warnings.catch_warnings():
+    with (
+        tempfile.TemporaryDirectory(prefix="dpselect-pg-", ignore_cleanup_errors=True) as folder,
+        contextlib.ExitStack() as stack,
+    ):
+        with warnings.catch_warnings(), _signals_wait():
             warnings.simplefilter("ignore")  # pgserver warns when the machine has no folder for sockets
             import pgserver as loaded
 
             pgserver: Any = loaded
             server = _started(pgserver, folder)
-        try:
-            yield server.get_uri()
-        finally:
-            # Nothing of it is kept, so that it need not write anything down before it goes; pgserver would complain.
-            logging.getLogger("pgserver").setLevel(logging.CRITICAL)
-            with contextlib.suppress(subprocess.CalledProcessError):
-                pgserver.pg_ctl(["-w", "-m", "immediate", "stop"], pgdata=server.pgdata, user=server.system_user)
-            server.cleanup()
+            stack.callback(_stop, pgserver, server)
+        yield server.get_uri()
+
+
+@contextlib.contextmanager
+def _signals_wait() -> Iterator[None]:
+    """Let SIGINT and SIGTERM wait until the end of the block: a half-started engine would go on without its owner."""
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
+        yield
+        return
+    came: list[int] = []
+    handlers = {
+        number: signal.signal(number, lambda got, _: came.append(got)) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for got in came[:1]:
+            signal.raise_signal(got)
+
+
+def _stop(pgserver: Any, server: Any) -> None:
+    # Nothing of it is kept, so that it need not write anything down before it goes; pgserver would complain.
+    logging.getLogger("pgserver").setLevel(logging.CRITICAL)
+    with contextlib.suppress(subprocess.CalledProcessError):
+        pgserver.pg_ctl(["-w", "-m", "immediate", "stop"], pgdata=server.pgdata, user=server.system_user)
+    server.cleanup()
 
 
 def _started(pgserver: Any, folder: str) -> Any:
@@ -73,10 +100,17 @@ def spark() -> Iterator[Any]:
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
         }
-        with java_runtime(), warnings.catch_warnings():
-            warnings.simplefilter("ignore", ResourceWarning)  # PySpark leaves the socket of its start to the collector
-            session = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
-        try:
+        with contextlib.ExitStack() as stack:
+            with java_runtime(), warnings.catch_warnings(), _signals_wait():
+                warnings.simplefilter("ignore", ResourceWarning)  # PySpark leaves its first socket to the collector
+                builder = SparkSession.builder.master("local[2]").config(map=settings)
+                # In the main thread PySpark would set a handler of its own, which cannot interrupt a start.
+                with ThreadPoolExecutor(1) as starter:
+                    session = starter.submit(builder.getOrCreate).result()
+                stack.callback(_stop_spark, session)
             yield session
-        finally:
-            session.stop()
+
+
+def _stop_spark(session: Any) -> None:
+    with contextlib.suppress(Exception):  # the connection may be interrupted; Java ends with this process
+        session.stop()
