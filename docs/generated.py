@@ -34,6 +34,7 @@ LINK = re.compile(r"^ *[*-] +\[[^\]]+\]\(([^)#]+\.md)\)|^\| *\[[^\]]+\]\(([^)#]+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register what is done to pages before they are parsed, and after."""
     app.connect("source-read", fill)
+    app.connect("autodoc-process-docstring", link_pages)
     app.connect("doctree-resolved", keep_punctuation)
     app.connect("build-finished", write_entrance)
     app.add_html_math_renderer("mathml", (write_formula, None), (write_formula, None))
@@ -80,7 +81,7 @@ def reference(module_name: str) -> str:
     rst += ["", *([f"Also here: {', '.join(elsewhere)}."] if elsewhere else []), ""]
     for name in names:
         if kinds[name] == "data":
-            rst += [f".. data:: {name}", "", *(f"   {line}" for line in text_below(module_name, name)), ""]
+            rst += [f".. data:: {name}", "", *(f"   {with_links(line)}" for line in text_below(module_name, name)), ""]
         else:
             rst += [f".. auto{kinds[name]}:: {name}", *(["   :members:"] if kinds[name] == "class" else []), ""]
     return "```{eval-rst}\n" + "\n".join(rst) + "\n```"
@@ -91,6 +92,16 @@ def home_of(module_name: str, name: str) -> str:
     thing = getattr(importlib.import_module(module_name), name)
     first = ["dpselect", "dpselect.ledger", module_name]
     return next(home for home in first if getattr(importlib.import_module(home), name, None) is thing)
+
+
+def link_pages(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Make links of the pages that a docstring names."""
+    lines[:] = map(with_links, lines)
+
+
+def with_links(line: str) -> str:
+    """Return a line of a docstring with a link for each page that it names, such as docs/groups.md."""
+    return re.sub(r"\bdocs/([a-z-]+)\.md\b(#[a-z-]+)?", r":doc:`/docs/\1`", line)
 
 
 def text_below(module_name: str, name: str) -> list[str]:

@@ -60,6 +60,7 @@ def test_every_page_every_public_name_and_every_command_is_on_the_site(site: Pat
         page = (site / "docs" / "api" / f"{name}.html").read_text()
         missing = [public for public in module.__all__ if f".{public}" not in page]
         assert not missing, name
+        assert not re.search(r"docs/[a-z]+\.md", page), "a page that a docstring names is a link"
     commands = (site / "docs" / "commands.html").read_text()
     assert all(f'id="dpselect-{name}"' in commands for name in COMMANDS)
 
