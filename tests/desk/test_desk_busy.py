@@ -6,6 +6,7 @@ import contextlib
 import json
 import select
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,7 @@ from dpselect.desk.datasets import DataSet
 
 ESTIMATE = "/v1/datasets/views/estimate"
 PREVIEW = "/v1/datasets/views/preview"
+RELEASES = "/v1/datasets/views/releases"
 
 
 @pytest.fixture
@@ -83,20 +85,23 @@ def test_a_question_that_takes_long_to_check_keeps_no_other_call_waiting(
         assert answer.result()[0] == (201 if call == "releases" else 200)
 
 
-def test_checks_of_one_analyst_keep_no_other_waiting(desk: RunningDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A question with a delta can need a calibration, which takes long and costs nothing if the budget is too small."""
-    go_on, started, question = threading.Event(), threading.Event(), DataSet.question
+@pytest.mark.parametrize("name", ["question", "history"])
+def test_brief_calls_of_one_analyst_keep_no_other_waiting(
+    desk: RunningDesk, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A question can need a calibration, and a history a long ledger to be read; both cost nothing."""
+    go_on, started, method = threading.Event(), threading.Event(), getattr(DataSet, name)
 
     def slow(dataset: DataSet, asked: Any) -> Any:
-        if asked.k == 2:
+        if asked == "ann" or getattr(asked, "k", None) == 2:
             started.set()
             assert go_on.wait(timeout=60)
-        return question(dataset, asked)
+        return method(dataset, asked)
 
-    monkeypatch.setattr(DataSet, "question", slow)
+    monkeypatch.setattr(DataSet, name, slow)
     bob = token_for(desk.folder / "desk.toml", "bob")
-    asked = {**QUESTION, "k": 2}
-    threads = [threading.Thread(target=desk.release, args=(asked, f"key-{number}")) for number in range(60)]
+    call = ("POST", RELEASES, {**QUESTION, "k": 2}) if name == "question" else ("GET", RELEASES)
+    threads = [threading.Thread(target=desk.send, args=call, kwargs={"key": f"{number}"}) for number in range(60)]
     try:
         for thread in threads:
             thread.start()
@@ -108,6 +113,16 @@ def test_checks_of_one_analyst_keep_no_other_waiting(desk: RunningDesk, monkeypa
         go_on.set()
         for thread in threads:
             thread.join()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit the memory of a process")
+def test_a_look_alike_does_not_take_all_memory(desk: RunningDesk) -> None:
+    """Its computation would ask for 11 GiB."""
+    asked = {**QUESTION, "k": 10_000, "ordered": True, "like": {"counts": [float(each) for each in range(100_000)]}}
+    status, _, error = desk.send("POST", ESTIMATE, asked)
+    assert (status, error["error"]["field"]) == (400, "like")
+    assert "fewer" in error["error"]["message"]
 
 
 def heavy(desk: RunningDesk) -> socket.socket:

@@ -189,6 +189,16 @@ def test_filters_groups_and_values_are_answered(desk: RunningDesk) -> None:
     assert list(charts["groups"]) == list(COUNTRIES)
 
 
+def test_an_answer_has_so_many_items_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpselect.desk.datasets.MOST_ANSWERED", 10)
+    with served(write_config(tmp_path)) as desk:
+        assert desk.release({**QUESTION, "by": "country"})[0] == 201
+        for path in (ESTIMATE, PREVIEW, RELEASES):
+            status, _, error = desk.send("POST", path, {**QUESTION, "k": 4, "by": "country"}, key="more")
+            assert (status, error["error"]["field"]) == (400, "k")
+            assert "at most 3" in error["error"]["message"]
+
+
 def test_a_period_is_charged_by_itself(tmp_path: Path) -> None:
     config = write_config(tmp_path, time="day", every="week", epsilon=0.25, analysts={"ann": 0.25})
     with served(config) as desk:

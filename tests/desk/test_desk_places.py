@@ -12,7 +12,7 @@ import duckdb
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from desks import FILMS, PRIVATE, QUESTION, RunningDesk, running, served, token_for, write_config, write_data
+from desks import COUNTRIES, FILMS, PRIVATE, QUESTION, RunningDesk, running, served, token_for, write_config, write_data
 
 from dpselect.desk import SharedDesk, read_config
 from dpselect.desk.door import Caller
@@ -79,6 +79,7 @@ def test_rows_in_duckdb(tmp_path: Path, lists: dict[str, Any]) -> None:
     with served(write_config(tmp_path, **{**in_duckdb(tmp_path), **BUDGETS, **lists})) as desk:
         answers_as_it_should(desk)
         assert desk.send("POST", "/v1/datasets/views/preview", {**QUESTION, "by": "country"})[0] == 200
+        assert desk.send("GET", "/v1/datasets")[2][0]["questions"]["groups"] == {"country": len(COUNTRIES)}
 
 
 def test_facts_need_no_engine_after_the_start(tmp_path: Path) -> None:

@@ -224,6 +224,27 @@ def test_what_one_analyst_has_under_way_is_limited(
     assert [answer is Refused for _, answer in found] == [False] * 6 + [True] * 2
 
 
+def test_repetitions_and_other_questions_under_a_key_count_as_under_way(
+    clock: Clock, dataset: DataSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpselect.desk.charged.MOST_ASKED", 4)
+
+    async def scenario() -> list[Any]:
+        work, key = SlowWork(clock, 1.0), next(KEYS)
+        asked = [QUESTION, QUESTION, OTHER, OTHER, QUESTION, OTHER]
+        tasks = [asyncio.create_task(asking(work, dataset, 0.0, key, question)) for question in asked]
+        await clock.run(tasks)
+        return [task.result() for task in tasks]
+
+    found = asyncio.run(scenario())
+    assert [moment for moment, _ in found] == [3.0, 3.0, 6.0, 6.0, 0.0, 0.0]
+    assert [answer if isinstance(answer, type) else "answer" for _, answer in found] == [
+        *["answer"] * 2,
+        *[KeyReused] * 2,
+        *[Refused] * 2,
+    ]
+
+
 def test_simultaneous_requests_over_http_get_one_answer_from_one_engine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

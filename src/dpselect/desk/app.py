@@ -34,11 +34,11 @@ from dpselect.service import Guard
 MOST_TRIED = 2
 """Estimates and previews that are computed at the same time, so that they do not delay releases; others wait."""
 
-MOST_CHECKED = 4
-"""Questions of releases that are checked at the same time: some need a second of calibration."""
+MOST_BRIEF = 4
+"""Brief calls at the same time: checks of questions, some of which need a second of calibration, and histories."""
 
 MOST_TRIES = 100
-"""Estimates and previews that one analyst may have under way, waiting ones included; likewise checks."""
+"""Estimates and previews that one analyst may have under way, waiting ones included; likewise brief calls."""
 
 PAGE = {
     "": ("index.html", "text/html; charset=utf-8"),
@@ -90,7 +90,7 @@ def create_app(desk: AloneDesk | SharedDesk, *, log: Log | None = None) -> FastA
     answer_errors(app, desk_log, shown=desk.mode == "alone")
     charged = ChargedWork(desk_log, shown=desk.mode == "alone")
     room, threads = FairRoom(MOST_TRIED, MOST_TRIES), anyio.CapacityLimiter(MOST_TRIED)
-    checks = FairRoom(MOST_CHECKED, MOST_TRIES)
+    brief_room = FairRoom(MOST_BRIEF, MOST_TRIES)
 
     def named(name: str, who: Caller, scope: str = ASK) -> DataSet:
         if scope not in who.scopes:
@@ -103,6 +103,10 @@ def create_app(desk: AloneDesk | SharedDesk, *, log: Log | None = None) -> FastA
     async def tried(work: Callable[[], Any], who: Caller) -> Any:
         async with room.place(who.analyst):
             return await anyio.to_thread.run_sync(work, limiter=threads)
+
+    async def briefly(work: Callable[[], Any], who: Caller) -> Any:
+        async with brief_room.place(who.analyst):
+            return await anyio.to_thread.run_sync(work)
 
     async def curve_of(task: dict[str, Any], who: Caller, request: Request) -> dict[str, Any]:
         """Compute the curve of a look-alike in a process of its own."""
@@ -157,9 +161,8 @@ def create_app(desk: AloneDesk | SharedDesk, *, log: Log | None = None) -> FastA
     ) -> dict[str, Any]:
         """Ask. 201 with a new answer, 200 with the stored one of the same question under the same key."""
         dataset = named(name, who)
-        async with checks.place(who.analyst):
-            with suppress(SourceError):  # the stored answer needs no list
-                await anyio.to_thread.run_sync(dataset.question, asked)
+        with suppress(SourceError):  # a stored answer needs no list
+            await briefly(partial(dataset.question, asked), who)
         work = partial(dataset.release, asked, who.analyst, key)
         found, joined = await charged.answer(dataset, who.analyst, key, asked, work)
         repeated = found.repeated or joined
@@ -177,14 +180,16 @@ def create_app(desk: AloneDesk | SharedDesk, *, log: Log | None = None) -> FastA
         return shown(found)
 
     @app.get("/v1/datasets/{name}/releases", responses=problems)
-    def history(
+    async def history(
         name: Name, who: Who, everyone: Annotated[bool, Query(description="Of all analysts; for the curator.")] = False
     ) -> list[shapes.PastRelease]:
         """Return the caller's releases, or everybody's, the latest first."""
         dataset = named(name, who, CURATE if everyone else ASK)
         if everyone and who.datasets is not None and not desk.sharing(dataset.budget) <= who.datasets:
             raise Refused(403, "the data set shares its budget and history with one that the token does not allow")
-        return [_in_words(each) for each in dataset.history(None if everyone else who.analyst)]
+        analyst = None if everyone else who.analyst
+        found: list[shapes.PastRelease] = await briefly(lambda: list(map(_in_words, dataset.history(analyst))), who)
+        return found
 
     @app.get("/v1/datasets/{name}/releases/{key:path}", responses=problems)
     def past(name: Name, key: Annotated[str, Path(max_length=100)], who: Who) -> shapes.PastRelease:

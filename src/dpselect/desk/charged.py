@@ -20,7 +20,7 @@ MOST_AT_ONCE = 8
 """Releases that are computed at the same time; others wait."""
 
 MOST_ASKED = 100
-"""Releases that one analyst may have under way, waiting ones included."""
+"""Releases that one analyst may have under way, waiting ones and repetitions included."""
 
 
 class ChargedWork:
@@ -48,14 +48,15 @@ class ChargedWork:
         The work goes on if the client goes away: others may wait for it, and the ledger keeps its answer.
         """
         place, question = (dataset.budget, analyst, key), (dataset.name, asked)
-        while (found := self._under_way.get(place)) is not None and found[0] != question:
-            await asyncio.wait({found[1]})
-        if found is not None:
-            return await asyncio.shield(found[1]), True
-        task = asyncio.create_task(self._answered(dataset, analyst, key, work))
-        self._under_way[place] = question, task
-        task.add_done_callback(lambda _: self._under_way.pop(place))
-        return await asyncio.shield(task), False
+        with self._room.asking(analyst):
+            while (found := self._under_way.get(place)) is not None and found[0] != question:
+                await asyncio.wait({found[1]})
+            if found is not None:
+                return await asyncio.shield(found[1]), True
+            task = asyncio.create_task(self._answered(dataset, analyst, key, work))
+            self._under_way[place] = question, task
+            task.add_done_callback(lambda _: self._under_way.pop(place))
+            return await asyncio.shield(task), False
 
     async def _answered(self, dataset: DataSet, analyst: str, key: str, work: Callable[[], Any]) -> Any:
         answer_after = dataset.config.answer_after
@@ -64,7 +65,7 @@ class ChargedWork:
             self._log("answer-late", dataset=dataset.name, seconds=moment, answer_after=answer_after)
 
         # The place is kept until the answer leaves: who gets it next must not learn when the engine was done.
-        async with self._room.place(analyst):
+        async with self._room.entered(analyst):
             with dataset.leaving(analyst, key):
                 return await padded(lambda: self._attempt(dataset, analyst, key, work), answer_after, overran)
 

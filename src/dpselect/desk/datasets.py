@@ -49,6 +49,9 @@ USUAL_PEOPLE = 50_000
 """People in generated data if their number is not stated."""
 
 MOST_GENERATED = 100_000
+MOST_ANSWERED = 100_000
+"""Items of an answer, in all its groups: the service holds many answers in memory at the same time."""
+
 _ITEMS_PER_PERSON = 5
 _HISTORY = 100
 _SOME_PERIOD = {"day": "2020-01-01", "week": "2020-W01", "month": "2020-01"}
@@ -77,6 +80,7 @@ class DataSet:
         self._kept = kept
         self.budget = config.budget or name
         self._sizes: dict[str, int | None] = {}
+        self._numbers_of_groups: dict[str, int] = {}
         self._on_their_way: set[str] = set()
         self._left: deque[str] = deque(maxlen=1000)
 
@@ -95,6 +99,8 @@ class DataSet:
                 pass
         for column in items:
             self.size_of(column)
+        for column in self.config.groups:
+            self._number_of_groups(column)
         for name in self.config.like:
             self.like(name)
 
@@ -143,6 +149,10 @@ class DataSet:
         size = self.size_of(asked.item)
         if size is not None and asked.k > size:
             raise InvalidInput("k", asked.k, f"must be at most {size} (the number of items in the list)")
+        groups = 1 if asked.by is None else self._number_of_groups(asked.by)
+        if asked.k * groups > MOST_ANSWERED:
+            text = f"must be at most {MOST_ANSWERED // groups}, since an answer has at most {MOST_ANSWERED} items"
+            raise InvalidInput("k", asked.k, f"{text} in its {groups} groups")
         return settled
 
     def release(self, asked: Question, analyst: str, key: str) -> dpselect.Release:
@@ -407,8 +417,14 @@ class DataSet:
         listed = self.config.groups[by]
         return _MADE_UP_GROUPS if listed.startswith("table:") else list(public_list(listed, by))
 
-    def _number_of_groups(self, by: str) -> int | None:
-        return None if self.config.groups[by].startswith("table:") else len(self._groups(by))
+    def _number_of_groups(self, by: str) -> int:
+        """Return the number of public groups; a table is counted once."""
+        if not self.config.groups[by].startswith("table:"):
+            return len(self._groups(by))
+        if by not in self._numbers_of_groups:
+            with self._opened(self._trial(next(iter(self.config.items)), by=by)) as counts:
+                self._numbers_of_groups[by] = len(counts.groups or ())
+        return self._numbers_of_groups[by]
 
     def _size_in_engine(self, column: str) -> int | None:
         """Return the number of items that a public table lists, counted once."""

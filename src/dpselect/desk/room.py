@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from dpselect.desk.refusals import Refused
 
@@ -29,13 +29,25 @@ class FairRoom:
 
     @asynccontextmanager
     async def place(self, analyst: str) -> AsyncIterator[None]:
-        """Wait for a place, and keep it for the block."""
+        """Ask for a place, wait for it, and keep it for the block."""
+        with self.asking(analyst):
+            async with self.entered(analyst):
+                yield
+
+    @asynccontextmanager
+    async def entered(self, analyst: str) -> AsyncIterator[None]:
+        """Wait for a place, and keep it for the block, in work that is counted by whoever asks for it."""
+        async with self._own[analyst], self._places:
+            yield
+
+    @contextmanager
+    def asking(self, analyst: str) -> Iterator[None]:
+        """Count what an analyst has asked for, in the block; refuse more than may be."""
         if self._asked[analyst] >= self._most_asked:
             text = f"{self._most_asked} questions of this kind are not answered yet; wait for them, or end them"
             raise Refused(429, text, headers={"Retry-After": "5"})
         self._asked[analyst] += 1
         try:
-            async with self._own[analyst], self._places:
-                yield
+            yield
         finally:
             self._asked[analyst] -= 1

@@ -15,6 +15,9 @@ from dpselect import forecast
 from dpselect.mechanisms import described_mechanism
 from dpselect.scores import Scores
 
+MOST_MEMORY = 4 << 30
+"""Bytes of memory that a process may ask for: some curves need an array of k times the number of counts."""
+
 _DRAWS = 400
 """Simulated answers where the expected number of right items has no formula."""
 
@@ -53,4 +56,8 @@ def _sorted(scores: list[Any], items: list[int]) -> tuple[list[Any], list[int]]:
 if __name__ == "__main__":
     if hasattr(os, "nice"):
         os.nice(19)  # releases come first
+    if sys.platform == "linux":  # other systems do not hold to it
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     json.dump(curve_of(json.load(sys.stdin)), sys.stdout)

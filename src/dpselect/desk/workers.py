@@ -49,7 +49,7 @@ class Workers:
                     process.kill()
                     await process.wait()
         if process.returncode != 0:
-            raise _refused("nothing can be computed for them; use others, or another k")
+            raise _refused("nothing can be computed for them; use others, fewer of them, or a smaller k")
         found: dict[str, Any] = json.loads(written)
         return found
 
