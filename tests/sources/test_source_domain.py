@@ -63,6 +63,7 @@ def test_a_file_can_list_the_domain(write: Callable[..., Path], tmp_path: Path) 
     [
         ("title,year\nHeat,1995\n", "several columns and none is called 'film'"),
         ("film\nGood, bad and ugly\n", "as many fields in every line as in the header"),
+        ('film\n"Good,\nbad"\n', "no line break within quotes"),
         ("film\n", "must have at least one item"),
         ("", "it is empty"),
     ],

@@ -85,6 +85,15 @@ def test_what_looks_at_other_rows_or_is_no_condition_is_refused() -> None:
         assert caught.value.argument == "where", where
 
 
+def test_a_column_in_single_quotes_is_refused_with_its_right_quotes() -> None:
+    """Otherwise the condition is about a text: true of all rows or of none, and the answer of nothing is charged."""
+    for where in ("'Year sold' > 2000", "'Year sold' = 'Year sold'", "length('Year sold') > 3"):
+        with pytest.raises(InvalidInput, match=r'where must use a column.*write "Year sold"'):
+            histogram(ROWS, where)
+    with pytest.raises(InvalidInput, match="did you mean 'Year sold'; put names with spaces in double quotes"):
+        histogram(ROWS, "Year_sold > 2000")
+
+
 def test_a_filter_that_does_not_fit_costs_nothing(tmp_path: Path) -> None:
     asked = {"item": "film", "person": "viewer", "k": 1, "epsilon": 0.25, "domain": ["Heat", "Up"]}
     with Ledger(tmp_path / "ledger.sqlite") as ledger:

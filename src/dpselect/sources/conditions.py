@@ -49,6 +49,11 @@ class Condition:
         found = cls(text, dialect) if text else None
         if found is None or found.tree is None or any(True for _ in found.tree.find_all(*forbidden)):
             raise InvalidInput("where", where, _REQUIREMENT)
+        text_in_it = next((each for each in found.tree.find_all(expressions.Literal) if each.is_string), None)
+        if text_in_it is not None and not found.columns:
+            # 'age' >= 18 is true of all rows or of none: whoever writes it means the column.
+            column = expressions.to_identifier(text_in_it.this, quoted=True).sql(dialect)
+            raise InvalidInput("where", where, f"must use a column; single quotes make a text: write {column}")
         return found
 
     @cached_property

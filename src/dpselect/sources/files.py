@@ -211,7 +211,7 @@ class FileTable:
             self.argument,
             str(self.path),
             "it cannot be read; check that a CSV is in UTF-8 and has as many fields in every line as in the header, "
-            "with quotes around values that contain the delimiter",
+            "with quotes around values that contain the delimiter and no line break within quotes",
         )
 
     def _bind_parquet(self, engine: EmbeddedEngine, columns: list[str]) -> Any:
