@@ -15,6 +15,7 @@ from desks import FILMS, QUESTION, RunningDesk, served_app, write_data
 import dpselect as dps
 from dpselect.desk import AloneDesk, create_app
 from dpselect.desk.datasets import LOOKED
+from dpselect.errors import InvalidInput
 from dpselect.ledger import Ledger
 
 DESCRIPTION: dict[str, Any] = {"person": "viewer", "epsilon": 2.0, "items": {"film": "films.csv"}}
@@ -64,6 +65,13 @@ def test_files_are_offered_with_their_columns_and_lists_are_not_data(desk: Runni
     assert found["schema"] == ["film", "viewer", "age", "country", "day"]
     status, error = desk.release()
     assert (status, error["error"]["code"]) == (409, "not-described")
+
+
+def test_a_file_of_no_known_kind_is_refused_by_the_name_that_the_command_has_for_it(tmp_path: Path) -> None:
+    (tmp_path / "rows.xyz").write_text("film,viewer\n")
+    with pytest.raises(InvalidInput) as caught:
+        AloneDesk(tmp_path, [tmp_path / "rows.xyz"])
+    assert caught.value.argument == "files"
 
 
 def test_the_first_description_makes_the_budget_and_no_other_raises_it(desk: RunningDesk) -> None:
@@ -245,6 +253,8 @@ def test_a_discovered_list_becomes_the_domain_and_is_charged_once(desk: RunningD
     assert (status, error["error"]["code"]) == (409, "key-reused")
     status, error = discover(desk, "more", epsilon=1.5)
     assert (status, error["error"]["code"]) == (409, "budget-exceeded")
+    status, error = discover(desk, "more", epsilon=0.5, delta=1e-3)
+    assert (status, error["error"]["field"]) == (409, "delta"), "of which too little is left"
     for change in ({"delta": 0}, {"item": "none"}, {"max_items_per_person": 0}, {"seed": 1}):
         status, error = discover(desk, "wrong", **change)
         assert (status, error["error"]["field"]) == (400, next(iter(change)))

@@ -288,7 +288,10 @@ class AloneDesk:
         """Return names for the files that can hold people's rows: those with two columns or more."""
         found: dict[str, Path] = {}
         for path in {each.resolve(): each for each in paths}.values():
-            columns = column_names(str(path))
+            try:
+                columns = column_names(str(path))
+            except InvalidInput as error:
+                raise InvalidInput("files", error.given, error.accepted) from None
             if columns is not None and len(columns) < 2:
                 continue
             base = _file_part(path.name.partition(".")[0])[:50] or "data"

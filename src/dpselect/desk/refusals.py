@@ -108,7 +108,9 @@ def _refusal_of(error: DpSelectError, *, shown: bool) -> Refused:
         amounts = {"requested": error.requested, "remaining": error.remaining, "difference": error.difference}
         deltas = {"requested_delta": error.requested_delta, "remaining_delta": error.remaining_delta}
         text = f"{error}. Nothing was charged"
-        return Refused(409, text, code="budget-exceeded", field="epsilon", **amounts, **deltas)
+        only_delta = error.requested <= error.remaining and error.requested_delta > error.remaining_delta
+        field = "delta" if only_delta else "epsilon"
+        return Refused(409, text, code="budget-exceeded", field=field, **amounts, **deltas)
     if isinstance(error, InvalidInput) and (shown or error.argument not in OF_THE_SOURCE):
         return Refused(400, str(error), field=error.argument)
     return source_failed(False, str(error) if shown else "")

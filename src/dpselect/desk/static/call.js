@@ -76,15 +76,21 @@ export const clearPending = () => sessionStorage.removeItem(PENDING);
 // Whether the question may still be answered under its key: no answer came, or one that settles nothing.
 export const isOpen = (error) => error instanceof Unreachable || [401, 429].includes(error.status) || error.status >= 500;
 
+// What of a budget is not left.
+function shortage({ field, details }) {
+  const { requested, remaining, requested_delta: delta, remaining_delta: deltaLeft } = details;
+  const [name, cost, left] = field === "delta" ? ["delta", delta, deltaLeft] : ["epsilon", requested, remaining];
+  const advice = left > 0 ? `Choose a smaller ${name}.` : `Nothing more that needs ${name === "delta" ? "a delta" : "epsilon"} can be released from this budget.`;
+  return `Refused: this costs ${name} ${above(cost)}, and ${below(left)} is left. Nothing was spent. ${advice}`;
+}
+
 // An error as a sentence for people.
 export function sentence(error) {
   if (!(error instanceof Refused)) return error.message;
-  const { requested, remaining, charged } = error.details;
+  const { remaining, charged } = error.details;
   switch (error.code) {
     case "budget-exceeded":
-      return remaining === undefined
-        ? error.message
-        : `Refused: this costs epsilon ${above(requested)}, and ${below(remaining)} is left. Nothing was spent. ${remaining > 0 ? "Choose a smaller epsilon." : "Nothing more can be released from this budget."}`;
+      return remaining === undefined ? error.message : shortage(error);
     case "too-many-requests":
       return `Too many questions in a short time. Wait ${error.wait ?? 60} seconds and try again.`;
     case "too-large":

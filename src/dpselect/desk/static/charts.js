@@ -7,7 +7,7 @@ const SPACE = "http://www.w3.org/2000/svg";
 // The slider below the curve has the same scale, so that its thumb stands below the mark.
 export const LOWEST = 0.01;
 export const HIGHEST = 10;
-const LEFT = 58;
+const LEFT = 66;
 const RIGHT = 16;
 const TOP = 12;
 const BOTTOM = 172;

@@ -1,7 +1,7 @@
 // Step 1 for a desk on one's own machine: what the curator states about a data set, and discovery of its items.
 
 import { call, clearPending, isOpen, keepPending, newKey, pending, sentence } from "./call.js";
-import { above, clearErrors, element, focusOn, make, options, say, setError, setErrors, show, stated, whole } from "./elements.js";
+import { above, clearErrors, count, element, focusOn, make, options, say, setError, setErrors, show, stated } from "./elements.js";
 import { report } from "./epsilon.js";
 import { alone, on, path, state, statedFacts, tell } from "./state.js";
 
@@ -108,6 +108,8 @@ function fill({ again }) {
   const { dataset } = state;
   const facts = (again && statedFacts(dataset)) || {};
   rows = 0;
+  // What was typed for another data set is no fact of this one.
+  element("describe").reset();
   element("describe-intro").textContent = again
     ? "These facts can be changed. Who is protected, and the total budget, are fixed."
     : "First say what is true and public about this data. Nothing is counted for this form: only the names of the columns are read.";
@@ -259,7 +261,7 @@ async function discover(event) {
     tell("reload");
     const cost = `for epsilon ${above(found.guarantee.epsilon)}`;
     say("question-status", found.items
-      ? `The list was published: ${whole(found.items)} items, in ${found.file}, ${cost}. It is now the list of items.`
+      ? `The list was published: ${count(found.items, "item")}, in ${found.file}, ${cost}. It is now the list of items.`
       : `No item has enough people to be listed, ${cost}. The list of items stays as it was.`, found.items ? "good" : "bad");
   } catch (error) {
     if (!isOpen(error)) clearPending();
@@ -276,7 +278,11 @@ export function startDescribe() {
     show("change-facts", described && alone());
     if (!described) fill({ again: false });
   });
-  on("another", () => say("question-status", ""));
+  on("another", () => {
+    say("question-status", "");
+    element("discover").reset();
+    element("discover-button").disabled = true;
+  });
   element("change-facts").addEventListener("click", () => {
     fill({ again: true });
     show("describe", true);

@@ -47,11 +47,17 @@ function fail(error) {
   element("page-status").append(" ", make("button", { type: "button", class: "quiet small-button", click: enter }, "Try again"));
 }
 
+function withoutRows() {
+  const { offered } = state.session;
+  const why = offered.length > 0 ? `There are no rows about people in ${offered.join(", ")}: they need two columns, of people and of items.` : "No data was named.";
+  return `${why} Start the desk with files: dpselect desk views.parquet films.csv`;
+}
+
 async function load() {
   state.datasets = await call("GET", "/v1/datasets");
   show("step-data", true);
   if (state.datasets.length === 0) {
-    setError("dataset", alone() ? "No data was named. Start the desk with files: dpselect desk views.parquet films.csv" : "Your token gives access to no data set. Ask whoever runs this desk.");
+    setError("dataset", alone() ? withoutRows() : "Your token gives access to no data set. Ask whoever runs this desk.");
     return;
   }
   setError("dataset", "");

@@ -37,7 +37,16 @@ function rounded(number, digits, direction) {
 export const above = (number, digits = 4) => rounded(number, digits, Math.ceil);
 export const below = (number, digits = 4) => rounded(number, digits, Math.floor);
 
+// By how much one person changes a probability at most, as guarantees say it: in percent if it is little, as a power of ten if it is huge.
+export function change(epsilon) {
+  if (epsilon < 0.1) return `at most ${above(100 * Math.expm1(epsilon), 3)} percent`;
+  return `a factor of at most ${epsilon < Math.log(1e6) ? above(Math.exp(epsilon), 3) : `10^${Math.ceil(epsilon / Math.LN10)}`}`;
+}
+
 export const whole = (number) => Number(number).toLocaleString("en", { maximumFractionDigits: 0 });
+
+// A number of things: 1 item, 2,000 items.
+export const count = (number, thing) => `${whole(number)} ${thing}${number === 1 ? "" : "s"}`;
 
 export const asSentence = (text) => text && `${text[0].toUpperCase()}${text.slice(1)}${text.endsWith(".") ? "" : "."}`;
 

@@ -2,7 +2,7 @@
 
 import { Refused, call, sentence } from "./call.js";
 import { curveTable, drawCurve, shownPoints, valueAt } from "./charts.js";
-import { above, asSentence, below, brief, clearErrors, element, enable, focusOn, make, options, say, setError, show, stated, whole } from "./elements.js";
+import { above, asSentence, below, brief, change, clearErrors, element, enable, focusOn, make, options, say, setError, show, stated, whole } from "./elements.js";
 import { FIELDS, readQuestion } from "./question.js";
 import { alone, on, path, state, tell } from "./state.js";
 
@@ -16,12 +16,21 @@ let estimating = new AbortController();
 let computing = null;
 let timer = 0;
 let counts = null;
+const NO_FILE = "Choose a CSV file first.";
+// Why there are no counts.
+let missing = NO_FILE;
 let needed = null;
 let startedWith = null;
 
 const expected = () => document.querySelector('input[name="expect"]:checked').value;
 const epsilon = () => stated(element("epsilon").value);
 const unknownItems = () => state.dataset?.questions?.items[element("item").value]?.source === "unknown";
+// Whether every item of the list comes out, so that there is nothing to get wrong.
+function allComeOut() {
+  const k = stated(element("k").value);
+  return k === state.dataset?.questions?.items[element("item").value]?.size && (k === 1 || !element("ordered").checked);
+}
+
 // What a curve over epsilon is about.
 const about = (question) => JSON.stringify({ ...question, epsilon: 0, purpose: "" });
 
@@ -34,7 +43,7 @@ export function report(error, place, { focus = false, prefix = "" } = {}) {
   const name = field?.split(/[.[]/)[0];
   const id = [`${prefix}${name}`, `${prefix}${NAMES[name]}`].find((each) => element(`${each}-error`) !== null);
   if (id !== undefined && setError(id, sentence(error))) {
-    if (error.code === "budget-exceeded") offerRest(error.details.remaining);
+    if (error.code === "budget-exceeded" && id === "epsilon") offerRest(error.details.remaining);
     if (focus) focusOn(id);
     return;
   }
@@ -67,17 +76,24 @@ function draw() {
   const thumb = value > 0 ? value : 10 ** Number(element("epsilon-slider").value);
   element("epsilon-slider").setAttribute("aria-valuetext", `${brief(thumb)}: ${strength(thumb)} protection`);
   element("epsilon-words").textContent = value > 0
-    ? `One person changes the probability of any answer by a factor of at most ${above(Math.exp(value), 3)}: ${strength(value)} protection.`
+    ? `One person changes the probability of any answer by ${change(value)}: ${strength(value)} protection.`
     : "";
-  const hasCurve = !unknownItems() || shown !== null;
+  const hasCurve = shown !== null || !(unknownItems() || allComeOut());
   element("curve").toggleAttribute("hidden", !hasCurve);
   drawCurve(element("curve"), { curve: shown?.curve ?? null, epsilon: value, k: stated(element("k").value) });
   if (shown !== null) element("curve-title").textContent = finding(shown.curve, value);
-  else element("curve-title").textContent = hasCurve ? "" : "Without a list of items there is no curve. The sentence below says what an item needs.";
+  else element("curve-title").textContent = hasCurve ? "" : withoutCurve();
   const tag = element("curve-tag");
   tag.className = shown?.source === "real" ? "tag accent" : "tag";
   tag.textContent = shown === null ? "" : { public: "from public facts", like: "from a look-alike", real: "NOT PRIVATE: from the real rows" }[shown.source];
   tag.hidden = shown === null;
+}
+
+function withoutCurve() {
+  if (unknownItems()) return "Without a list of items there is no curve. The sentence below says what an item needs.";
+  return element("with-values").checked
+    ? "Every item of the list comes out. Epsilon decides how precise the numbers are: see the preview."
+    : "Every item of the list comes out, so the answer tells nothing new. Ask for fewer items, a ranking or numbers.";
 }
 
 function finding(curve, value) {
@@ -123,7 +139,7 @@ function expectations({ accuracy = null, like = false }) {
   if (expected() === "like" && like) {
     sent.like = element("like").value || (counts === null ? null : { counts });
     if (sent.like === null) {
-      setError("like", "Choose a CSV file first.");
+      setError("like", missing);
       return null;
     }
   }
@@ -174,7 +190,7 @@ async function estimate() {
 // Say beside the fields what of a cost is not left.
 export function refuseCost({ epsilon: cost, remaining, delta, remaining_delta: deltaLeft }) {
   if (delta > deltaLeft) setError("delta", `This costs delta ${above(delta)}; ${below(deltaLeft)} is left.`);
-  if (remaining <= 0) setError("epsilon", "The budget is spent: nothing more can be released from this data.");
+  if (remaining <= 0) setError("epsilon", "The budget is spent: you can release nothing more from this data.");
   else if (cost > remaining) {
     setError("epsilon", `This costs epsilon ${above(cost)}; only ${below(remaining)} is left.`);
     offerRest(remaining);
@@ -305,6 +321,8 @@ export function countsOf(text) {
 async function readFile() {
   const [file] = element("like-file").files;
   counts = null;
+  missing = NO_FILE;
+  element("like-file-hint").textContent = "";
   forgetNeeded();
   setError("like", "");
   if (file === undefined) return;
@@ -313,7 +331,8 @@ async function readFile() {
     counts = countsOf(await file.text());
     element("like-file-hint").textContent = `${whole(counts.length)} counts were read. Only these numbers are sent.`;
   } catch (error) {
-    setError("like", error.message);
+    missing = error.message;
+    setError("like", missing);
   }
 }
 

@@ -9,7 +9,7 @@ body { font: 15px/1.5 system-ui, sans-serif; color: #17303b; max-width: 46rem; m
 h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 .3rem; } h2 { font-size: 1.05rem; margin: 1.4rem 0 .4rem; } p { margin: 0 0 .6rem; }
 .soft { color: #52676f; font-size: .9rem; } .mark { border: 1px solid #855600; color: #855600; border-radius: 4px; padding: 1px 8px; font-weight: 600; }
 table { border-collapse: collapse; width: 100%; } th, td { padding: 4px 10px 4px 0; border-bottom: 1px solid #d9e1e1; text-align: left; vertical-align: top; }
-.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+h1, h2, td { overflow-wrap: anywhere; } .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .groups { font-size: .88rem; } .groups h2 { margin: .7rem 0 0; font-size: 1rem; } .groups th, .groups td { padding: 1px 10px 1px 0; } .group { break-inside: avoid; } dl { display: grid; grid-template-columns: auto 1fr; gap: 2px 16px; }
 dt { color: #52676f; } dd { margin: 0; overflow-wrap: anywhere; } svg { max-width: 100%; height: auto; } svg text { font: 12px system-ui, sans-serif; fill: #52676f; }
 svg .name { fill: #17303b; } .axis { stroke: #6f848c; } .grid-line { stroke: #d9e1e1; } .value-bar { fill: #2f8577; } .interval { stroke: #17303b; stroke-width: 1.5; fill: none; }

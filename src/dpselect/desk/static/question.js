@@ -1,6 +1,6 @@
 // Step 2: the question, as the form states it.
 
-import { brief, clearErrors, element, focusOn, make, options, setError, setErrors, show, stated, whole } from "./elements.js";
+import { brief, clearErrors, count, element, focusOn, make, options, setError, setErrors, show, stated } from "./elements.js";
 import { alone, on, state, tell } from "./state.js";
 
 export const FIELDS = ["item", "k", "epsilon", "delta", "ordered", "aim", "values", "filter", "by", "period", "purpose"];
@@ -37,7 +37,7 @@ function showList() {
   const size = dataset.questions.items[name]?.size;
   element("list-source").textContent = unknown
     ? "nobody can list the items, so it stays private which exist. This needs a delta, and the answer may be shorter than k."
-    : `a public list${size ? ` of ${whole(size)} items` : ""}. Items outside of it are ignored.`;
+    : `a public list${size ? ` of ${count(size, "item")}` : ""}. Items outside of it are ignored.`;
   show("open-discover", alone() && unknown);
   if (!unknown) show("discover", false);
   show("delta-field", unknown || dataset.budget.delta > 0);

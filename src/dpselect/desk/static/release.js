@@ -3,7 +3,7 @@
 import { guaranteeBox, questionWords, showRelease } from "./answer.js";
 import { call, clearPending, isOpen, keepPending, newKey, pending, sentence } from "./call.js";
 import { showCommands } from "./commands.js";
-import { above, below, brief, element, enable, focusOn, make, say, show } from "./elements.js";
+import { above, below, brief, change, element, enable, focusOn, make, say, show } from "./elements.js";
 import { refuseCost, report } from "./epsilon.js";
 import { downloads } from "./files.js";
 import { readQuestion } from "./question.js";
@@ -47,7 +47,7 @@ function confirmRelease() {
   }
   const of = rest === null ? "" : ` of the ${below(rest)} that ${rest === 1 ? "is" : "are"} left`;
   const delta = question.delta > 0 ? ` and delta ${above(question.delta)}` : "";
-  element("confirm-text").textContent = `${questionWords(question)}: this costs epsilon ${above(question.epsilon)}${of}${delta}, and ${dataset.protects} can change the probability of any answer by a factor of at most ${above(Math.exp(question.epsilon), 3)}${question.delta > 0 ? ", except with a probability of about delta" : ""}.`;
+  element("confirm-text").textContent = `${questionWords(question)}: this costs epsilon ${above(question.epsilon)}${of}${delta}, and ${dataset.protects} can change the probability of any answer by ${change(question.epsilon)}${question.delta > 0 ? ", except with a probability of about delta" : ""}.`;
   show("confirm-looked", dataset.looked);
   element("confirm").showModal();
   element("confirm-cancel").focus();
