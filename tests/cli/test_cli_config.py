@@ -132,6 +132,18 @@ def test_an_error_ends_with_the_page_that_explains_it() -> None:
     assert "see docs/" not in said
 
 
+@pytest.mark.parametrize(
+    ("line", "page"),
+    [
+        ("top views.parquet --item film --person viewer -k 2 --epsilon 1 --domain 12 --mechanism nix", "mechanisms"),
+        ("multiselect quantiles -k 3 --noise nix", "multiselect"),
+        ("verify --mechanism nix", "verify"),
+    ],
+)
+def test_the_page_is_that_of_the_command(line: str, page: str) -> None:
+    assert f"; see docs/{page}.md" in refused(line)
+
+
 def test_verbose_says_where_an_internal_error_happened(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError(f"row of {'ann'}")

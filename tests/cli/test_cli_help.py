@@ -66,7 +66,7 @@ def examples() -> dict[str, list[str]]:
     return found
 
 
-SERVERS = re.compile(r"dpselect (serve|multiselect serve|desk)\b")
+SERVERS = re.compile(r"dpselect (serve|desk)\b")
 ELSEWHERE = re.compile(r"--data data\b|dpselect verify ")
 """Examples that need other people's files, or that the tests of their command run already."""
 

@@ -61,6 +61,14 @@ PAGE_OF = {argument: f"docs/{page}" for page, arguments in _PAGES.items() for ar
 """The page of the manual that explains an argument, for those whose error does not say it all."""
 
 
+_PAGE_OF_COMMAND = {
+    "multiselect": "docs/multiselect.md",
+    "serve": "docs/multiselect.md",
+    "verify": "docs/verify.md",
+}
+"""The page of commands whose options have the names of others'."""
+
+
 class Command(NamedTuple):
     """A sub-command: its line in the list of commands, and where to find its function or group, and its examples."""
 
@@ -151,7 +159,7 @@ class Commands(TyperGroup):
         try:
             return super().invoke(context)
         except dpselect.DpSelectError as error:
-            failure(_message(error) + _page(error))
+            failure(_message(error) + _page(error, context.invoked_subcommand))
             raise typer.Exit(REFUSED if isinstance(error, dpselect.BudgetExceeded) else BAD_INPUT) from None
         except KeyboardInterrupt:
             failure("interrupted")
@@ -296,10 +304,10 @@ def _message(error: dpselect.DpSelectError) -> str:
     return text
 
 
-def _page(error: dpselect.DpSelectError) -> str:
-    """Return where the manual explains the argument, if it does better than the error."""
+def _page(error: dpselect.DpSelectError, command: str | None) -> str:
+    """Return where the manual explains the argument of a command, if it does better than the error."""
     page = PAGE_OF.get(error.argument) if isinstance(error, dpselect.InvalidInput) else None
-    return "" if page is None else f"; see {page}"
+    return "" if page is None else f"; see {_PAGE_OF_COMMAND.get(command or '', page)}"
 
 
 def _silence_output() -> None:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import typer
 
 import dpselect
-from dpselect.cli.multiselect import AnswerCount, Grid, multiselect_commands
+from dpselect.cli.multiselect import AnswerCount, Grid
 from dpselect.cli.options import examples, number, whole_number
 from dpselect.cli.output import note
 
@@ -21,7 +21,6 @@ SERVE_EXAMPLES = examples(
 )
 
 
-@multiselect_commands.command("serve", epilog=SERVE_EXAMPLES)
 def serve_command(
     catalogue: Annotated[
         str | None,

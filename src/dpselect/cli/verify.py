@@ -49,9 +49,7 @@ def verify_command(
     audit: Annotated[
         bool, typer.Option("--audit", help="Instead, bound epsilon from below by thousands of releases.")
     ] = False,
-    seed: Annotated[
-        int | None, typer.Option(help="With --audit: make the answers reproducible.", metavar="NUMBER")
-    ] = None,
+    seed: Annotated[int | None, typer.Option(help="With --audit: make the answers reproducible.", metavar="N")] = None,
     form: ResultFormat = Format.table,
 ) -> None:
     """Check the guarantee of every mechanism on all neighbours of small domains.
