@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpselect._format import shown_above
 from dpselect._numbers import finite_number, float_below, positive_integer, positive_number
 from dpselect.errors import InvalidInput
 from dpselect.mechanisms import Mechanism, NoisyVector
@@ -90,6 +91,11 @@ class ValueNoise:
     steps: int
     spread: Fraction
     guarantee: Guarantee
+
+    def __str__(self) -> str:
+        """Say how far a published value may be from the true one."""
+        most = shown_above(float_above(self.half_width(CONFIDENCE)))
+        return f"noisy; each is off by at most {most} with probability {CONFIDENCE}"
 
     def half_width(self, confidence: float) -> Fraction:
         """Return the distance between noisy value and score that is exceeded with probability at most 1 − confidence.
@@ -171,6 +177,10 @@ class IncludedValues:
     negated: bool = False
     """Whether the mechanism sees negated scores; the values have the sign of the scores themselves."""
     noise: ClassVar[str] = "included"
+
+    def __str__(self) -> str:
+        """Say where the values come from."""
+        return "noisy; those by which the mechanism chooses, at no further cost"
 
     @property
     def grid(self) -> Fraction:

@@ -93,6 +93,10 @@ def test_a_dry_run_says_it_in_words() -> None:
     assert text.startswith("Dry run: no row was read, nothing was charged")
     assert "Asked top 2; table views.parquet; item film; person viewer" in text
     assert "Charge 'films': epsilon = 0.25; epsilon 0.25 left after it" in text
+    with_values = " ".join(done(f"{COMMANDS['values']} --dry-run").split())
+    released = json.loads(done(f"{COMMANDS['values']} --format json"))
+    [(low, high), _] = released["intervals"]
+    assert f"noisy; each is off by at most {(high - low) // 2} with probability 0.95" in with_values
     assert done(f"{COMMANDS['top']} --dry-run --format csv").startswith("fact,text\nAsked,")
 
 

@@ -71,13 +71,17 @@ def _text(rehearsed: Rehearsed, form: Format) -> str:
 
 def _facts(rehearsed: Rehearsed, asked: dict[str, Any]) -> list[tuple[str, str]]:
     from dpselect._release_text import mechanism_words, protection
+    from dpselect.request import ReleasePlan
 
     plan = rehearsed.plan
     described = plan.describe()
     command = f"{asked['command']} {described.get('k', '')}".rstrip()
     named = [f"{name} {value}" for name, value in asked.items() if name not in ("command", *_HASHES)]
     facts = [("Asked", "; ".join([command, *named]))]
-    facts += [(name.capitalize(), str(described[name])) for name in ("period", "values") if name in described]
+    if "period" in described:
+        facts.append(("Period", described["period"]))
+    if isinstance(plan, ReleasePlan) and plan.noise is not None:
+        facts.append(("Values", str(plan.noise)))
     facts += [
         ("Mechanism", mechanism_words(plan.mechanism)),
         ("Guarantee", str(plan.guarantee)),
