@@ -290,19 +290,29 @@ def test_the_command_checks_before_it_serves(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"person": "viewr"}, "line 5: datasets.views.source: table 'views.csv': the header has no column 'viewr'"),
-        ({"items": {"film": "films.csv", "movie": "films.csv"}}, "no column 'movie'"),
+        ({"person": "viewr"}, "line 6: datasets.views.person: table 'views.csv': the header has no column 'viewr'"),
+        ({"items": {"film": "films.csv", "movie": "films.csv"}}, "line 7: datasets.views.items.movie: "),
         ({"filters": {"adults": "agee >= 18"}}, "line 10: datasets.views.filters: where"),
         ({"filters": {"adults": "true; DROP TABLE x"}}, "line 10: datasets.views.filters: where"),
-        ({"groups": {"nation": "countries.csv"}}, "no column 'nation'"),
-        ({"time": "days", "every": "week"}, "no column 'days'"),
-        ({"like": {"last": "films.csv"}}, "must have a column 'count' of numbers"),
+        ({"groups": {"nation": "countries.csv"}}, "line 11: datasets.views.groups.nation: "),
+        (
+            {"time": "days", "every": "week"},
+            "line 13: datasets.views.time: table 'views.csv': the header has no column",
+        ),
+        ({"like": {"last": "films.csv"}}, "line 13: datasets.views.like: like 'last': its file must have a column"),
     ],
 )
 def test_the_start_is_refused_if_a_question_could_not_be_answered(
     tmp_path: Path, change: dict[str, object], told: str
 ) -> None:
     assert told in opened(write_config(tmp_path, **change))
+
+
+def test_a_column_that_a_table_lacks_is_shown_with_the_line_that_names_it(tmp_path: Path) -> None:
+    place = write_config(tmp_path, source="duckdb://rows.duckdb", table="views", person="viewr", filters=None)
+    with duckdb.connect(tmp_path / "rows.duckdb") as connection:
+        connection.execute("CREATE TABLE views (film TEXT, viewer TEXT, country TEXT)")
+    assert "line 6: datasets.views.person: table column 'viewr': there is no such column" in opened(place)
 
 
 def test_a_wrong_address_is_refused_at_the_start_without_its_password(tmp_path: Path) -> None:

@@ -102,7 +102,10 @@ class DataSet:
         for column in self.config.groups:
             self._number_of_groups(column)
         for name in self.config.like:
-            self.like(name)
+            try:
+                self.like(name)
+            except SourceError:
+                raise InvalidInput("like", name, "its file must have a column 'count' of numbers") from None
 
     def state(self, analyst: str) -> DataSetState:
         """Return the public facts."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dpselect._toml import Place
 from dpselect.desk.accounts import check_tokens, ensure_accounts
-from dpselect.desk.config import DeskConfig, lines_of, refusal
+from dpselect.desk.config import DataSetConfig, DeskConfig, lines_of, refusal
 from dpselect.desk.datasets import DataSet
 from dpselect.desk.door import ASK, CURATE, Caller
 from dpselect.desk.questions import DataSetState, Mode
@@ -55,8 +56,8 @@ class SharedDesk:
             try:
                 dataset.check()
             except DpSelectError as error:
-                key = _KEYS.get(error.argument, "source") if isinstance(error, InvalidInput) else "source"
-                mistakes.append((lines.of(("datasets", name, key)), f"datasets.{name}.{key}: {error}"))
+                place = ("datasets", name, *_stated_at(dataset.config, error))
+                mistakes.append((lines.of(place), f"{'.'.join(place)}: {error}"))
         if mistakes:
             raise refusal(path, mistakes)
 
@@ -93,6 +94,18 @@ class SharedDesk:
         return True
 
 
+def _stated_at(config: DataSetConfig, error: DpSelectError) -> Place:
+    """Return the key of a data set that states what an error is about."""
+    if not isinstance(error, InvalidInput):
+        return ("source",)
+    columns: dict[str | None, Place] = {config.person: ("person",), config.time: ("time",)}
+    columns |= {column: (kind, column) for kind in ("items", "groups") for column in getattr(config, kind)}
+    missing = [place for column, place in columns.items() if f"column {column!r}" in str(error)]
+    if error.argument == "table" and missing:
+        return missing[0]
+    return (_KEYS.get(error.argument, "source"),)
+
+
 _KEYS = {"person": "person", "domain": "items", "item": "items", "groups": "groups", "by": "groups"}
-_KEYS |= {"table_name": "table", "time": "time", "where": "filters"}
+_KEYS |= {"like": "like", "table_name": "table", "time": "time", "where": "filters"}
 """The key of a data set that states an argument of the library."""
