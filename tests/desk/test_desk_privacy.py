@@ -134,6 +134,10 @@ def test_the_history_does_not_show_an_answer_before_it_leaves(tmp_path: Path) ->
         past = elsewhere.past("ann", "key")
         assert past is not None
         assert past.answered
+        with elsewhere.leaving("ann", "key"):
+            repeated = elsewhere.past("ann", "key")
+            assert repeated is not None
+            assert repeated.answered
     with served(write_config(tmp_path, answer_after=0.001)) as desk:
         while not desk.send("GET", f"{RELEASES}/key")[2]["answered"]:
             pass

@@ -373,9 +373,11 @@ class DataSet:
 
         If another process was asked, the time at which it leaves is counted from the charge.
         """
+        if charge.entry.once in self._left:  # a repetition may be on its way
+            return False
         if charge.entry.once in self._on_their_way:
             return True
-        if charge.answered_at is None or not self.config.answer_after or charge.entry.once in self._left:
+        if charge.answered_at is None or not self.config.answer_after:
             return False
         elapsed = (charge.answered_at - charge.entry.time).total_seconds()
         since = (datetime.now(UTC) - charge.entry.time).total_seconds()
