@@ -94,6 +94,11 @@ def test_a_column_in_single_quotes_is_refused_with_its_right_quotes() -> None:
         histogram(ROWS, "Year_sold > 2000")
 
 
+def test_a_number_of_a_csv_needs_a_cast_and_the_error_says_so(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"text, so write CAST\(age AS INTEGER\) >= 18"):
+        histogram(at(tmp_path, "csv"), '"Year sold" >= 2020')
+
+
 def test_a_filter_that_does_not_fit_costs_nothing(tmp_path: Path) -> None:
     asked = {"item": "film", "person": "viewer", "k": 1, "epsilon": 0.25, "domain": ["Heat", "Up"]}
     with Ledger(tmp_path / "ledger.sqlite") as ledger:

@@ -300,4 +300,7 @@ def _filtered(
         reason = error.reason
     if names is None:
         condition.check_known(list(table.columns))
-    raise InvalidInput("where", where, reason or "it does not fit the columns of the table; check names and types")
+    accepted = "it does not fit the columns of the table; check names and types"
+    if names is not None:
+        accepted += "; numbers of CSV and JSON files are text, so write CAST(age AS INTEGER) >= 18"
+    raise InvalidInput("where", where, reason or accepted)
