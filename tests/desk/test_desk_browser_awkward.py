@@ -122,7 +122,25 @@ def test_the_labels_of_the_curve_fit_beside_it(browser: Any, tmp_path: Path) -> 
         assert left >= 0
 
 
-def test_a_long_name_does_not_push_the_numbers_off_the_report(browser: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("width", [1280, 360])
+def test_names_in_every_script_fit_beside_their_bars(browser: Any, tmp_path: Path, width: int) -> None:
+    with alone_in(tmp_path) as desk, opened(browser, desk.address, width=width) as page:
+        describe(page)
+        lefts_and_rights = page.evaluate(
+            """async (width) => {
+                const { valuesChart } = await import("/charts.js");
+                const items = ["東".repeat(40), "x".repeat(300), "Съешь ещё ".repeat(9), "🎬🍿".repeat(30), "Up"];
+                const svg = valuesChart(items.map((item) => ({ item, value: 1, low: 0, high: 2 })), width, "title");
+                document.getElementById("curve-place").append(svg);
+                const boxes = [...svg.querySelectorAll("text")].map((each) => each.getBBox());
+                return boxes.map(({ x, width }) => [x, x + width]);
+            }""",
+            min(width, 760),
+        )
+        assert all(left >= 0 and right <= min(width, 760) for left, right in lefts_and_rights), lefts_and_rights
+
+
+def test_a_long_name_does_not_push_the_numbers_off_the_page_or_the_report(browser: Any, tmp_path: Path) -> None:
     films = [LONG, *(f"Film {number}" for number in range(9))]
     (tmp_path / "films.csv").write_text("film\n" + "".join(f"{film}\n" for film in films))
     (tmp_path / "views.csv").write_text("film,viewer\n" + "".join(f"{film},ann\n" for film in films))
@@ -132,6 +150,9 @@ def test_a_long_name_does_not_push_the_numbers_off_the_report(browser: Any, tmp_
         page.check("#with-values")
         ask(page, k="10", epsilon="1")
         answer(page)
+        page.set_viewport_size({"width": 360, "height": 800})
+        page.click("#answer details > summary")
+        assert page.evaluate("document.documentElement.scrollWidth") == 360
         with page.expect_download() as started:
             page.click('#answer [data-download="report"]')
         report = tmp_path / "report.html"

@@ -93,6 +93,19 @@ export function curveTable(curve) {
   );
 }
 
+const ruler = document.createElement("canvas").getContext("2d");
+
+// How wide a name is in the chart, in pixels.
+const widthOf = (name) => ruler.measureText(name).width;
+
+// A name, or as much of it as there is room for.
+function shortened(name, room) {
+  if (widthOf(name) <= room) return name;
+  const letters = [...name].slice(0, 100);
+  while (widthOf(`${letters.join("")}…`) > room) letters.pop();
+  return `${letters.join("")}…`;
+}
+
 // The largest number that bars of these rows show.
 export const largest = (rows) => Math.max(1, ...rows.map((row) => Math.max(row.value, row.high ?? row.value)));
 
@@ -100,7 +113,9 @@ export const largest = (rows) => Math.max(1, ...rows.map((row) => Math.max(row.v
 // beside each other have the same `most`, so that their bars can be compared.
 export function valuesChart(rows, width, title, most = largest(rows)) {
   const narrow = width < 520;
-  const [left, right] = narrow ? [2, 70] : [Math.min(220, 40 + 7.2 * Math.max(...rows.map((row) => row.item.length))), 80];
+  ruler.font = `13px ${getComputedStyle(document.body).fontFamily}`;
+  const names = rows.map((row) => shortened(row.item, narrow ? width - 16 : 200));
+  const [left, right] = narrow ? [2, 70] : [20 + Math.max(...names.map(widthOf)), 80];
   const pitch = narrow ? 44 : 30;
   const bottom = rows.length * pitch + 6;
   const height = bottom + 44;
@@ -115,9 +130,7 @@ export function valuesChart(rows, width, title, most = largest(rows)) {
   add(svg, "text", { x: (left + width - right) / 2, y: bottom + 35, "text-anchor": "middle" }, "people");
   rows.forEach((row, place) => {
     const middle = place * pitch + (narrow ? 30 : 15);
-    const longest = narrow ? Math.floor(width / 7.5) : 25;
-    const name = row.item.length > longest ? `${row.item.slice(0, longest - 1)}…` : row.item;
-    add(svg, "text", narrow ? { x: left + 5, y: middle - 14, class: "name" } : { x: left - 8, y: middle + 4, "text-anchor": "end", class: "name" }, name);
+    add(svg, "text", narrow ? { x: left + 5, y: middle - 14, class: "name" } : { x: left - 8, y: middle + 4, "text-anchor": "end", class: "name" }, names[place]);
     add(svg, "rect", { x: left, y: middle - 8, width: Math.max(0, x(row.value) - left), height: 16, rx: 2, class: "value-bar" });
     if (row.low !== null) {
       add(svg, "path", { d: `M${x(row.low)} ${middle - 5}v10m0 -5H${x(row.high)}m0 -5v10`, class: "interval" });
