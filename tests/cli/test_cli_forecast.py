@@ -175,6 +175,8 @@ BAD = [
     ("gap.csv -k 1", "without a count"),
     ("negative.csv -k 1", "FILE"),
     ("views.parquet -k 2 --item film --person viewer --domain 12 --value viewer", "--clip value"),
+    ("views.parquet -k 2 --item film --person viewer --domain 12 --sensitivity 0 5", "--sensitivity --person --clip"),
+    ("counts.csv -k 2 --sensitivity 5 0", "--sensitivity"),
 ]
 
 
@@ -267,6 +269,17 @@ def test_sums_and_weights_are_forecast_as_top_scores_them(
     )
     assert unknown == json.loads(json.dumps(expected.to_dict()))
     assert "discovered" not in [row["mechanism"]["name"] for row in unknown["mechanisms"]]
+
+
+def test_counts_that_a_person_moves_by_more_are_forecast_with_what_select_is_told() -> None:
+    line = "counts.csv -k 3 --epsilon 0.2 --draws 0 --format json --sensitivity 0 5"
+    found = json.loads(run(*line.split()).stdout)
+    wanted = dps.forecast.compare(COUNTS, 3, epsilon=0.2, draws=0, sensitivity=dps.Sensitivity(0, 5)).to_dict()
+    assert found == json.loads(json.dumps(wanted))
+    unknown = f"{line} --domain unknown --delta 1e-6 --max-items-per-person 3"
+    listed = json.loads(run(*unknown.split()).stdout)
+    assert "discovery" not in listed
+    assert {row["mechanism"]["sensitivity"]["high"] for row in listed["mechanisms"]} == {5}
 
 
 def test_a_forecast_keeps_as_many_items_of_each_person_as_top(minutes: str) -> None:

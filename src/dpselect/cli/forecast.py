@@ -112,6 +112,14 @@ def forecast_command(
     ] = None,
     accuracy: Accuracy = 0.99,
     count: Annotated[str, typer.Option(help="Column with the counts.", metavar="COLUMN")] = "count",
+    sensitivity: Annotated[
+        tuple[float, float] | None,
+        typer.Option(
+            help="Of counts in a file, as in select: adding a person moves each count by LOW to HIGH. Default: 0 1.",
+            metavar="LOW HIGH",
+            rich_help_panel=ROWS,
+        ),
+    ] = None,
     item: Annotated[str | None, typer.Option(help="Column with the items.", metavar="COLUMN")] = None,
     person: Annotated[
         str | None, typer.Option(help="Column that identifies the people of people's rows.", metavar="COLUMN")
@@ -177,9 +185,14 @@ def forecast_command(
     check_by(by, epsilon, groups=groups, max_groups_per_person=max_groups_per_person, plot=plot)
     check_unknown(unknown, pool=pool, plot=plot if unknown else None)
     contribution = Contribution.of(value, clip, weight, max_items_per_person)
+    if sensitivity is not None and person is not None:
+        raise dpselect.InvalidInput(
+            "sensitivity", sensitivity, "must be left out with --person; it follows from --clip"
+        )
+    moves = contribution.sensitivity if sensitivity is None else dpselect.Sensitivity(*sensitivity)
     asked: dict[str, Any] = {
         "ordered": ordered,
-        "sensitivity": contribution.sensitivity,
+        "sensitivity": moves,
         "max_items_per_person": contribution.max_items_per_person,
     }
     with source_path(file) as path, engine_notes(), progress_bar("Computing") as progress:
@@ -224,7 +237,15 @@ def forecast_command(
         progress(None)
         if unknown:
             text = forecast_text(
-                scores, k, epsilon, delta, draws, form, of_people=contribution.counts, pool=pool, **asked
+                scores,
+                k,
+                epsilon,
+                delta,
+                draws,
+                form,
+                of_people=contribution.counts and moves == dpselect.COUNTS,
+                pool=pool,
+                **asked,
             )
             return publish(text, None)
         compared = dpselect.forecast.compare(
