@@ -58,6 +58,19 @@ def test_files_without_rows_are_named_as_such(browser: Any, tmp_path: Path) -> N
         assert "films.csv" in page.text_content("#dataset-error")
 
 
+def test_a_short_list_is_found_by_its_name_and_starts_with_a_k_that_it_allows(browser: Any, tmp_path: Path) -> None:
+    (tmp_path / "visits.csv").write_text("city,guest\nOslo,ann\n")
+    (tmp_path / "cities.csv").write_text("city\nOslo\nBergen\nTromsø\n")
+    desk = AloneDesk(tmp_path, [tmp_path / "visits.csv", tmp_path / "cities.csv"])
+    with served_app(create_app(desk)) as url, opened(browser, f"{url}/#token={desk.token}") as page:
+        page.select_option("#describe-person", "guest")
+        page.select_option("#describe-item-0", "city")
+        page.click("#describe-button")
+        settled(page)
+        assert page.input_value("#k") == "2"
+        assert page.text_content("#k-error") == ""
+
+
 def test_a_list_that_comes_out_whole_has_words_instead_of_a_curve(browser: Any, tmp_path: Path) -> None:
     with alone_in(tmp_path) as desk, opened(browser, desk.address) as page:
         describe(page)

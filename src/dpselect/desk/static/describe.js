@@ -37,8 +37,12 @@ function append(place, row) {
   row.querySelector("input, select").focus();
 }
 
-// An offered file that seems to list the values of a column, by its name: films.csv for film.
-const likelyFile = (column) => (state.session.offered ?? []).find((file) => column && file.split("/").pop().toLowerCase().startsWith(column.toLowerCase()) && /\.(csv|txt|parquet)$/.test(file)) ?? "";
+// An offered file that seems to list the values of a column, by its name: films.csv for film, cities.csv for city.
+function likelyFile(column) {
+  const starts = [column, column.replace(/y$/i, "ies")].map((name) => name.toLowerCase());
+  const fits = (file) => starts.some((start) => file.split("/").pop().toLowerCase().startsWith(start)) && /\.(csv|txt|parquet)$/.test(file);
+  return (column && (state.session.offered ?? []).find(fits)) || "";
+}
 
 const files = () => (state.session.offered ?? []).map((value) => make("option", { value }));
 
@@ -81,7 +85,7 @@ function groupRow(column = "", list = "") {
   const [name, values] = [`describe-group-${place}`, `describe-group-list-${place}`];
   const control = columnControl(name, column);
   const text = make("input", { id: values, list: `${values}-files`, value: Array.isArray(list) ? list.join(", ") : list, autocomplete: "off", "aria-describedby": `${values}-hint` });
-  control.addEventListener("input", () => { if (text.value === "") text.value = likelyFile(control.value) || likelyFile(control.value.replace(/y$/, "ies")); });
+  control.addEventListener("input", () => { if (text.value === "") text.value = likelyFile(control.value); });
   return removable(
     make("div", { class: "repeated columns", "data-row": place }, field(name, "Column with the groups", control), field(values, "The groups, which are public", text, "A file, or the names with commas: DE, FR, IT"), make("datalist", { id: `${values}-files` }, ...files())),
     "Remove this group column",

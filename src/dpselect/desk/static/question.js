@@ -35,6 +35,8 @@ function showList() {
   const name = element("item").value;
   const unknown = dataset.questions.items[name]?.source === "unknown";
   const size = dataset.questions.items[name]?.size;
+  // Ten of three items cannot be asked for, and all of them say nothing.
+  if (size && stated(element("k").value) > size) element("k").value = `${Math.ceil(size / 2)}`;
   element("list-source").textContent = unknown
     ? "nobody can list the items, so it stays private which exist. This needs a delta, and the answer may be shorter than k."
     : `a public list${size ? ` of ${count(size, "item")}` : ""}. Items outside of it are ignored.`;
