@@ -114,6 +114,26 @@ def test_a_connection_that_asks_nothing_more_is_closed(monkeypatch: pytest.Monke
             pass
 
 
+def test_a_connection_on_which_no_request_arrives_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpselect.service.serve.LONGEST_HEAD", 0.3)
+    with served(OFFERS) as service:
+        for sent in (b"", REQUEST, REQUEST + b"\r\n" + REQUEST):
+            with connected(service) as connection:
+                connection.sendall(sent)
+                assert statuses(connection) == [b"200"] * (sent.count(b"GET") - 1)
+
+
+def test_a_request_may_take_longer_than_its_headers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpselect.service.serve.LONGEST_HEAD", 0.3)
+    request = b"POST /v1/multiselect/line HTTP/1.1\r\nHost: here\r\nContent-Length: 13\r\n\r\n"
+    with served(OFFERS) as service, connected(service) as connection:
+        for _ in range(2):
+            connection.sendall(request)
+            time.sleep(0.6)
+            connection.sendall(b'{"signal": 1}')
+            assert connection.recv(4096)[9:12] == b"200"
+
+
 def test_beyond_so_many_connections_requests_are_turned_away_until_others_close(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,6 +20,9 @@ MOST_CONNECTIONS = 1000
 
 LONGEST_PAUSE = 5
 """Seconds after which an idle connection is closed."""
+
+LONGEST_HEAD = 10
+"""Seconds within which a new connection must ask, and the headers of a request must arrive."""
 
 LARGEST_HEAD = 16 << 10
 """Bytes of a request line with all headers, or of the trailers of a body; browsers send about a thousand."""
@@ -108,8 +112,33 @@ class LimitedConnection(h11.Connection):
 
 
 class LimitedProtocol(H11Protocol):
-    """The HTTP/1.1 protocol of uvicorn on a limited connection."""
+    """The HTTP/1.1 protocol of uvicorn on a limited connection, which is closed while headers do not arrive."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.conn = LimitedConnection(h11.SERVER, LARGEST_HEAD)
+        self._headers_awaited: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        self._wait_for_headers()
+
+    def data_received(self, data: bytes) -> None:
+        """Read what arrived; between two requests, the first byte of the next one starts its time."""
+        super().data_received(data)
+        self._wait_for_headers()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait for nothing any more."""
+        super().connection_lost(exc)
+        if self._headers_awaited is not None:
+            self._headers_awaited.cancel()
+
+    def _wait_for_headers(self) -> None:
+        missing = self.conn.their_state is h11.IDLE
+        if missing and self._headers_awaited is None:
+            self._headers_awaited = self.loop.call_later(LONGEST_HEAD, self.transport.close)
+        elif not missing and self._headers_awaited is not None:
+            self._headers_awaited.cancel()
+            self._headers_awaited = None
