@@ -135,6 +135,18 @@ def test_the_labels_of_the_curve_fit_beside_it(browser: Any, tmp_path: Path) -> 
         assert left >= 0
 
 
+def test_rows_that_are_gone_are_told_once_with_whether_it_was_charged(browser: Any, tmp_path: Path) -> None:
+    with alone_in(tmp_path) as desk, opened(browser, desk.address) as page:
+        describe(page)
+        (tmp_path / "views.csv").unlink()
+        ask(page)
+        page.wait_for_selector("#pending:visible")
+        said = page.text_content("#pending-text")
+        assert said.startswith("The source of the data failed (table")
+        assert said.count("Nothing was charged") == 1
+        assert "Nothing was charged: ask again. The question to “views” was" in said
+
+
 @pytest.mark.parametrize("width", [1280, 360])
 def test_names_in_every_script_fit_beside_their_bars(browser: Any, tmp_path: Path, width: int) -> None:
     with alone_in(tmp_path) as desk, opened(browser, desk.address, width=width) as page:

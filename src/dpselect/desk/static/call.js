@@ -1,6 +1,6 @@
 // Calls of the desk: the token, errors as sentences, and the key of a release that has no answer yet.
 
-import { above, below } from "./elements.js";
+import { above, asSentence, below } from "./elements.js";
 import { tell } from "./state.js";
 
 const TOKEN = "dpselect-token";
@@ -87,10 +87,9 @@ function shortage({ field, details }) {
 // An error as a sentence for people.
 export function sentence(error) {
   if (!(error instanceof Refused)) return error.message;
-  const { remaining, charged } = error.details;
   switch (error.code) {
     case "budget-exceeded":
-      return remaining === undefined ? error.message : shortage(error);
+      return error.details.remaining === undefined ? error.message : shortage(error);
     case "too-many-requests":
       return `Too many questions in a short time. Wait ${error.wait ?? 60} seconds and try again.`;
     case "too-large":
@@ -100,10 +99,8 @@ export function sentence(error) {
     case "key-reused":
       return "This key was used for another question. Ask again: the page takes a new key.";
     case "source-failed":
-      if (charged === undefined) return error.message;
-      return charged
-        ? `The data could not be read. The budget was charged, and the key is kept: a retry with it costs nothing more. ${error.message}`
-        : `The data could not be read. Nothing was charged. ${error.message}`;
+    case "stopping":
+      return asSentence(error.message);
     default:
       return error.message;
   }
