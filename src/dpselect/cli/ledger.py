@@ -24,7 +24,7 @@ ledger_commands = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", add
 
 Place = Annotated[
     str,
-    typer.Option("--ledger", help="A file, or a postgresql+psycopg:// URL.", envvar="DPSELECT_LEDGER", metavar="PLACE"),
+    typer.Option("--ledger", help="A file, or a postgresql:// URL.", envvar="DPSELECT_LEDGER", metavar="PLACE"),
 ]
 Name = Annotated[str, typer.Argument(metavar="DATASET", help="Name of the data set.")]
 MaybeName = Annotated[str | None, typer.Argument(metavar="[DATASET]", help="Name of the data set; default: all.")]

@@ -47,7 +47,7 @@ class Ledger:
     Parameters
     ----------
     place
-        The path of a file, or the URL of a PostgreSQL database (postgresql+psycopg://…) for shared use. `create` makes
+        The path of a file, or the URL of a PostgreSQL database (postgresql://…) for shared use. `create` makes
         the ledger if there is none.
 
     Raises

@@ -55,7 +55,7 @@ _FAILURES = {
 }
 """What to say for an error code, by its first characters. The database's own words could show its address."""
 
-_PLACES = "must be the path of a file, or a URL that starts with sqlite:/// or postgresql+psycopg://"
+_PLACES = "must be the path of a file, or a URL that starts with sqlite:/// or postgresql://"
 
 # A URL with a slash missing, libpq's key=value form, or user:password@host. A file of such a name is a mistake, and a
 # message that shows the name would show the password.
