@@ -58,17 +58,20 @@ def test_a_retry_after_a_crash_cannot_name_a_data_set_that_was_not_charged(ledge
     charge = ledger.spend_once("films", cost, "key", question, also=["books", "films/ann"])
     alone = ledger.spend_once("films", cost, "other key", question)
     ledger.spend_once("books", cost, "other key", question)  # a release of its own, which is no part of that on films
+    ledger.spend_once("films", cost, "third key", question)
+    ledger.spend("books", cost)  # as is this one, which has no key and is recorded with the same words
     for also in (["films/ann", "books"], ["books"], []):
         assert ledger.spend_once("films", cost, "key", question, also=also) == charge
         assert ledger.find("films", "key", question, also=also) == charge
-    for also in (["books"], ["films/ann"]):
+    for key, also in (("other key", ["books"]), ("other key", ["films/ann"]), ("third key", ["books"])):
         for ask in (
-            lambda also=also: ledger.spend_once("films", cost, "other key", question, also=also),
-            lambda also=also: ledger.find("films", "other key", question, also=also),
+            lambda key=key, also=also: ledger.spend_once("films", cost, key, question, also=also),
+            lambda key=key, also=also: ledger.find("films", key, question, also=also),
         ):
             with pytest.raises(dps.InvalidInput, match="must name the data sets that were charged under this key"):
                 ask()
-    assert [ledger.remaining(name).epsilon for name in ("films", "books", "films/ann")] == [0.5, 0.5, 0.25]
+    assert [ledger.remaining(name).epsilon for name in ("films", "books", "films/ann")] == [0.25, 0.25, 0.25]
+    assert ledger.check() == []
     # A stored answer is as public as before, whoever asks for it.
     ledger.keep_answer(alone.entry, {"items": ["tea"]})
     assert ledger.spend_once("films", cost, "other key", question, also=["books"]).answer == {"items": ["tea"]}

@@ -112,9 +112,12 @@ def _problem_of_key(record: Record, earlier: set[tuple[str, str]]) -> str:
         return "it is an answer that was not charged before"
     if record.once and (record.kind, record.once) in earlier:
         return f"it is a second {record.kind} under its key"
-    if (record.kind == ANSWER) != bool(record.answer) or bool(record.question) != (
-        record.kind == CHARGE and bool(record.once)
-    ):
+    if record.kind == CHARGE:
+        # A charge without a key has a question if it was made together with one that has a key.
+        is_wrong = record.answer or (record.once and not record.question)
+    else:
+        is_wrong = record.question or not record.answer
+    if is_wrong:
         return "it lacks its question or its answer, or has one that belongs to another kind of entry"
     if record.kind == ANSWER and (record.epsilon or record.delta or record.rho != "0"):
         return "it is an answer, but was charged"

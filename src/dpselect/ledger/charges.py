@@ -40,9 +40,9 @@ class Note:
         self.period = None if period is None else Period.of(period)
 
     def without_key(self) -> Note:
-        """Return the note for a further data set that is charged."""
+        """Return the note for a further data set, which the hash of the question ties to the charge with the key."""
         note = copy.copy(self)
-        note.once = note.question = ""
+        note.once = ""
         return note
 
 

@@ -212,17 +212,13 @@ def under_key(connection: sql.Connection, dataset: str, key: str) -> dict[str, R
 
 
 def charged_with(connection: sql.Connection, charge: Record, number: int) -> set[str]:
-    """Return up to a number of further data sets that were charged in the transaction of a charge with a key."""
+    """Return up to a number of further data sets that were charged in the transaction of a charge with a key.
+
+    The salt of the question's hash is drawn for each charge, so that no other release has the same hash.
+    """
     following = entries.c.event.between(charge.event + 1, charge.event + number)
     found = [Record(*row) for row in connection.execute(sql.select(entries).where(following))]
-    same = ("kind", "purpose", "parameters", "guarantee", "period")
-    return {
-        each.dataset
-        for each in found
-        if all(getattr(each, name) == getattr(charge, name) for name in same)
-        and not each.once
-        and each.hash == each.expected_hash()
-    }
+    return {each.dataset for each in found if each.question == charge.question and each.hash == each.expected_hash()}
 
 
 def unknown_dataset(connection: sql.Connection, dataset: str) -> InvalidInput:
