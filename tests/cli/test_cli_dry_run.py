@@ -78,7 +78,9 @@ def test_without_a_list_a_dry_run_of_a_ranking_leaves_out_what_follows_from_the_
     Path("games.csv").write_text("winner,loser\n")
     assert json.loads(done(f"{RANKED_BY_ROWS} --dry-run --format json")) == shown
     assert run(RANKED_BY_ROWS).exit_code == 2
-    assert "none, because no data set" in " ".join(done(f"{RANKED_BY_ROWS} --dry-run").split())
+    text = " ".join(done(f"{RANKED_BY_ROWS} --values 0.3 --dry-run").split())
+    assert "none, because no data set" in text
+    assert "Values noisy; how much, follows from the number of items" in text
 
 
 def test_a_discovery_can_be_tried_too() -> None:

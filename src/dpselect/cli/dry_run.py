@@ -50,8 +50,8 @@ def _text(rehearsed: Rehearsed, form: Format) -> str:
     if asked.get("table") == COPY:
         asked["table"] = "standard input"
     described = plan.describe()
-    if asked["command"] == "rank" and "domain" not in asked:
-        described.pop("sensitivity")  # it follows from the number of items, which only the rows say
+    if _needs_rows(asked):
+        described.pop("sensitivity")
     if form is Format.json:
         return as_json(
             {
@@ -81,13 +81,19 @@ def _facts(rehearsed: Rehearsed, asked: dict[str, Any]) -> list[tuple[str, str]]
     if "period" in described:
         facts.append(("Period", described["period"]))
     if isinstance(plan, ReleasePlan) and plan.noise is not None:
-        facts.append(("Values", str(plan.noise)))
+        unknown = "noisy; how much, follows from the number of items, which only the rows say"
+        facts.append(("Values", unknown if _needs_rows(asked) else str(plan.noise)))
     facts += [
         ("Mechanism", mechanism_words(plan.mechanism)),
         ("Guarantee", str(plan.guarantee)),
         ("Protection", protection(plan.guarantee)),
     ]
     return facts + _charges(rehearsed, plan.guarantee)
+
+
+def _needs_rows(asked: dict[str, Any]) -> bool:
+    """Whether the sensitivity follows from the number of items, and only the rows say how many there are."""
+    return bool(asked["command"] == "rank" and "domain" not in asked)
 
 
 def _charges(rehearsed: Rehearsed, guarantee: Guarantee) -> list[tuple[str, str]]:
