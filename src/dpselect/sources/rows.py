@@ -260,7 +260,7 @@ def _local_rows(
     else:
         names = {name: neutral_name(place) for place, name in enumerate(needed)}
         return Bound(_filtered(stack, embedded, rows.table, where, names), rows.load)
-    raise InvalidInput("where", given, f"{accepted.rstrip('?')}; put names with spaces in double quotes")
+    raise InvalidInput("where", given, accepted)
 
 
 def _bound(stack: contextlib.ExitStack, embedded: EmbeddedEngine, table: Any, columns: list[str]) -> Bound:
