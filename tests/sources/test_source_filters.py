@@ -93,8 +93,11 @@ def test_a_column_in_single_quotes_is_refused_with_its_right_quotes() -> None:
 
 
 def test_a_number_of_a_csv_needs_a_cast_and_the_error_says_so(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"text, so write CAST\(age AS INTEGER\) >= 18"):
+    with pytest.raises(InvalidInput, match=r"column 'Year sold' is text, .*: CAST\(… AS INTEGER\) makes it a number"):
         histogram(at(tmp_path, "csv"), '"Year sold" >= 2020')
+    with pytest.raises(InvalidInput) as caught:
+        histogram(ROWS, "\"Year sold\" >= date '2020-01-01'")
+    assert "CAST" not in str(caught.value)
 
 
 def test_a_filter_that_does_not_fit_costs_nothing(tmp_path: Path) -> None:

@@ -301,6 +301,9 @@ def _filtered(
     if names is None:
         condition.check_known(list(table.columns))
     accepted = "it does not fit the columns of the table; check names and types"
-    if names is not None:
-        accepted += "; numbers of CSV and JSON files are text, so write CAST(age AS INTEGER) >= 18"
+    types = table.schema()
+    for name in condition.columns:
+        if (known := types.get(name if names is None else names[name])) is not None and known.is_string():
+            accepted += f"; column {name!r} is text, as all of a CSV: CAST(… AS INTEGER) makes it a number"
+            break
     raise InvalidInput("where", where, reason or accepted)
