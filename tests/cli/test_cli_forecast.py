@@ -282,6 +282,26 @@ def test_counts_that_a_person_moves_by_more_are_forecast_with_what_select_is_tol
     assert {row["mechanism"]["sensitivity"]["high"] for row in listed["mechanisms"]} == {5}
 
 
+@pytest.mark.parametrize("options", ["", "--item item", "--by land", "--item item --by land"])
+def test_scores_below_0_are_forecast_if_a_sensitivity_is_stated_as_select_takes_them(
+    tmp_path: Path, options: str
+) -> None:
+    file = tmp_path / "sums.csv"
+    file.write_text("item,land,count\ntea,Peru,2\nmate,Peru,-3\nmilk,Peru,-9\n")
+    line = [str(file), *f"-k 1 --epsilon 0.2 --draws 0 --format json {options}".split()]
+    found = json.loads(run(*line, "--sensitivity", "-1", "1").stdout)
+    moves = dps.Sensitivity(-1, 1)
+    wanted = dps.forecast.compare([2, -3, -9], 1, epsilon=0.2, draws=0, sensitivity=moves).to_dict()
+    if "--by" in options:
+        wanted = dps.forecast.forecast_groups(
+            {"Peru": [2, -3, -9]}, 1, epsilon=0.2, draws=0, sensitivity=moves
+        ).to_dict()
+    assert found == json.loads(json.dumps(wanted))
+    refused = run(*line)
+    assert refused.exit_code == 2
+    assert "at least 0" in refused.stderr
+
+
 def test_a_forecast_keeps_as_many_items_of_each_person_as_top(minutes: str) -> None:
     """Of viewers 0 to 19, who saw all films, one is kept each; viewers 220 to 239 saw only the first film."""
     few = f"{minutes} --max-items-per-person 1 --epsilon 0.5 --delta 1e-6"

@@ -49,6 +49,7 @@ def scores_by_group(
     item: str | None,
     count: str,
     domain: str | None,
+    negative: bool,
     rows: PeoplesRows | None,
 ) -> dict[Any, Any]:
     """Return the scores of each group: of people's rows, counted as `top` does, or of a file of counts."""
@@ -61,7 +62,7 @@ def scores_by_group(
                 raise dpselect.InvalidInput(
                     argument, given, "must be left out with --by for a file of counts, which lists groups and items"
                 )
-        return counts_by_group("file", file, by, item, count)
+        return counts_by_group("file", file, by, item, count, negative=negative)
     if groups is None:
         raise dpselect.InvalidInput("groups", plain("nothing"), "must be stated for people's rows with --by")
     if domain == UNKNOWN:

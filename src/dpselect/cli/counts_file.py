@@ -27,16 +27,16 @@ from dpselect.sources import (
 )
 
 
-def counts_in_file(argument: str, path: str, column: str) -> dpselect.Scores:
-    """Return the counts in a column of a file; no message quotes a row."""
+def counts_in_file(argument: str, path: str, column: str, *, negative: bool = False) -> dpselect.Scores:
+    """Return the counts in a column of a file; no message quotes a row. Other scores may be `negative`."""
     advice = "name another column with --count" + (
         ", or give --item and --person for rows" if argument == "file" else ""
     )
     values = read_columns(path, [column], numbers=[column], argument=argument, advice=advice)[column]
-    return dpselect.Scores.of(checked_counts(argument, values))
+    return dpselect.Scores.of(checked_counts(argument, values, negative=negative))
 
 
-def checked_counts(argument: str, values: Any) -> Any:
+def checked_counts(argument: str, values: Any, *, negative: bool) -> Any:
     """Return an Arrow column of counts as an array; refuse one with a value that is not a count."""
     if values.null_count or not len(values):
         given = plain("a row without a count" if len(values) else "a file without rows")
@@ -44,19 +44,21 @@ def checked_counts(argument: str, values: Any) -> Any:
     counts = values.to_numpy()
     if not np.isfinite(counts).all():
         raise dpselect.InvalidInput(argument, plain("a count that is not finite"), "must have finite counts")
-    if (counts < 0).any():
+    if not negative and (counts < 0).any():
         raise dpselect.InvalidInput(argument, plain("a count below 0"), "must have counts of at least 0")
-    if (counts == np.round(counts)).all() and (counts < 2.0**53).all():
+    if (counts == np.round(counts)).all() and (abs(counts) < 2.0**53).all():
         counts = counts.astype(np.int64)
     return counts
 
 
-def counts_by_group(argument: str, path: str, by: str, item: str | None, count: str) -> dict[Any, Any]:
+def counts_by_group(
+    argument: str, path: str, by: str, item: str | None, count: str, *, negative: bool = False
+) -> dict[Any, Any]:
     """Return the counts of each group of a file; with a column of items, those without a row in a group count 0."""
     advice = "name the columns with --by, --item and --count"
     columns = [by, count, *([] if item is None else [item])]
     table = read_columns(path, columns, numbers=[count], argument=argument, advice=advice)
-    counts, groups = checked_counts(argument, table[count]), table[by].to_pylist()
+    counts, groups = checked_counts(argument, table[count], negative=negative), table[by].to_pylist()
     pairs = list(zip(groups, range(len(groups)) if item is None else table[item].to_pylist(), strict=True))
     if len(set(pairs)) < len(pairs):
         raise dpselect.InvalidInput(argument, plain("an item twice in a group"), "must have one row per group and item")
@@ -68,9 +70,11 @@ def counts_by_group(argument: str, path: str, by: str, item: str | None, count: 
     return {group: np.pad(counts[found], (0, max(size - len(found), 0))) for group, found in places.items()}
 
 
-def counts_of_items(file: str, item: str, count: str, domain: Domain | None) -> dpselect.Scores:
+def counts_of_items(
+    file: str, item: str, count: str, domain: Domain | None, *, negative: bool = False
+) -> dpselect.Scores:
     """Return the counts of the listed items, as `select` reads them, for the curator: no cell may be unreadable."""
-    scores = read_counts(file, item=item, count=count, domain=domain, curator=True)
+    scores = read_counts(file, item=item, count=count, domain=domain, negative=negative, curator=True)
     if not scores:
         raise dpselect.InvalidInput("file", plain("a file without rows"), "must have a count for each item")
     return dpselect.Scores.of(scores)

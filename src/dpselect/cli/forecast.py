@@ -219,6 +219,7 @@ def forecast_command(
                 item=item,
                 count=count,
                 domain=domain,
+                negative=sensitivity is not None,
                 rows=rows,
             )
             note(dpselect.forecast.WARNING)
@@ -228,7 +229,8 @@ def forecast_command(
                 group_text(dpselect.forecast.forecast_groups(parts, k, epsilon=epsilon, **asked), form), None
             )
         if rows is None:
-            scores = _counts(path, count, item, list_of_items(domain, path, domain_column, not domain_no_header))
+            possible = list_of_items(domain, path, domain_column, not domain_no_header)
+            scores = _counts(path, count, item, possible, negative=sensitivity is not None)
         else:
             scores = counts_of_rows(rows, k, progress)
         note(dpselect.forecast.WARNING)
@@ -293,12 +295,12 @@ def _rows(file: str, item: str | None, person: str | None, domain: str | None, *
     return PeoplesRows(file, str(item), person, str(domain), **where)
 
 
-def _counts(file: str, count: str, item: str | None, possible: Domain | None) -> dpselect.Scores:
+def _counts(file: str, count: str, item: str | None, possible: Domain | None, *, negative: bool) -> dpselect.Scores:
     from dpselect.cli.counts_file import counts_in_file, counts_of_items
 
     if possible is None and item is None:
-        return counts_in_file("file", file, count)
-    return counts_of_items(file, item or "item", count, possible)
+        return counts_in_file("file", file, count, negative=negative)
+    return counts_of_items(file, item or "item", count, possible, negative=negative)
 
 
 def _note_if_few_are_counted(scores: dpselect.Scores, k: int) -> None:
