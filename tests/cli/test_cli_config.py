@@ -97,6 +97,8 @@ def test_flags_lists_and_commands_of_a_group() -> None:
         ("[top]\nitem = true\n", "line 2: item must be a text or a number"),
         ("[top]\nclip = 3\n", "line 2: clip must be a list"),
         ('[top]\nconfig = "x"\n', "line 2: top has no option config"),
+        ("[top]\nmax_items_per_person = 1\nmax-items-per-person = 9\n", "line 3: max-items-per-person is stated twice"),
+        ("\n[[top]]\nk = 2\n", "line 2: top is not a section"),
         ("[top]\nk = 2.5\n", "-k must be a whole number of at least 1, got '2.5'"),
     ],
 )
@@ -115,6 +117,8 @@ def test_mistakes_in_a_configuration_are_errors_with_their_line(text: str, said:
         ),
         ("[ledger.crate]\ndelta = 0\n", "ledger create films --epsilon 1", "line 1: ledger.crate is not a section"),
         ("[desk]\nprot = 8000\n", "desk token list", "line 2: desk.prot is not a section"),
+        ("[desk.open]\nport = 8000\n", "desk token list", "line 1: desk.open is not a section"),
+        ("[desk.open]\nport = 8000\n", "desk", "line 1: desk has no option open"),
         ("[desk.tokn]\nport = 8000\n", "desk token list", "the name of a command: token\n"),
         ("[desk]\nport = 8000\n", "desk token list", "--config 'desk.toml': there is no such file"),
     ],

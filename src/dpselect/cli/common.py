@@ -125,26 +125,33 @@ def stated_options(path: Path, context: typer.Context) -> dict[str, Any]:
     for group in groups:
         at = place_of(group)
         below: Any = group.command
+        sections = _sections(below)
         unnamed = _options(below.commands[below.unnamed]) if hasattr(below, "unnamed") else {}
         for key, value in _section(stated, at).items():
-            if not (key in below.commands and isinstance(value, dict)) and key.replace("_", "-") not in unnamed:
-                known = ", ".join(name for name in below.commands if name != getattr(below, "unnamed", None))
+            if not (key in sections and isinstance(value, dict)) and key.replace("_", "-") not in unnamed:
                 called = ".".join((*at, key))
-                problem = f"{called} is not a section; a section has the name of a command: {known}"
+                problem = f"{called} is not a section; a section has the name of a command: {', '.join(sections)}"
                 raise refused(key, problem, at)
     options = _options(context.command)
     found: dict[str, Any] = {}
     # The unnamed command of a group shares its section with the sections of the group's other commands.
-    parent: Any = context.parent and context.parent.command
-    sections = () if context.info_name else parent.commands
+    beside = _sections(context.parent.command) if context.parent and not context.info_name else []
     for key, value in _section(stated, place).items():
-        if key in sections and isinstance(value, dict):
+        if key in beside and isinstance(value, dict):
             continue
         name = key.replace("_", "-")
         if name not in options or name in ("config", "defaults", "help"):
             raise refused(key, f"{' '.join(place)} has no option {key}; see dpselect {' '.join(place)} --help")
-        found[str(options[name].name)] = _as_given(options[name], value, functools.partial(refused, key))
+        stated_as = str(options[name].name)
+        if stated_as in found:
+            raise refused(key, f"{name} is stated twice, with - and with _")
+        found[stated_as] = _as_given(options[name], value, functools.partial(refused, key))
     return found
+
+
+def _sections(group: Any) -> list[str]:
+    """Return the commands of a group that have a section of their own, which one without a name has not."""
+    return [name for name in group.commands if name != getattr(group, "unnamed", None)]
 
 
 def _options(command: Any) -> dict[str, Any]:
