@@ -87,7 +87,13 @@ def test_what_looks_at_other_rows_or_is_no_condition_is_refused() -> None:
 
 def test_a_column_in_single_quotes_is_refused_with_its_right_quotes() -> None:
     """Otherwise the condition is about a text: true of all rows or of none, and the answer of nothing is charged."""
-    for where in ("'Year sold' > 2000", "'Year sold' = 'Year sold'", "length('Year sold') > 3"):
+    for where in (
+        "'Year sold' > 2000",
+        "'Year sold' = 'Year sold'",
+        "length('Year sold') > 3",
+        "film = 'Heat' AND 'Year sold' > 2000",
+        "film = 'Heat' OR (NOT 'Year sold' > 2000)",
+    ):
         with pytest.raises(InvalidInput, match=r'where must use a column.*write "Year sold"'):
             histogram(ROWS, where)
 

@@ -49,11 +49,12 @@ class Condition:
         found = cls(text, dialect) if text else None
         if found is None or found.tree is None or any(True for _ in found.tree.find_all(*forbidden)):
             raise InvalidInput("where", where, _REQUIREMENT)
-        text_in_it = next((each for each in found.tree.find_all(expressions.Literal) if each.is_string), None)
-        if text_in_it is not None and not found.columns:
-            # 'age' >= 18 is true of all rows or of none: whoever writes it means the column.
-            column = expressions.to_identifier(text_in_it.this, quoted=True).sql(dialect)
-            raise InvalidInput("where", where, f"must use a column; single quotes make a text: write {column}")
+        for part in found.joined:
+            text_in_it = next(filter(_is_text, part.find_all(expressions.Literal)), None)
+            if text_in_it is not None and part.find(expressions.Column) is None:
+                # 'age' >= 18 is true of all rows or of none: whoever writes it means the column.
+                column = expressions.to_identifier(text_in_it.this, quoted=True).sql(dialect)
+                raise InvalidInput("where", where, f"must use a column; these quotes make a text: write {column}")
         return found
 
     @cached_property
@@ -111,6 +112,15 @@ class Condition:
                 return str(part.sql(self.dialect))
         return None
 
+    @cached_property
+    def joined(self) -> list[Any]:
+        """The conditions that AND, OR and NOT join."""
+        from sqlglot import expressions
+
+        logic = (expressions.And, expressions.Or, expressions.Not, expressions.Paren)
+        parts = self.tree.walk(prune=lambda part: not isinstance(part, logic))
+        return [part for part in parts if not isinstance(part, logic)]
+
     def parts(self, wanted: frozenset[str]) -> list[Any]:
         """Return the expressions of these classes that use columns."""
         return [part for part in self.tree.walk() if type(part).__name__ in wanted and not self._is_constant(part)]
@@ -131,14 +141,23 @@ class Condition:
 
         if self.outside(COMPARISONS) is not None:
             return False
-        logic = (expressions.And, expressions.Or, expressions.Not, expressions.Paren)
-        parts = list(self.tree.walk(prune=lambda part: not isinstance(part, logic)))
-        return all(len(list(part.find_all(expressions.Column))) <= 1 for part in parts if not isinstance(part, logic))
+        return all(len(list(part.find_all(expressions.Column))) <= 1 for part in self.joined)
 
     def _columns(self) -> list[Any]:
         from sqlglot import expressions
 
         return list(self.tree.find_all(expressions.Column))
+
+
+def _is_text(literal: Any) -> bool:
+    """Whether a constant is a text, which those in DATE '2020-01-01' and INTERVAL '3' DAY are not."""
+    from sqlglot import expressions
+
+    times = expressions.DataType.TEMPORAL_TYPES
+    is_time = isinstance(literal.parent, expressions.Interval) or (
+        isinstance(literal.parent, expressions.Cast) and literal.parent.is_type(*times)
+    )
+    return literal.is_string and not is_time
 
 
 def _folded(column: Any) -> str:
