@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpselect.cli import app
+from dpselect.cli.stdin import signals_as_exits
 
 COMMAND = Path(sys.executable).with_name("dpselect")
 ROWS = "film,viewer\n" + "".join(f"film {n:02d},{viewer}\n" for n in range(12) for viewer in range(240 - 20 * n))
@@ -97,6 +98,16 @@ def test_a_signal_removes_the_private_copy(number: int, status: int, folder: Pat
         output, _ = process.communicate(timeout=60)
     assert (process.returncode, output) == (status, b"")
     assert list(temporary.iterdir()) == []
+
+
+def test_a_hangup_that_is_ignored_as_under_nohup_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with signals_as_exits():
+            signal.raise_signal(signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def _appears(temporary: Path, process: Any) -> Path:

@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from dpselect.cli.stdin import signals_as_exits
+from dpselect.verify.servers import signals_wait
+
 
 def commands(folder: Path) -> list[str]:
     """Return the command lines of the processes whose temporary files belong into a folder."""
@@ -28,6 +31,20 @@ def running(folder: Path) -> int:
     """Return how many of Java, PostgreSQL and further processes of the audit are at work."""
     lines = commands(folder)
     return sum(any(kind in line for line in lines) for kind in ("/java ", "/postgres ", "multiprocessing.spawn"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_waits_until_an_engine_has_started(number: int) -> None:
+    started = []
+
+    def start() -> None:
+        with signals_as_exits(), signals_wait():
+            signal.raise_signal(number)
+            started.append("an engine")
+
+    with pytest.raises(SystemExit) as ended:
+        start()
+    assert (ended.value.code, started) == (128 + number, ["an engine"])
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="processes are found in /proc")

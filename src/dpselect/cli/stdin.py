@@ -74,7 +74,10 @@ def _header(rows: BinaryIO) -> bytes:
 
 @contextlib.contextmanager
 def signals_as_exits() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end the block by an exception, so that it removes its files and stops what it started."""
+    """Let SIGTERM and SIGHUP end the block by an exception, so that it removes its files and stops what it started.
+
+    One that is ignored, as SIGHUP is under nohup, stays ignored.
+    """
     if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
         yield
         return
@@ -82,7 +85,8 @@ def signals_as_exits() -> Iterator[None]:
     def leave(number: int, _: Any) -> None:
         raise SystemExit(128 + number)
 
-    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    ends = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) != signal.SIG_IGN]
+    before = {number: signal.signal(number, leave) for number in ends}
     try:
         yield
     finally:

@@ -32,7 +32,7 @@ def postgresql() -> Iterator[str]:
         tempfile.TemporaryDirectory(prefix="dpselect-pg-", ignore_cleanup_errors=True) as folder,
         contextlib.ExitStack() as stack,
     ):
-        with warnings.catch_warnings(), _signals_wait():
+        with warnings.catch_warnings(), signals_wait():
             warnings.simplefilter("ignore")  # pgserver warns when the machine has no folder for sockets
             import pgserver as loaded
 
@@ -43,15 +43,14 @@ def postgresql() -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _signals_wait() -> Iterator[None]:
-    """Let SIGINT and SIGTERM wait until the end of the block: a half-started engine would go on without its owner."""
+def signals_wait() -> Iterator[None]:
+    """Let signals that end the process wait for the block: a half-started engine would go on without its owner."""
     if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
         yield
         return
     came: list[int] = []
-    handlers = {
-        number: signal.signal(number, lambda got, _: came.append(got)) for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    handlers = {number: signal.signal(number, lambda got, _: came.append(got)) for number in ends}
     try:
         yield
     finally:
@@ -101,7 +100,7 @@ def spark() -> Iterator[Any]:
             "spark.ui.showConsoleProgress": "false",
         }
         with contextlib.ExitStack() as stack:
-            with java_runtime(), warnings.catch_warnings(), _signals_wait():
+            with java_runtime(), warnings.catch_warnings(), signals_wait():
                 warnings.simplefilter("ignore", ResourceWarning)  # PySpark leaves its first socket to the collector
                 builder = SparkSession.builder.master("local[2]").config(map=settings)
                 # In the main thread PySpark would set a handler of its own, which cannot interrupt a start.
