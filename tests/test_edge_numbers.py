@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 import dpselect as dps
 from dpselect.cli import app
 from dpselect.desk import read_config
+from dpselect.privacy.calibration import range_per_round
 
 VOTES = {"tea": 3, "milk": 2, "rye": 1}
 ROWS = pd.DataFrame({"film": ["Heat", "Up", "Up"], "viewer": [1, 1, 2]})
@@ -33,6 +35,29 @@ def test_a_huge_integer_is_refused(argument: str, huge: int) -> None:
     asked |= {"max_items_per_person": 1, argument: huge}
     with pytest.raises(dps.InvalidInput):
         dps.top(ROWS, domain=5, **asked)
+
+
+@pytest.mark.parametrize("spread", [2**62, 2**63, 2**70, 1e240])
+@pytest.mark.parametrize("kind", [int, float])
+def test_top_stable_compares_whole_scores_with_a_spread_beyond_int64(spread: float, kind: type) -> None:
+    """Whether all scores are whole may depend on one person, so it must not decide whether there is an answer."""
+    scores = {"tea": kind(2**40), "milk": kind(3)}
+    asked = {"k": 1, "epsilon": 1.0, "delta": 1e-6, "mechanism": "top-stable", "pool": 3, "seed": 1}
+    assert dps.select(scores, sensitivity=dps.Sensitivity(0, spread), **asked).items == []
+
+
+@pytest.mark.parametrize("k", [1, 3, 100])
+def test_the_largest_epsilon_is_calibrated_too(k: int) -> None:
+    width = range_per_round(1.7e308, 0.5, k)
+    assert width * k >= Fraction(1.7e308)
+
+
+def test_a_release_without_a_reach_among_floats_can_be_shown() -> None:
+    moves = dps.Sensitivity(-1e300, 1e300)
+    release = dps.select(VOTES, 2, epsilon=1.7e308, mechanism="laplace", sensitivity=moves, max_items_per_person=10**30)
+    assert release.reach is None
+    assert release.to_dict()["reach"] is None
+    assert str(release).startswith("Private top 2")
 
 
 def test_a_limit_beyond_all_integers_of_the_engine_limits_nothing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -29,6 +30,9 @@ _HIGHEST = 1 - 1e-12
 
 _TOLERANCE = 1e-9
 """Relative error of the probabilities on a curve."""
+
+_LARGEST_LOG = math.log(sys.float_info.max)
+"""Logarithm of the largest ε that is searched."""
 
 Pair = tuple[float, float]
 """The probability of an exact answer, and its complement."""
@@ -203,11 +207,12 @@ def solve_epsilon(probabilities: Callable[[float], Pair], wanted: float, near: f
         return math.log(max(right, 1e-300)) - math.log(wanted)
 
     low = high = math.log(near)
+    furthest = min(high + 60.0, _LARGEST_LOG)
     step = 0.5
     while excess(high) < 0:
-        if high > math.log(near) + 60.0:
+        if high >= furthest:
             raise InvalidInput("accuracy", wanted, "must be smaller; this close to 1 it cannot be distinguished from 1")
-        low, high, step = high, high + step, 2 * step
+        low, high, step = high, min(high + step, furthest), 2 * step
     while excess(low) > 0:
         if low < math.log(near) - 25.0:
             return 0.0

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpselect._arrays import Array
-from dpselect._numbers import exact_fraction, float_below
+from dpselect._numbers import INTEGER_LIMIT, exact_fraction, float_below
 from dpselect.errors import InvalidInput
 from dpselect.mechanisms.base import FARTHEST, SCALE_RANGE, Law, in_random_order
 from dpselect.mechanisms.oneshot import OneShot
@@ -119,9 +119,7 @@ class TopStable(PooledDomain):
         Nameless items, of which there may be millions, are one part that takes no memory.
         """
         gaps, spread = self._gaps(pool), Fraction(self.sensitivity.spread)
-        plain = (
-            int(spread) if spread.denominator == 1 else float(spread) if Fraction(float(spread)) == spread else spread
-        )
+        plain = int(spread) if _fits(spread) else float(spread) if Fraction(float(spread)) == spread else spread
         flat = np.array(plain, dtype=object if isinstance(plain, Fraction) else None)
         nameless = self.pool_size - max(len(gaps), self.k - 1)
         missing = np.broadcast_to(flat, max(self.k - 1 - len(gaps), 0))
@@ -131,7 +129,7 @@ class TopStable(PooledDomain):
         """Return `max(x_[i] − x_[i+1], w)` for the items that exist, as an exact array."""
         spread = Fraction(self.sensitivity.spread)
         ranked = np.repeat(pool.scores.values[: pool.named], pool.scores.multiplicities[: pool.named].astype(np.int64))
-        if ranked.dtype == np.int64 and spread.denominator == 1:
+        if ranked.dtype == np.int64 and _fits(spread):
             gaps: Array = np.maximum(ranked - np.append(ranked[1:], pool.following), int(spread))
             return gaps
         numbers = [exact_fraction(score) for score in [*ranked, pool.following]]
@@ -152,6 +150,11 @@ class TopStable(PooledDomain):
                 law[kept] = law.get(kept, 0.0) + accepted * conditional
         law[frozenset()] = law.get(frozenset(), 0.0) + threshold_probability([], failed)
         return law
+
+
+def _fits(spread: Fraction) -> bool:
+    """Whether gaps of whole scores can be held in int64."""
+    return spread.denominator == 1 and spread < INTEGER_LIMIT
 
 
 def _answers(

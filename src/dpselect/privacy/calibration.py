@@ -90,7 +90,7 @@ def _last_allowed(excess: Callable[[float], float], low: float) -> float:
     for _ in range(_TRIALS):
         if high - low <= (close := low * _TOLERANCE):
             break
-        middle = low + (high - low) * below / (below - above)
+        middle = low + (high - low) * (below / (below - above))
         middle = min(max(middle, low + close / 2), high - close / 2)
         value = excess(middle)
         if value <= 0:
