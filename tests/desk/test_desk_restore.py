@@ -11,6 +11,7 @@ import pytest
 from desks import QUESTION, running, token_for, write_config
 
 from dpselect.ledger import Ledger
+from servers import fresh_database
 
 pytestmark = pytest.mark.slow
 
@@ -42,3 +43,24 @@ def test_a_copy_of_a_running_desk_can_take_its_place(tmp_path: Path) -> None:
         assert again.send("GET", "/v1/datasets", token=desk.token)[2][0]["budget"]["spent"] == 2 * QUESTION["epsilon"]
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
         assert ledger.check() == []
+
+
+def test_a_dump_of_a_running_desk_can_take_the_place_of_its_tables(postgresql_server: str, tmp_path: Path) -> None:
+    import pgserver
+
+    def tool(name: str, *arguments: str) -> str:
+        command = [str(Path(pgserver.__file__).parent / "pginstall" / "bin" / name), *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    place = fresh_database(postgresql_server).replace("postgresql+psycopg://", "postgresql://")  # as libpq writes it
+    config = write_config(tmp_path, ledger=place)
+    with running(tmp_path, "--config", str(config)) as desk:
+        first = desk.release(QUESTION, "before")[1]
+        head = dpselect(tmp_path, "ledger", "check", "--ledger", place).split()[-1]
+        (tmp_path / "dump.sql").write_text(tool("pg_dump", "--clean", "--if-exists", "-t", "dpselect_*", place))
+        assert desk.release(QUESTION, "after")[0] == 201
+    tool("psql", "-1", "-v", "ON_ERROR_STOP=1", place, "-f", str(tmp_path / "dump.sql"))
+    dpselect(tmp_path, "ledger", "check", "--ledger", place, "--head", head)
+    with running(tmp_path, "--config", str(config)) as again:
+        assert again.release(QUESTION, "before", token=desk.token) == (200, first)
+        assert again.send("GET", "/v1/datasets", token=desk.token)[2][0]["budget"]["spent"] == QUESTION["epsilon"]
