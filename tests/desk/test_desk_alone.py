@@ -151,6 +151,7 @@ def test_what_was_written_by_hand_is_kept(tmp_path: Path) -> None:
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "person": ({"person": "viewr"}, "person"),
     "column": ({"items": {"movie": "films.csv"}}, "items"),
+    "unknown items without delta": ({"items": {"film": "unknown"}}, "delta"),
     "person as item": ({"items": {"viewer": "unknown"}}, "items"),
     "missing list": ({"items": {"film": "none.csv"}}, ""),
     "private list": ({"items": {"film": "views.csv"}}, "items"),

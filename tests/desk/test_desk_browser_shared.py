@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from browsing import MARKS, answer, ask, chromium, opened, settled, shared_by, spent
-from desks import PRIVATE, token_for, write_config
+from desks import PRIVATE, served, token_for, write_config
 
-from dpselect.desk import TokenStore, read_config
+from dpselect.desk import SharedDesk, TokenStore, create_app, read_config
 
 pytestmark = MARKS
 
@@ -77,6 +77,57 @@ def test_a_curator_sees_the_history_of_everybody(browser: Any, tmp_path: Path) -
             page.check("#everyone")
             page.wait_for_selector("#history:has-text('Top 2 of film')")
             assert "ann" in page.text_content("#history")
+
+
+def test_the_budget_of_a_period_is_shown_for_the_period_that_is_asked_about(browser: Any, tmp_path: Path) -> None:
+    weekly = {"time": "day", "every": "week", "lifetime": 1.5, "analysts": {"ann": 0.5}}
+    with shared_by(write_config(tmp_path, epsilon=1.0, **weekly)) as desk:
+        assert desk.release({"item": "film", "k": 2, "epsilon": 0.5, "period": "2025-W46"})[0] == 201
+        with opened(browser, desk.address) as page:
+            settled(page)
+            page.fill("#period", "2025-W46")
+            page.wait_for_selector("#epsilon-error:has-text('nothing more about 2025-W46')")
+            data, together, own = page.locator("#budget .budget-part").all_inner_texts()
+            assert data.splitlines()[:3] == ["Budget of the data for 2025-W46 (epsilon)", "spent", "0.5"]
+            assert together.splitlines()[:3] == ["Budget of all weeks together (epsilon)", "spent", "0.5"]
+            assert own.splitlines()[:3] == ["Your own budget for 2025-W46 (epsilon)", "spent", "0.5"]
+            page.fill("#period", "2025-W47")
+            page.wait_for_selector("#budget:has-text('2025-W47')")
+            spent = [part.splitlines()[2] for part in page.locator("#budget .budget-part").all_inner_texts()]
+            assert spent == ["0", "0.5", "0"]
+            assert "1.5 for all together" in page.inner_text("#dataset-facts")
+
+
+def test_a_data_set_that_is_taken_away_is_named_and_not_replaced_in_silence(browser: Any, tmp_path: Path) -> None:
+    config = write_config(tmp_path)
+    without = config.read_text()
+    (tmp_path / "more.csv").write_bytes((tmp_path / "views.csv").read_bytes())
+    facts = 'source = "more.csv"\nperson = "viewer"\nitems = { film = "films.csv" }\nepsilon = 1.0\n'
+    config.write_text(f"{without}\n[datasets.more]\n{facts}")
+    services: list[Any] = []
+
+    def restarted(app: Any) -> Any:
+        services.append(app)
+
+        async def latest(scope: Any, receive: Any, send: Any) -> None:
+            await services[-1](scope, receive, send)
+
+        return latest
+
+    with served(config, wrapped=restarted) as desk, opened(browser, f"{desk.url}/#token={desk.token}") as page:
+        settled(page)
+        page.select_option("#dataset", "more")
+        settled(page)
+        page.fill("#k", "3")
+        config.write_text(without)
+        services.append(create_app(SharedDesk(read_config(config))))
+        page.click("#preview-button")
+        page.wait_for_selector("#preview-status:has-text('does not offer this data set any more')")
+        ask(page)
+        page.wait_for_selector("#dataset-error:has-text('The desk does not offer “more” any more')")
+        assert page.input_value("#dataset") == "views"
+        assert page.evaluate("document.activeElement.id") == "dataset"
+        assert page.inner_text("#commands summary") == "The same question over HTTP"
 
 
 def test_an_expired_token_asks_for_a_new_one_and_loses_nothing(browser: Any, tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ MISTAKES = {
     "private list": ("films.csv", "views.csv", "line 7: items.film must be a public file, not the private rows"),
     "table without engine": ('"films.csv"', '"table:films"', "line 7: items.film must be a file"),
     "unknown groups": ('"countries.csv"', '"unknown"', "line 11: groups.country must be a public list, not unknown"),
+    "unknown items without delta": ('"films.csv"', '"unknown"', "line 7: items.film is unknown, which needs a delta"),
     "time without every": ("people", 'time = "day"\npeople', "must be stated together"),
     "name": ("[datasets.views]", '[datasets."a/b"]', "line 4: datasets.a/b must be a name of letters, digits, - and _"),
     "analyst": ("people", 'analysts = { "a:b" = 1 }\npeople', "must be a name of letters, digits, - and _"),

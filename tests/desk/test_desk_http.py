@@ -539,3 +539,36 @@ def test_an_entry_that_names_no_data_set_is_in_the_history_of_all_that_share_its
         for name in ("views", "pay"):
             [past] = desk.send("GET", f"/v1/datasets/{name}/releases")[2]
             assert (past["purpose"], past["dataset"], past["question"]) == ("weekly", "", "film by country")
+
+
+PERIODS = {
+    None: "must name a week",
+    "2025-11": "must be a week, such as 2026-W46",
+    "2999-W01": "must be a week that is over",
+    "last week": "must be a day (2026-11-18), an ISO week (2026-W46) or a month",
+}
+
+
+@pytest.mark.parametrize("period", PERIODS)
+def test_a_period_that_cannot_be_asked_about_is_refused_in_words_of_the_desk(
+    period: str | None, tmp_path: Path
+) -> None:
+    with served(write_config(tmp_path, time="day", every="week")) as desk:
+        status, error = desk.release({**QUESTION, "period": period})
+        assert (status, error["error"]["field"]) == (400, "period")
+        assert PERIODS[period] in error["error"]["message"]
+        assert "unfinished" not in error["error"]["message"], "the desk has no such option"
+        assert spent(desk) == 0
+
+
+def test_an_estimate_shows_what_is_spent_of_each_budget_in_the_period(tmp_path: Path) -> None:
+    config = write_config(tmp_path, epsilon=1.0, analysts={"ann": 0.5}, time="day", every="week")
+    with served(config) as desk:
+        for number, (period, token) in enumerate([("2025-W46", None), ("2025-W45", None), ("2025-W46", "bob")]):
+            other = token and token_for(config, token)
+            assert desk.release({**QUESTION, "period": period}, f"key-{number}", token=other)[0] == 201
+        _, _, found = desk.send("POST", ESTIMATE, {**QUESTION, "period": "2025-W46"})
+        assert [(each["epsilon"], each["spent"], each["remaining"]) for each in found["budgets"]] == [
+            (1.0, 0.5, 0.5),
+            (0.5, 0.25, 0.25),
+        ]

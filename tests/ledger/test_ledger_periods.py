@@ -48,6 +48,7 @@ def test_every_period_has_the_total_and_lifetime_limits_their_sum(place: str) ->
         assert short.value.remaining == 0.25
         ledger.spend("views", weekly(0.25), period="2024-W47")
         assert ledger.spent("views") == Budget(1.25)
+        assert [ledger.spent("views", week).epsilon for week in ("2024-W47", "2024-W46", "2024-W44")] == [0.25, 0.5, 0]
         statement = ledger.statement("views")
         assert statement.in_periods() == {
             "2024-W47": (Budget(0.25), Budget(0.0)),

@@ -249,6 +249,8 @@ class AloneDesk:
                     raise InvalidInput(
                         field, Path(listed).name, "must be a public list, not the private rows themselves"
                     ) from None
+        if UNKNOWN in config.items.values() and not config.delta:
+            raise InvalidInput("delta", config.delta, "must be above 0, such as 1e-6, if nobody can list the items")
 
     def _unpadded(self, name: str, config: DataSetConfig) -> DataSet:
         """Return a data set whose answers leave at once: alone, whoever sees the time has the rows."""

@@ -246,6 +246,8 @@ def _wrong_files(config: DeskConfig, lines: KeyLines) -> list[tuple[int | None, 
                 line = lines.of((*at, kind, column))
                 if text == UNKNOWN and kind != "items":
                     found.append((line, f"{kind}.{column} must be a public list, not unknown"))
+                elif text == UNKNOWN and not dataset.delta:
+                    found.append((line, f"{kind}.{column} is unknown, which needs a delta, such as delta = 1e-6"))
                 if text == UNKNOWN:
                     continue
                 if text.startswith(IN_TABLE):

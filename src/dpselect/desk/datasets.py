@@ -26,7 +26,7 @@ from dpselect.desk.padding import leaves_at
 from dpselect.desk.questions import BudgetState, DataSetState, PastRelease, Question, QuestionsAllowed
 from dpselect.errors import InvalidInput, KeyReused, SourceError, plain
 from dpselect.ledger import Entry, Ledger, OnceCharge
-from dpselect.periods import Period
+from dpselect.periods import UNITS, Period, utc_now
 from dpselect.request import ReleasePlan
 from dpselect.sampling import bit_source
 from dpselect.sources import (
@@ -325,6 +325,14 @@ class DataSet:
             raise InvalidInput("period", period, "must be left out: this data set has no periods")
         if period is None and every is not None:
             raise InvalidInput("period", plain("none"), f"must name a {every}, as the budget is one per period")
+        if period is not None:
+            found = Period.of(period)
+            if found.unit != every:
+                raise InvalidInput("period", period, f"must be a {every}, such as {UNITS[str(every)].example}")
+            if utc_now().date() < found.end:
+                raise InvalidInput(
+                    "period", period, f"must be a {every} that is over; it ends before {found.end}, in UTC"
+                )
 
     def purpose(self, question: str, stated: str = "") -> str:
         """Return the note for the ledger: what the analyst says it is for, what is asked, and if rows were looked at.
@@ -406,14 +414,18 @@ class DataSet:
         )
 
     def budgets(self, analyst: str, period: str | None) -> list[BudgetState]:
-        """Return what a release would be charged to: the data set and, if there is one, the analyst's own budget."""
+        """Return what a release would be charged to: the data set and, if there is one, the analyst's own budget.
+
+        With a period, the amounts are those of that period.
+        """
         found = []
         for account in (self.budget, self._analyst_account(analyst)):
             state = self._budget_state(account)
             if account is not None and state is not None:
                 if period is not None:
-                    left = self.ledger.remaining(account, period)
-                    state = state.model_copy(update={"remaining": left.epsilon, "remaining_delta": left.delta})
+                    spent, left = self.ledger.spent(account, period), self.ledger.remaining(account, period)
+                    amounts = {"spent": spent.epsilon, "remaining": left.epsilon, "remaining_delta": left.delta}
+                    state = state.model_copy(update=amounts)
                 found.append(state)
         return found
 

@@ -45,6 +45,8 @@ def estimate(dataset: DataSet, asked: EstimateQuestion, analyst: str, curve: dic
     plan = settled.plan
     size = dataset.size_of(asked.item)
     reach = _reach(plan.mechanism, size, plan.guarantee.protects)
+    budgets = dataset.budgets(analyst, asked.period)
+    tightest = min(budgets, key=lambda budget: budget.remaining)
     needed = None
     if curve is None and size is not None:
         curve = _public_curve(asked, settled, size)
@@ -52,7 +54,8 @@ def estimate(dataset: DataSet, asked: EstimateQuestion, analyst: str, curve: dic
     elif curve is not None and asked.accuracy is not None:
         needed = _needed_on_curve(curve, asked)
     return Estimate(
-        cost=_cost(dataset, asked, analyst, plan.guarantee),
+        cost=_cost(tightest, asked, plan.guarantee),
+        budgets=budgets,
         mechanism=plan.mechanism.describe(),
         guarantee=plan.guarantee.to_dict(),
         words=words(plan.guarantee, None if reach is None else str(reach), _unknown_reach(asked, settled)),
@@ -60,7 +63,7 @@ def estimate(dataset: DataSet, asked: EstimateQuestion, analyst: str, curve: dic
         reach=None if reach is None else reach.to_dict(),
         curve=curve,
         needed=needed,
-        buys=_buys(dataset, asked, analyst, plan.guarantee),
+        buys=_buys(tightest, plan.guarantee),
     )
 
 
@@ -227,8 +230,7 @@ def _unknown_reach(asked: Question, settled: TopQuestion) -> str | None:
     return f"to be in the answer, an item needs about {math.ceil(facts.likely):,} people more than unpopular items have"
 
 
-def _cost(dataset: DataSet, asked: Question, analyst: str, guarantee: Guarantee) -> dict[str, Any]:
-    budget = _tightest(dataset, asked, analyst)
+def _cost(budget: BudgetState, asked: Question, guarantee: Guarantee) -> dict[str, Any]:
     after = Fraction(budget.remaining) - Fraction(guarantee.epsilon)
     rounding = Fraction(guarantee.epsilon) / 10**9
     return {
@@ -242,15 +244,8 @@ def _cost(dataset: DataSet, asked: Question, analyst: str, guarantee: Guarantee)
     }
 
 
-def _tightest(dataset: DataSet, asked: Question, analyst: str) -> BudgetState:
-    """Return the budget that is left: of the data set or of the analyst, whichever is less."""
-    budgets = dataset.budgets(analyst, asked.period)
-    return min(budgets, key=lambda budget: budget.remaining)
-
-
-def _buys(dataset: DataSet, asked: Question, analyst: str, guarantee: Guarantee) -> dict[str, Any]:
+def _buys(budget: BudgetState, guarantee: Guarantee) -> dict[str, Any]:
     """Return how many more releases like this one the rest would pay for."""
-    budget = _tightest(dataset, asked, analyst)
     number = math.floor(Fraction(budget.remaining) / Fraction(guarantee.epsilon) + Fraction(1, 10**9))
     if guarantee.delta:
         number = min(number, math.floor(Fraction(budget.remaining_delta) / Fraction(guarantee.delta)))

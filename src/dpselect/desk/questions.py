@@ -84,7 +84,11 @@ class DiscoverQuestion(Strict):
 
 
 class BudgetState(BaseModel):
-    """A budget: its total, what is spent, rounded up, and what is left, rounded down."""
+    """A budget: its total, what is spent, rounded up, and what is left, rounded down.
+
+    With periods, among the facts of a data set, `spent` is the sum of all periods, and `remaining` is what is left for
+    a new one; in an estimate, both are those of the period that is asked about.
+    """
 
     epsilon: float
     delta: float
@@ -138,9 +142,13 @@ class Session(BaseModel):
 
 
 class Estimate(BaseModel):
-    """What a question would cost, which mechanism it would use, and how good it would be, from public facts."""
+    """What a question would cost, which mechanism it would use, and how good it would be, from public facts.
+
+    budgets: what it would be charged to: the budget of the data set and, if there is one, the analyst's own.
+    """
 
     cost: dict[str, Any]
+    budgets: list[BudgetState]
     mechanism: dict[str, Any]
     guarantee: dict[str, Any]
     words: dict[str, str | None]

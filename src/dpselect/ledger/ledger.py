@@ -393,9 +393,19 @@ class Ledger:
 
         return self._store().read(work)
 
-    def spent(self, dataset: str) -> Budget:
-        """Return the sum of all releases, rounded up."""
-        return self.statement(dataset, last=0).spent
+    def spent(self, dataset: str, period: str | None = None) -> Budget:
+        """Return the sum of all releases, or of those about one period, rounded up."""
+        dataset = checked_name(dataset)
+        if period is None:
+            return self.statement(dataset, last=0).spent
+        wanted = Period.of(period)
+
+        def work(connection: sql.Connection) -> Budget:
+            account = records.state(connection, dataset)[0]
+            spent = records.spent_in_period(connection, account, checked_period(account, wanted))
+            return account.rule.spent(account.total, spent)
+
+        return self._store().read(work)
 
     def remaining(self, dataset: str, period: str | None = None) -> Budget:
         """Return what is left of the total, rounded down; with periods, in one of them, by default in an unused one."""

@@ -41,12 +41,15 @@ function draw() {
   const now = state.released ? 0 : asked;
   const { budget, analyst_budget: own } = dataset;
   const cost = estimate?.cost ?? null;
-  // A budget per period is known for the period that was asked about.
-  const spent = budget.every && cost !== null && own === null ? Math.max(0, budget.epsilon - cost.remaining) : budget.spent;
+  // What is spent in a period is known for the one that was estimated.
+  const [ofData, ofOwn] = budget.every ? estimate?.budgets ?? [] : [budget, own];
+  const each = cost?.period ? ` for ${cost.period}` : "";
   const question = { item: element("item").value, k: stated(element("k").value) || 1, ordered: element("ordered").checked, by: element("by").value, filter: element("filter").value, period: budget.every ? element("period").value : null, values: element("with-values").checked };
   element("summary").textContent = `${questionWords(question)}.`;
-  const parts = [bar(budget.every ? `Budget of each ${budget.every} (epsilon)` : "Budget of the data (epsilon)", { total: budget.epsilon, spent, now })];
-  if (own) parts.push(bar("Your own budget (epsilon)", { total: own.epsilon, spent: own.spent, now }));
+  const parts = [];
+  if (ofData) parts.push(bar(`Budget of the data${each} (epsilon)`, { total: ofData.epsilon, spent: ofData.spent, now }));
+  if (budget.lifetime) parts.push(bar(`Budget of all ${budget.every}s together (epsilon)`, { total: budget.lifetime, spent: budget.spent, now }));
+  if (ofOwn) parts.push(bar(`Your own budget${each} (epsilon)`, { total: ofOwn.epsilon, spent: ofOwn.spent, now }));
   if (budget.delta > 0 && cost !== null) parts.push(make("p", { class: "hint" }, `Delta: this release ${above(cost.delta)}, left ${below(budget.remaining_delta)}, total ${brief(budget.delta)}.`));
   element("budget").replaceChildren(...parts);
   const isOfThis = cost !== null && Math.abs(cost.epsilon - asked) < 1e-9 * asked;

@@ -96,6 +96,8 @@ export function sentence(error) {
       return "That is more than the desk accepts at once. Send fewer numbers.";
     case "unauthorized":
       return "The token is not accepted: it may have expired, been revoked, or be incomplete.";
+    case "not-found":
+      return "The desk does not offer this data set any more. Load the page again to see what it offers.";
     case "key-reused":
       return "This key was used for another question. Ask again: the page takes a new key.";
     case "source-failed":

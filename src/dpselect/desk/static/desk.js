@@ -60,9 +60,11 @@ async function load() {
     setError("dataset", alone() ? withoutRows() : "Your token gives access to no data set. Ask whoever runs this desk.");
     return;
   }
-  setError("dataset", "");
+  const lost = state.dataset !== null && !state.datasets.some(({ name }) => name === state.dataset.name) ? state.dataset.name : null;
   list();
   choose();
+  setError("dataset", lost === null ? "" : `The desk does not offer “${lost}” any more.`);
+  if (lost !== null) element("dataset").focus();
 }
 
 function list() {
@@ -97,7 +99,7 @@ function showFacts() {
     ...file,
     ["Protected", dataset.protects],
     ["Can be asked about", dataset.columns.join(", ")],
-    ["Privacy budget", `epsilon ${brief(budget.epsilon)}${budget.delta ? `, delta ${brief(budget.delta)}` : ""}${budget.every ? ` for each ${budget.every}` : ""}; cannot be raised`],
+    ["Privacy budget", `epsilon ${brief(budget.epsilon)}${budget.delta ? `, delta ${brief(budget.delta)}` : ""}${budget.every ? ` for each ${budget.every}` : ""}${budget.lifetime ? `, ${brief(budget.lifetime)} for all together` : ""}; cannot be raised`],
     ...(people ? [["People (public number)", whole(people)]] : []),
     ...(most ? [["Items per person", `at most ${most}`]] : []),
   ]);

@@ -188,9 +188,9 @@ async function estimate() {
 }
 
 // Say beside the fields what of a cost is not left.
-export function refuseCost({ epsilon: cost, remaining, delta, remaining_delta: deltaLeft }) {
+export function refuseCost({ epsilon: cost, remaining, delta, remaining_delta: deltaLeft, period }) {
   if (delta > deltaLeft) setError("delta", `This costs delta ${above(delta)}; ${below(deltaLeft)} is left.`);
-  if (remaining <= 0) setError("epsilon", "The budget is spent: you can release nothing more from this data.");
+  if (remaining <= 0) setError("epsilon", `The budget is spent: you can release nothing more ${period ? `about ${period}` : "from this data"}.`);
   else if (cost > remaining) {
     setError("epsilon", `This costs epsilon ${above(cost)}; only ${below(remaining)} is left.`);
     offerRest(remaining);

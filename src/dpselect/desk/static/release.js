@@ -7,7 +7,7 @@ import { above, below, brief, change, element, enable, focusOn, make, say, show 
 import { refuseCost, report } from "./epsilon.js";
 import { downloads } from "./files.js";
 import { readQuestion } from "./question.js";
-import { on, path, state, tell } from "./state.js";
+import { alone, on, path, state, tell } from "./state.js";
 
 // Whether a release is under way.
 let asking = false;
@@ -156,5 +156,6 @@ export function startRelease() {
     say("release-status", "");
   });
   on("question", () => show("preview", false));
+  on("dataset", () => { if (!alone()) element("commands-title").textContent = "The same question over HTTP"; });
   on("dataset", () => { if (!asking) showPending("The last release got no answer."); });
 }
