@@ -41,6 +41,12 @@ def test_every_mutant_has_tests_that_exist() -> None:
     assert {file for file in files if not (root / file).exists()} == set()
 
 
+def test_every_mutant_can_be_made() -> None:
+    source = Path(__file__).parent.parent / "src" / "dpselect"
+    for mutant in read():
+        assert mutant.applied((source / mutant.file).read_text()), mutant.id
+
+
 def test_only_an_unexplained_survivor_is_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
     caught, survived = Outcome(MUTANT, "caught (exact)", SURVIVED), Outcome(MUTANT, MISSED, SURVIVED)
     explained = Outcome(replace(MUTANT, survives="equivalent"), NONE, SURVIVED)

@@ -1,9 +1,9 @@
 """Releases that are answered once: charged once and answered once under a key, however often they are asked for.
 
-Two entries of the data set's chain belong to a key. The charge holds the key and a salted hash of the question; the
-answer follows it, and is on the disk before anybody sees it. Whoever stores an answer first decides it for all. A
-charge without an answer is what a crash leaves behind: the same question under the same key then draws again, without
-a second charge, because no answer was seen.
+Two entries of the data set's chain belong to a key. The charge holds the key and a salted hash of the question, which
+the entries of further data sets that are charged the same hold too; the answer follows it, and is on the disk before
+anybody sees it. Whoever stores an answer first decides it for all. A charge without an answer is what a crash leaves
+behind: the same question under the same key then draws again, without a second charge, because no answer was seen.
 """
 
 from __future__ import annotations
