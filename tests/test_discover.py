@@ -100,6 +100,7 @@ def test_weights_are_those_of_plain_python() -> None:
     assert weights_of(table, 3) == {"a": three + one, "b": three + two, "c": three + two}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 2, 3, 50])
 def test_no_person_adds_more_than_one_to_the_norm(most: int) -> None:
     """Alone in the table, a person's weights are the same for at most m items, and their squares sum to at most 1."""
@@ -133,6 +134,7 @@ def test_which_items_a_person_keeps_depends_on_nobody_else() -> None:
         assert moved == weights_of(alone, 3, key=key)
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 3)), min_size=1, max_size=16),

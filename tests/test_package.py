@@ -82,6 +82,7 @@ def modules() -> list[object]:
     return [dpselect, *(importlib.import_module(module.name) for module in found)]
 
 
+@pytest.mark.slow
 def test_examples_in_docstrings_are_true() -> None:
     results = [doctest.testmod(module) for module in modules()]
     assert sum(result.failed for result in results) == 0

@@ -173,6 +173,7 @@ class TestRelease:
                 asked(ledger=ledger, dataset="views", **arguments)
             assert ledger.entries("views") == []
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
     @pytest.mark.parametrize("zone", [None, "UTC", "America/New_York"])
     def test_frames_of_every_resolution_and_zone(self, unit: str, zone: str | None) -> None:

@@ -152,6 +152,7 @@ def test_plan_for_an_unknown_domain_from_public_facts(folder: Path) -> None:
     assert rows[0] == "mechanism,half,likely,full,for_tests"
 
 
+@pytest.mark.slow
 def test_plan_with_a_look_alike_shows_the_items_or_the_epsilon_for_them(counts: str) -> None:
     asked = f"plan -k 5 --delta 1e-7 --domain unknown --like {counts}"
     assert "items returned" in run(f"{asked} --epsilon 1").stdout

@@ -85,6 +85,7 @@ def test_a_question_that_takes_long_to_check_keeps_no_other_call_waiting(
         assert answer.result()[0] == (201 if call == "releases" else 200)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["question", "history"])
 def test_brief_calls_of_one_analyst_keep_no_other_waiting(
     desk: RunningDesk, monkeypatch: pytest.MonkeyPatch, name: str

@@ -477,6 +477,7 @@ def test_a_request_that_is_ended_at_the_stop_is_told_so() -> None:
     assert json.loads(sent[1]["body"])["error"]["code"] == "stopping"
 
 
+@pytest.mark.slow
 def test_a_process_serves_a_shared_desk_and_one_alone(tmp_path: Path) -> None:
     write_config(tmp_path)
     with running(tmp_path, "--config", "desk.toml") as desk:
@@ -515,6 +516,7 @@ def test_everybodys_history_of_a_shared_budget_needs_a_token_for_all_its_data_se
         assert desk.send("GET", path, token=both)[0] == 200
 
 
+@pytest.mark.slow
 def test_ones_own_history_is_of_one_data_set_though_it_shares_its_budget(tmp_path: Path) -> None:
     config = with_shared_budget(tmp_path)
     with served(config) as desk:

@@ -263,6 +263,7 @@ WITH_EXAMPLES = [page for page in PAGES if examples(page)]
 WITH_ENGINES = [page for page in WITH_EXAMPLES if any(ENGINES.search(each.text) for each in examples(page))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, demo: Path) -> None:
     read(page, tmp_path, demo, None)

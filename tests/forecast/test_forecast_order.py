@@ -29,6 +29,7 @@ def in_order(scores: object, mechanism: dps.Mechanism) -> float:
     return result[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scores", "k"),
     [([9, 7, 4, 4, 1], 3), ([5, 5, 5, 2, 2, 0], 4), ([3, 3, 3, 3], 2), ([8, 8, 1, 1, 1], 3), ([400, 3, 2, 1], 4)],
@@ -54,6 +55,7 @@ def test_with_gumbel_noise_oneshot_and_peeling_are_one_mechanism() -> None:
     assert smallest_epsilon(scores, listed, 1 - 1e-9) == pytest.approx(smallest_epsilon(scores, rounds_of, 1 - 1e-9))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 9, 300, 10**6, 10**12])
 def test_ties_at_the_top_are_in_order_anyway(size: int) -> None:
     table = dps.Scores.from_histogram([1000, 0], [size, 5])
@@ -62,6 +64,7 @@ def test_ties_at_the_top_are_in_order_anyway(size: int) -> None:
         assert in_order(table, oneshot(k, 3.0 * k)) == pytest.approx(1.0, rel=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "k"), [(30, 12), (30, 30), (300, 12), (50, 25)])
 @pytest.mark.parametrize("gap", [2.0, 12.0])
 def test_tied_items_taken_at_once_are_those_taken_one_by_one(

@@ -73,6 +73,7 @@ def test_rows_are_sorted_and_the_default_is_marked() -> None:
             assert default.mechanism.name == dps.select(VOTES, k=k, epsilon=1.0, ordered=ordered).mechanism.name
 
 
+@pytest.mark.slow
 def test_at_most_one_row_is_the_default_and_it_is_what_auto_takes_at_the_stated_epsilon() -> None:
     """With m = 2 and this delta auto takes one-shot or Laplace, depending on ε."""
     facts: Any = {"delta": 1e-3, "max_items_per_person": 2}

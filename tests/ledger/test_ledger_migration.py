@@ -121,6 +121,7 @@ def test_a_version_that_was_lowered_is_told(tmp_path: Path) -> None:
             Ledger(file).remaining("films")
 
 
+@pytest.mark.slow
 def test_the_tables_become_those_of_a_new_ledger(old: Path, tmp_path: Path) -> None:
     new = tmp_path / "new.sqlite"
     for file in (old, new):

@@ -88,6 +88,7 @@ def counts(mechanism: Discovery, values: list[int], sizes: list[int], draws: int
     return Counter(tuple(each.tolist()) for each in drawn)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shift", "agrees"), [(0.0, True), (0.05, False)])
 def test_how_many_of_a_large_group_are_listed_is_binomial(shift: float, agrees: bool) -> None:
     """200 draws of 100,000 ties, in 8 equally likely cells: p below 1e-6 by chance for one seed in a million.

@@ -395,6 +395,7 @@ def test_a_person_moves_the_dummy_exactly_as_the_next_score(epsilon: float, pool
     assert [Fraction(score) for score in with_dummy(scores, mechanism.dummy(1)).tolist()][-1] == mechanism.dummy(1)
 
 
+@pytest.mark.slow
 @pooled
 def test_a_pool_that_is_mostly_nameless_is_drawn_as_groups(mechanism: PooledDomain) -> None:
     """The gaps are lost with probability below e^-1000."""

@@ -61,6 +61,7 @@ def test_enumerated_peelings_never_need_more(items: int, k: int) -> None:
     assert highest > 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [2, 3, 5])
 def test_random_adaptive_rounds_never_need_more(rounds: int) -> None:
     """Rounds of two and of three answers, chosen anew after every history; both directions."""

@@ -64,6 +64,7 @@ def test_more_delta_or_epsilon_never_means_less_a_round() -> None:
     assert by_epsilon == sorted(by_epsilon)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "k"), [(1e-240, 1000), (1e240, 1)])
 def test_extreme_totals_stay_finite(epsilon: float, k: int) -> None:
     width = range_per_round(epsilon, 1e-6, k)

@@ -114,6 +114,7 @@ def test_a_connection_that_asks_nothing_more_is_closed(monkeypatch: pytest.Monke
             pass
 
 
+@pytest.mark.slow
 def test_a_connection_on_which_no_request_arrives_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpselect.service.serve.LONGEST_HEAD", 0.3)
     with served(OFFERS) as service:

@@ -137,6 +137,7 @@ CELL = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(st.tuples(st.sampled_from("abcdef"), CELL), max_size=8), listed=st.booleans())
 def test_any_file_is_read_and_every_item_gets_its_highest_readable_count(
@@ -162,6 +163,7 @@ def _expected(cell: str) -> float:
     return min(max(number, 0.0), 2.0**53) if math.isfinite(number) else 0.0
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=st.lists(st.tuples(st.sampled_from("abc"), st.integers(-2, 9), st.integers(0, 1)), min_size=1, max_size=6),

@@ -126,6 +126,7 @@ def test_items_that_are_numbers_stay_numbers(tmp_path: Path) -> None:
         assert isinstance(found, HeldCounts)
 
 
+@pytest.mark.slow
 def test_the_same_bits_give_the_same_release(rows: Path, opened: list[Any]) -> None:
     question = TopQuestion.of(
         k=2,
@@ -251,6 +252,7 @@ def test_memory_is_bounded(rows: Path, opened: list[Any], monkeypatch: pytest.Mo
     assert len(opened) == 6
 
 
+@pytest.mark.slow
 def test_the_size_of_counts_is_not_less_than_what_they_take(rows: Path) -> None:
     many = rows.with_name("many.csv")
     many.write_text("country\n" + "".join(f"{number}\n" for number in range(5000)))

@@ -83,6 +83,7 @@ class Fixed:
         return np.array([1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "law", [{frozenset({0}): 1.0}, {frozenset({0}): 1.0, frozenset({1}): 0.0}], ids=["unknown", "impossible"]
 )
