@@ -270,6 +270,18 @@ def test_the_size_of_counts_is_not_less_than_what_they_take(rows: Path) -> None:
         tracemalloc.stop()
 
 
+def test_the_size_of_counts_does_not_depend_on_the_rows(rows: Path) -> None:
+    """It decides which counts are forgotten first, which shows in the time of an answer."""
+    sizes = set()
+    for where in (None, "film = 'A'", "viewer = 'nobody'"):
+        with KeptCounts().open_counts(str(rows), **asked_of(rows), where=where) as counts:
+            assert isinstance(counts, HeldCounts)
+            [(scores, _)] = counts.histograms()
+            sizes.add((len(scores), counts.size_in_memory))
+    assert len({distinct for distinct, _ in sizes}) > 1
+    assert len({size for _, size in sizes}) == 1
+
+
 def test_a_list_that_is_too_long_stays_in_the_engine(rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = read(KeptCounts(), rows)
     monkeypatch.setattr(kept, "MOST_ITEMS", 11)

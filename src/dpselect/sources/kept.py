@@ -39,6 +39,9 @@ MOST_BYTES = 128 << 20
 BYTES_OF_GROUP = 600
 """Memory of the objects that hold the scores of a group: three arrays, a tuple and a label."""
 
+BYTES_OF_LEVEL = 24
+"""Memory of a distinct score, with the number and the place of its items: three numbers in arrays."""
+
 BYTES_OF_QUESTION = 10_000
 """Memory of the objects that hold the counts of a question."""
 
@@ -91,9 +94,13 @@ class HeldCounts:
 
     @cached_property
     def size_in_memory(self) -> int:
-        """About how many bytes the items and scores take, with the objects that hold them."""
-        content = int(self._ranked.nbytes) + sum(part.nbytes for level in self._levels for part in level)
-        return content + BYTES_OF_GROUP * len(self._levels) + BYTES_OF_QUESTION
+        """At most how many bytes the items and scores take, with the objects that hold them.
+
+        It is counted as if all scores differed: which counts are forgotten first, which shows in the time of an answer,
+        must not depend on the rows.
+        """
+        content = int(self._ranked.nbytes) + BYTES_OF_LEVEL * len(self._ranked)
+        return content + BYTES_OF_GROUP * len(self.sizes) + BYTES_OF_QUESTION
 
     def let_go(self) -> None:
         """Keep what was read, without the engine that read it."""
@@ -193,8 +200,10 @@ class KeptCounts:
         with self._lock:
             self._held[shape] = fingerprint, held
             self._held.move_to_end(shape)
-            while sum(each.size_in_memory for _, each in self._held.values()) > MOST_BYTES:
-                self._held.popitem(last=False)
+            total = sum(each.size_in_memory for _, each in self._held.values())
+            while total > MOST_BYTES:
+                _, (_, oldest) = self._held.popitem(last=False)
+                total -= oldest.size_in_memory
 
 
 def _stated(size: int | None) -> int:
