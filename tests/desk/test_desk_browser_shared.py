@@ -10,7 +10,9 @@ import pytest
 from browsing import MARKS, answer, ask, chromium, opened, settled, shared_by, spent
 from desks import PRIVATE, served, token_for, write_config
 
+from dpselect import top
 from dpselect.desk import SharedDesk, TokenStore, create_app, read_config
+from dpselect.ledger import Ledger
 
 pytestmark = MARKS
 
@@ -71,12 +73,22 @@ def test_a_curator_sees_the_history_of_everybody(browser: Any, tmp_path: Path) -
     config = write_config(tmp_path)
     with shared_by(config) as desk:
         assert desk.release({"item": "film", "k": 2, "epsilon": 0.25})[0] == 201
+        with Ledger(read_config(config).ledger) as ledger:
+            ledger.charge("views", epsilon=0.5, purpose="restored from the log")
+            answered = {"item": "film", "person": "viewer", "k": 2, "domain": config.parent / "films.csv"}
+            top(config.parent / "views.csv", **answered, epsilon=0.125, ledger=ledger, dataset="views", once="job")
         token = token_for(config, "carl", scopes=["ask", "curate"])
         with opened(browser, f"{desk.url}/#token={token}") as page:
             page.wait_for_selector("#history:has-text('Nothing was released yet.')")
             page.check("#everyone")
             page.wait_for_selector("#history:has-text('Top 2 of film')")
-            assert "ann" in page.text_content("#history")
+            job, restored, asked = page.locator("#history li").all_inner_texts()
+            assert "recorded outside of this desk" in job
+            assert "epsilon 0.125 ·" not in job, "a key of the command line is not an analyst"
+            assert restored.startswith("restored from the log")
+            assert "recorded outside of this desk" in restored
+            assert "not answered" not in restored
+            assert "ann" in asked
 
 
 def test_the_budget_of_a_period_is_shown_for_the_period_that_is_asked_about(browser: Any, tmp_path: Path) -> None:

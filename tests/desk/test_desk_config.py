@@ -340,10 +340,16 @@ def test_a_table_of_items_that_is_the_table_of_rows_is_refused(tmp_path: Path) -
     ("change", "told"),
     [
         ({"epsilon": 3.0}, "line 8: datasets.views.epsilon: epsilon 3.0: the ledger has a budget 'views' of epsilon 2"),
-        ({"delta": 0.1}, "of epsilon 2, delta 0, which never changes"),
+        (
+            {"delta": 0.1},
+            "datasets.views.delta: delta 0.1: the ledger has a budget 'views' of epsilon 2, delta 0, which",
+        ),
         ({"protects": "one household"}, "datasets.views.protects: protects 'one household': the ledger's budget"),
         ({"protects": "one"}, "protects one person, which never changes"),
-        ({"time": "day", "every": "week"}, "which never changes"),
+        (
+            {"time": "day", "every": "week"},
+            "datasets.views.every: every 'week': the ledger has a budget 'views' of epsilon",
+        ),
         ({"analysts": {"ann": 0.7}}, "line 13: datasets.views.analysts.ann: epsilon 0.7: the ledger has a budget"),
     ],
 )

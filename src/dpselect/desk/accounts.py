@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dpselect.desk.config import DataSetConfig, DeskConfig, lines_of, refusal
 from dpselect.desk.tokens import TokenStore
-from dpselect.errors import DpSelectError, InvalidInput
+from dpselect.errors import DpSelectError, InvalidInput, plain
 from dpselect.ledger import Account, Ledger
 from dpselect.ledger.names import alike
 from dpselect.periods import protected_unit, unit_named
@@ -103,11 +103,14 @@ def ensure_account(ledger: Ledger, name: str, dataset: DataSetConfig, epsilon: f
     if stated != agreed:
         per = f" for each {agreed[2]}" if agreed[2] else ""
         per += f", {lifetime:g} over all of them" if lifetime is not None else ""
+        other = "" if "/" in name else ", or name another budget if the data are of other people"
+        differing = zip(("epsilon", "delta", "every", "lifetime"), stated, agreed, strict=True)
+        key, given = next((key, one) for key, one, another in differing if one != another)
         raise InvalidInput(
-            "epsilon",
-            epsilon,
+            key,
+            plain("none") if given in (None, "") else given,
             f"the ledger has a budget {name!r} of epsilon {agreed[0]:g}, delta {agreed[1]:g}{per}, which never "
-            "changes; state the same, or name another budget if the data are of other people",
+            f"changes; state the same{other}",
         )
     unit = dataset.protects if dataset.every is None else protected_unit(dataset.protects, unit_named(dataset.every))
     if found.protects != unit:

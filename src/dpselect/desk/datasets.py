@@ -359,7 +359,8 @@ class DataSet:
         return _noted(entry)[1] in (self.name, "")
 
     def _past(self, entry: Entry, charge: OnceCharge | None) -> PastRelease:
-        analyst, _, key = (entry.once or "").partition(":")
+        analyst, colon, key = (entry.once or "").partition(":")
+        analyst, key = (analyst, key) if colon else ("", "")  # a key of the command line has no analyst
         answer = None if charge is None or self._is_on_its_way(charge) else charge.answer
         purpose, dataset, question = _noted(entry)
         return PastRelease(

@@ -175,7 +175,10 @@ class Preview(BaseModel):
 
 
 class PastRelease(BaseModel):
-    """A release as the ledger recorded it; `question` and `dataset` are empty if it was asked elsewhere."""
+    """A release as the ledger recorded it.
+
+    key, analyst, dataset and question are empty if it was made outside of the desk.
+    """
 
     key: str
     analyst: str

@@ -17,10 +17,11 @@ function titleOf(question, k) {
 function entry({ key, analyst, time, purpose, dataset, guarantee, parameters, question, answered, looked, release, words }) {
   const tags = [];
   if (looked) tags.push(make("span", { class: "tag warn" }, "parameters chosen after looking"));
-  if (!answered) tags.push(make("span", { class: "tag bad" }, "charged, not answered"));
+  if (!key) tags.push(make("span", { class: "tag" }, "recorded outside of this desk"));
+  else if (!answered) tags.push(make("span", { class: "tag bad" }, "charged, not answered"));
   const title = titleOf(question, parameters.k) || purpose || "Release";
   const facts = [when(time), `epsilon ${above(guarantee.epsilon)}${guarantee.delta ? `, delta ${above(guarantee.delta)}` : ""}`];
-  if (element("everyone").checked && !alone()) facts.push(analyst);
+  if (element("everyone").checked && !alone() && analyst) facts.push(analyst);
   if (dataset && dataset !== state.dataset.name) facts.push(`data set ${dataset}`);
   if (purpose && purpose !== title) facts.push(purpose);
   const head = make("span", { class: "history-head" }, make("span", {}, title), make("span", { class: "hint" }, facts.join(" · ")), ...tags);
