@@ -18,6 +18,8 @@ from dpselect.release import PUBLIC, StatedDomain
 from dpselect.request import ReleaseRequest
 from dpselect.sampling import bit_source
 
+pytestmark = pytest.mark.slow
+
 EVEN = {f"item {number}": 0 for number in range(10_000)}
 """Equal scores: two draws of three of these items agree with probability below 1e-11."""
 

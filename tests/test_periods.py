@@ -139,6 +139,7 @@ def asked_with_time(**changes: Any) -> dps.Release:
     return asked(**{"time": "day", **changes})
 
 
+@pytest.mark.slow
 class TestRelease:
     def test_it_protects_a_person_in_that_period(self) -> None:
         release = asked(time="day", period="2024-W46")

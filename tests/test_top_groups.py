@@ -17,6 +17,8 @@ import dpselect as dps
 from dpselect.ledger import Ledger
 from dpselect.release import StatedDomain
 
+pytestmark = pytest.mark.slow
+
 FILMS = [f"film {number}" for number in range(6)]
 COUNTRIES = ["FR", "DE", "IT"]
 VIEWS = pandas.DataFrame(
@@ -170,7 +172,6 @@ def test_a_list_of_films_with_a_field_that_no_record_has_is_for_all_groups(tmp_p
     assert answers(ask(domain=tmp_path / "films.jsonl"))["DE"] == {FILMS[0], FILMS[1]}
 
 
-@pytest.mark.slow
 def test_groups_come_from_files_and_tables_in_their_order(tmp_path: Path) -> None:
     table = pyarrow.table({"name": ["Frankreich", "Deutschland", "Italien"], "country": COUNTRIES})
     pyarrow.parquet.write_table(table, tmp_path / "groups.parquet")

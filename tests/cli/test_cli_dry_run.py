@@ -19,6 +19,8 @@ from dpselect.cli import app
 from dpselect.cli.stdin import source_path
 from dpselect.ledger import Ledger
 
+pytestmark = pytest.mark.slow
+
 ASKED = "--item film --person viewer -k 2 --epsilon 0.25"
 TOP = f"top views.parquet {ASKED} --domain films.csv"
 

@@ -18,6 +18,8 @@ from dpselect.desk.datasets import LOOKED
 from dpselect.errors import InvalidInput
 from dpselect.ledger import Ledger
 
+pytestmark = pytest.mark.slow
+
 DESCRIPTION: dict[str, Any] = {"person": "viewer", "epsilon": 2.0, "items": {"film": "films.csv"}}
 
 

@@ -20,6 +20,8 @@ from dpselect.desk.door import Door
 from dpselect.desk.operations import Log, Metrics
 from dpselect.ledger import Ledger
 
+pytestmark = pytest.mark.slow
+
 ESTIMATE, PREVIEW, RELEASES = (f"/v1/datasets/views/{call}" for call in ("estimate", "preview", "releases"))
 
 
@@ -453,7 +455,6 @@ def test_a_failure_inside_shows_and_logs_no_text(desk: RunningDesk, monkeypatch:
     assert json.loads([line for line in desk.log if line.strip()][-1])["error"] == "RuntimeError"
 
 
-@pytest.mark.slow
 def test_a_request_that_is_ended_at_the_stop_is_told_so() -> None:
     sent: list[Any] = []
 
@@ -477,7 +478,6 @@ def test_a_request_that_is_ended_at_the_stop_is_told_so() -> None:
     assert json.loads(sent[1]["body"])["error"]["code"] == "stopping"
 
 
-@pytest.mark.slow
 def test_a_process_serves_a_shared_desk_and_one_alone(tmp_path: Path) -> None:
     write_config(tmp_path)
     with running(tmp_path, "--config", "desk.toml") as desk:
@@ -516,7 +516,6 @@ def test_everybodys_history_of_a_shared_budget_needs_a_token_for_all_its_data_se
         assert desk.send("GET", path, token=both)[0] == 200
 
 
-@pytest.mark.slow
 def test_ones_own_history_is_of_one_data_set_though_it_shares_its_budget(tmp_path: Path) -> None:
     config = with_shared_budget(tmp_path)
     with served(config) as desk:

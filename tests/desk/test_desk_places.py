@@ -19,6 +19,8 @@ from dpselect.desk.door import Caller
 from dpselect.ledger import Ledger
 from servers import BRIEF_JAVA, fresh_database
 
+pytestmark = pytest.mark.slow
+
 ESTIMATE, RELEASES = "/v1/datasets/views/estimate", "/v1/datasets/views/releases"
 
 

@@ -23,6 +23,8 @@ from dpselect.desk.questions import Question
 from dpselect.ledger import Ledger
 from dpselect.privacy import Guarantee
 
+pytestmark = pytest.mark.slow
+
 ESTIMATE, PREVIEW, RELEASES = (f"/v1/datasets/views/{call}" for call in ("estimate", "preview", "releases"))
 
 
@@ -236,7 +238,6 @@ def test_a_failure_after_the_charge_says_so_and_the_same_key_asks_again_for_noth
         assert ledger.spent("views").epsilon == 0.25
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rows", ["good", "unfit for the condition"])
 def test_no_private_value_is_in_an_answer_a_log_an_error_a_metric_or_the_history(
     tmp_path: Path, rows: str, capfd: pytest.CaptureFixture[str]
@@ -274,7 +275,6 @@ def test_no_private_value_is_in_an_answer_a_log_an_error_a_metric_or_the_history
     assert not any(PRIVATE.encode() in file.read_bytes() for file in tmp_path.glob("ledger.sqlite*"))
 
 
-@pytest.mark.slow
 def test_refusals_and_estimates_are_the_same_for_other_rows(tmp_path: Path) -> None:
     """Everything but the answer itself is the same for a table of hundreds of rows, and for one without any."""
     told = []

@@ -26,6 +26,8 @@ from dpselect.desk.refusals import Refused
 from dpselect.errors import KeyReused
 from dpselect.ledger import Ledger
 
+pytestmark = pytest.mark.slow
+
 KEYS = (f"key-{number}" for number in itertools.count())
 OTHER = {**QUESTION, "k": 2}
 
@@ -278,7 +280,6 @@ def test_simultaneous_requests_over_http_get_one_answer_from_one_engine(
     assert len({str(content) for _, content in found}) == 1
 
 
-@pytest.mark.slow
 def test_one_analyst_does_not_take_all_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on, waiting = threading.Event(), threading.Semaphore(0)
     answer = DataSet.release

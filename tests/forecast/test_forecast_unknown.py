@@ -13,6 +13,8 @@ from dpselect.forecast.unknown import length_law
 from dpselect.sampling.laws import sequence_law, threshold_probability
 from dpselect.sampling.noise import NOISES
 
+pytestmark = pytest.mark.slow
+
 COUNTS = [round(2000 / rank) for rank in range(1, 1001)]
 
 
@@ -144,7 +146,6 @@ def test_the_epsilon_for_some_items_is_the_smallest_to_two_digits(name: str) -> 
     assert less.value < 8 <= found.value
 
 
-@pytest.mark.slow
 def test_the_epsilon_of_restricted_is_simulated() -> None:
     epsilon = dps.forecast.epsilon_for_items(COUNTS, "restricted", 10, 8, delta=1e-7, draws=300)
     found = dps.forecast.compare_unknown(COUNTS, 10, epsilon=epsilon, delta=1e-7, draws=1000).outlooks[0].returned

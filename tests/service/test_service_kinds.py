@@ -32,6 +32,8 @@ from dpselect.multiselect import (
 )
 from dpselect.service import Offer, RemoteServer, RingOffer, VectorOffer
 
+pytestmark = pytest.mark.slow
+
 TRAINS = {"night": 1.0, "early": 5.0, "noon": 12.0, "late": 23.0}
 FILMS = np.random.default_rng(0).normal(size=(60, 3)) * [3.0, 1.0, 0.2]
 SHOPS = {"a": 1.0, "b": 2.0, "c": 4.0}

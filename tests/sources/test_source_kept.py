@@ -21,6 +21,8 @@ from dpselect.errors import InvalidInput, SourceError
 from dpselect.sampling import bit_source
 from dpselect.sources import UNKNOWN, Contribution, Counts, Domain, Groups, HeldCounts, KeptCounts, kept, open_counts
 
+pytestmark = pytest.mark.slow
+
 PRIVATE = "qprivateq"
 ROWS = [
     f"{film},{PRIVATE}{number},{'DE' if number % 3 else 'FR'}"
@@ -126,7 +128,6 @@ def test_items_that_are_numbers_stay_numbers(tmp_path: Path) -> None:
         assert isinstance(found, HeldCounts)
 
 
-@pytest.mark.slow
 def test_the_same_bits_give_the_same_release(rows: Path, opened: list[Any]) -> None:
     question = TopQuestion.of(
         k=2,
@@ -252,7 +253,6 @@ def test_memory_is_bounded(rows: Path, opened: list[Any], monkeypatch: pytest.Mo
     assert len(opened) == 6
 
 
-@pytest.mark.slow
 def test_the_size_of_counts_is_not_less_than_what_they_take(rows: Path) -> None:
     many = rows.with_name("many.csv")
     many.write_text("country\n" + "".join(f"{number}\n" for number in range(5000)))
