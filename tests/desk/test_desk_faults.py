@@ -55,6 +55,7 @@ def test_every_key_is_charged_and_answered_once_however_servers_are_killed(place
 
 
 @pytest.mark.long
+@pytest.mark.xdist_group("crowds")  # two hundred processes take 18 GiB: one such test at a time
 def test_every_key_is_charged_and_answered_once_in_a_hundred_kills(place: str, tmp_path: Path) -> None:
     """Once for each kind of ledger: two hundred together."""
     figures = race(tmp_path, place, kills=100)

@@ -51,6 +51,7 @@ def test_a_process_killed_at_any_moment_is_charged_once_and_answered_once(place:
 
 
 @pytest.mark.long
+@pytest.mark.xdist_group("crowds")  # two hundred processes take 18 GiB: one such test at a time
 @pytest.mark.parametrize(("kind", "kills"), [("sqlite", 1000), ("postgresql", 400)])
 def test_twenty_processes_agree_on_every_answer_however_they_are_killed(
     kind: str, kills: int, tmp_path: Path, request: pytest.FixtureRequest

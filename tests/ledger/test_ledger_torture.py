@@ -68,6 +68,7 @@ def test_hundreds_of_spends_from_many_processes_never_overdraw_together(place: s
 
 
 @pytest.mark.long
+@pytest.mark.xdist_group("crowds")  # two hundred processes take 18 GiB: one such test at a time
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_two_hundred_processes_at_once_never_overdraw_together(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
@@ -191,6 +192,7 @@ def test_a_process_killed_at_any_moment_leaves_a_record_for_every_answer(place: 
 
 
 @pytest.mark.long
+@pytest.mark.xdist_group("crowds")  # two hundred processes take 18 GiB: one such test at a time
 @pytest.mark.parametrize(("kind", "kills"), [("sqlite", 1000), ("postgresql", 400)])
 def test_forty_processes_never_overdraw_the_last_of_a_budget_however_they_are_killed(
     kind: str, kills: int, tmp_path: Path, request: pytest.FixtureRequest
